@@ -1,0 +1,28 @@
+"""Rote: memory for AI agents that you can prove."""
+
+from rote import errors, patch
+from rote.contract import Commit, Fact, Fault, State, VerifyReport
+from rote.errors import ReadConflict, RoteError
+from rote.opening import open
+from rote.space import Space, Store, Transaction
+from rote.values import canonical, digest, fingerprint, json_v1
+
+__all__ = [
+    "Commit",
+    "Fact",
+    "Fault",
+    "ReadConflict",
+    "RoteError",
+    "Space",
+    "State",
+    "Store",
+    "Transaction",
+    "VerifyReport",
+    "canonical",
+    "digest",
+    "errors",
+    "fingerprint",
+    "json_v1",
+    "open",
+    "patch",
+]

@@ -1,0 +1,41 @@
+"""The seam: what the layers above may ask of a store, and the frozen values that answer."""
+
+from rote.contract.facts import Commit, Fact, State
+from rote.contract.index import Hit, Index
+from rote.contract.port import Port, Progress
+from rote.contract.reports import Fault, VerifyReport
+from rote.contract.requests import (
+    CommitRequest,
+    FactPage,
+    Guard,
+    Head,
+    ScanPage,
+    SideRow,
+    SpaceInfo,
+    View,
+)
+from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
+
+__all__ = [
+    "Clock",
+    "Commit",
+    "CommitRequest",
+    "Fact",
+    "FactPage",
+    "Fault",
+    "Guard",
+    "Head",
+    "Hit",
+    "IdSource",
+    "Index",
+    "KeyRing",
+    "Port",
+    "Progress",
+    "ScanPage",
+    "SideRow",
+    "SpaceInfo",
+    "State",
+    "TokenSource",
+    "VerifyReport",
+    "View",
+]

@@ -1,0 +1,105 @@
+"""What happened: facts, commits, and the state of one entity. Frozen values that also travel.
+
+The hashes these carry are defined in docs/formats/chain.md and never change meaning.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from rote.values import Json, decode_canonical
+
+
+class Fact(Struct, frozen=True):
+    """One state change of one entity on one branch."""
+
+    id: str  # the entity
+    op: str  # "set", "patch" or "delete"
+    data: bytes | None  # canonical bytes of the body; None for a delete or after an erasure
+    salt: str | None  # the entity's salt, hex; None after an erasure
+    parent: str  # hash of the entity's previous fact on this line, or its Empty reference
+    hash: str
+    version: int  # the commit's version
+    index: int  # the position in the commit, from 0
+    commit: str  # the commit's hash
+    erased: bool = False
+
+    @property
+    def body(self) -> Json:
+        """The value of a set, the operations of a patch, None for a delete; fresh on each access."""
+        return None if self.data is None else decode_canonical(self.data)
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "op": self.op,
+            "body": self.body,
+            "salt": self.salt,
+            "parent": self.parent,
+            "hash": self.hash,
+            "version": self.version,
+            "index": self.index,
+            "commit": self.commit,
+            "erased": self.erased,
+        }
+
+    def __repr__(self) -> str:
+        return f"Fact({self.op} {self.id} @{self.version}.{self.index} {self.hash[:12]})"
+
+
+class Commit(Struct, frozen=True):
+    """One link of a space's chain: facts that were applied together."""
+
+    version: int
+    hash: str
+    previous: str | None  # hash of the commit one version below; None for the first
+    branch: str
+    facts: tuple[Fact, ...]
+    at: str  # UTC, microseconds, `Z`
+    author: str | None
+    key: str | None  # the caller's idempotency key
+    meta_data: bytes | None  # canonical bytes of meta
+    event: dict[str, Any] | None  # what else this commit means: a branch, a merge, an erasure, …
+
+    @property
+    def meta(self) -> Json:
+        """What the caller noted beside the commit; fresh on each access."""
+        return None if self.meta_data is None else decode_canonical(self.meta_data)
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "version": self.version,
+            "hash": self.hash,
+            "previous": self.previous,
+            "branch": self.branch,
+            "facts": [fact.to_dict() for fact in self.facts],
+            "at": self.at,
+            "author": self.author,
+            "key": self.key,
+            "meta": self.meta,
+            "event": self.event,
+        }
+
+    def __repr__(self) -> str:
+        return f"Commit({self.version} on {self.branch}, {len(self.facts)} facts, {self.hash[:12]})"
+
+
+class State(Struct, frozen=True):
+    """One entity as seen at one point."""
+
+    id: str
+    value: Json
+    exists: bool
+    version: int  # of the fact that made this state; 0 when never written
+    hash: str | None  # of that fact; None when never written
+    erased: bool = False
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "value": self.value,
+            "exists": self.exists,
+            "version": self.version,
+            "hash": self.hash,
+            "erased": self.erased,
+        }

@@ -1,0 +1,35 @@
+"""What an inspection of a store says."""
+
+from msgspec import Struct, to_builtins
+
+from rote.values import Json
+
+
+class Fault(Struct, frozen=True):
+    """One thing in a store that is not as it was written."""
+
+    kind: str  # a stable word: "fact", "commit", "head", "snapshot", "key", …
+    version: int | None  # where in the log, when it is in the log
+    id: str | None  # the entity or row
+    message: str
+
+    def __str__(self) -> str:
+        place = "" if self.version is None else f" at version {self.version}"
+        entity = "" if self.id is None else f" {self.id}"
+        return f"{self.kind}{entity}{place}: {self.message}"
+
+
+class VerifyReport(Struct, frozen=True):
+    """The outcome of verify: ok only when nothing at all was found."""
+
+    ok: bool
+    version: int  # the newest version that was checked
+    head: str | None  # its hash
+    facts: int
+    commits: int
+    erased: int
+    faults: tuple[Fault, ...]
+
+    def to_dict(self) -> dict[str, Json]:
+        builtins: dict[str, Json] = to_builtins(self)
+        return builtins

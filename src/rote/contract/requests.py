@@ -1,0 +1,75 @@
+"""What is asked of a store: frozen requests and the pages that answer them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from rote.contract.facts import Fact, State
+from rote.values import Json
+
+
+class Guard(Struct, frozen=True):
+    """A commit's claim on a side row: it applies only if the row still has this fence."""
+
+    kind: str
+    key: str
+    fence: int
+    body: Json  # what the row holds after the commit
+
+
+class CommitRequest(Struct, frozen=True):
+    """One commit to make. Operations and reads are as the caller sent them, unchecked."""
+
+    operations: Sequence[Mapping[str, Any]]
+    branch: str = "main"
+    reads: Sequence[Mapping[str, Any]] = ()
+    key: str | None = None
+    meta: Json = None
+    guard: Guard | None = None
+
+
+class View(Struct, frozen=True):
+    """Where to read: a branch's line, at a version or (None) at its head."""
+
+    branch: str = "main"
+    version: int | None = None
+
+
+class ScanPage(Struct, frozen=True):
+    """Existing entities in id order, all from one state."""
+
+    states: tuple[State, ...]
+    version: int  # the state they come from
+    next: str | None  # the id to go on after; None at the end
+
+
+class FactPage(Struct, frozen=True):
+    """An entity's facts, newest first."""
+
+    facts: tuple[Fact, ...]
+    next: tuple[int, int] | None  # go on below this (version, index); None at the end
+
+
+class Head(Struct, frozen=True):
+    """The newest commit of a space, over all branches."""
+
+    version: int  # 0 when empty
+    hash: str | None  # None when empty
+    at: int | None  # microseconds since the epoch
+
+
+class SpaceInfo(Struct, frozen=True):
+    """A space of a store."""
+
+    did: str
+    name: str
+
+
+class SideRow(Struct, frozen=True):
+    """A small mutable row beside the chain, written by compare-and-set on its fence."""
+
+    kind: str
+    key: str
+    fence: int  # 1 for a new row, one more at every write
+    body: Json

@@ -1,0 +1,181 @@
+"""The Engine: where bytes live. Small on purpose; the kernel is the only caller.
+
+What is atomic: everything written inside one `writer()` block, which becomes durable when the block
+is left without an error. What may be retried: every read, and a block that raised anything but
+OutcomeUnknown. Facts at or below a committed version never change, so reads at a version need no
+transaction. Every method raises rote.errors only; a driver's own errors never leave the engine.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from rote.engines.rows import (
+    Batch,
+    BranchRow,
+    CommitRow,
+    DerivedRow,
+    EntityRow,
+    FactRow,
+    HeadRow,
+    Line,
+    SideRecord,
+    SpaceRow,
+)
+
+
+class OutcomeUnknown(Exception):
+    """COMMIT failed in a way that leaves open whether it took effect; ask `settle`."""
+
+
+class Contended(Exception):
+    """Another writer moved the space first; nothing was written, plan again."""
+
+
+class Reader(Protocol):
+    """Reads of one space, each from one committed state (inside a writer: its own writes too)."""
+
+    def head(self, space: int) -> HeadRow | None:
+        """The newest commit; never misses one that another process has been answered for."""
+        ...
+
+    def branches(self, space: int) -> list[BranchRow]: ...
+
+    def commits(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
+        """Commits above version `after`, oldest first."""
+        ...
+
+    def facts(self, space: int, *, after: int, until: int) -> list[FactRow]:
+        """Facts of the commits in (after, until], in log order."""
+        ...
+
+    def changed(self, space: int, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
+        """(branch, id) of the facts of the commits in (after, until]."""
+        ...
+
+    def counts(self, space: int, *, until: int) -> tuple[int, int]:
+        """How many commits and facts there are up to a version."""
+        ...
+
+    def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
+        """For each id its newest fact on the line; ids without one are left out."""
+        ...
+
+    def history(
+        self,
+        space: int,
+        id: str,
+        line: Line,
+        *,
+        before: tuple[int, int] | None,
+        after: int,
+        limit: int,
+    ) -> list[FactRow]:
+        """Facts of one entity on the line above version `after`, newest first."""
+        ...
+
+    def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
+        """The salts of entities that have one, whatever the branch."""
+        ...
+
+    def entities(
+        self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
+    ) -> list[str]:
+        """Ids in [start, end) that may exist on the branch at `version`, in code point order:
+        all that exist there now, and those deleted since."""
+        ...
+
+    def entity_rows(
+        self, space: int, *, after: tuple[int, str] | None, limit: int
+    ) -> list[EntityRow]: ...
+
+    def pointers(self, space: int, branch: int, ids: Sequence[str]) -> list[EntityRow]:
+        """The entity rows of `ids` on a branch."""
+        ...
+
+    def newest_in_range(
+        self, space: int, line: Line, *, start: str, end: str | None, after: int
+    ) -> FactRow | None:
+        """The newest fact above version `after` on the line whose id is in [start, end)."""
+        ...
+
+    def side(self, space: int, kind: str, key: str) -> SideRecord | None: ...
+
+    def sides(
+        self, space: int, kind: str | None, *, after: tuple[str, str], limit: int
+    ) -> list[SideRecord]:
+        """Side rows above (kind, key), in that order; of one kind, or of all."""
+        ...
+
+    def indexed(self, space: int, index: str) -> int:
+        """The version up to which a derived index is complete; 0 when it was never built."""
+        ...
+
+    def derived(
+        self, space: int, index: str, *, start: str, end: str | None, after: tuple[str, str] | None,
+        version: int, limit: int,
+    ) -> list[DerivedRow]:  # fmt: skip
+        """Rows with a term in [start, end) above (term, id), open at `version`, on any branch,
+        in (term, id) order; a (term, id) pair is never split between two pages."""
+        ...
+
+    def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]: ...
+
+    def derived_count(self, space: int, index: str) -> int: ...
+
+
+class Writer(Reader, Protocol):
+    """One transaction. Reads see what it has written."""
+
+    def append(self, space: int, batch: Batch) -> None: ...
+
+    def put_side(self, space: int, row: SideRecord) -> None: ...
+
+    def drop_side(self, space: int, kind: str, key: str) -> None: ...
+
+    def derive(
+        self,
+        space: int,
+        index: str,
+        *,
+        rows: Sequence[DerivedRow],
+        ended: Sequence[DerivedRow],
+        indexed: int,
+    ) -> None:
+        """Insert `rows`, set `until` of those in `ended`, and move the index to `indexed`."""
+        ...
+
+    def drop_derived(self, space: int, index: str) -> None: ...
+
+
+class Engine(Protocol):
+    def spaces(self) -> list[SpaceRow]: ...
+
+    def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
+        """Make the space with its main branch; when the name is taken, the one that has it."""
+        ...
+
+    def reader(self) -> AbstractContextManager[Reader]: ...
+
+    def writer(self, space: int) -> AbstractContextManager[Writer]:
+        """A transaction that no other writer of the space overlaps."""
+        ...
+
+    def harden(self) -> None:
+        """Make everything that is committed durable, also what a killed process left behind."""
+        ...
+
+    def settle(self, space: int, version: int, attempt: bytes) -> bool:
+        """After OutcomeUnknown: is that attempt in the log, durably? Final either way."""
+        ...
+
+    def damage(self) -> list[str]:
+        """What the engine's own integrity check finds, in words."""
+        ...
+
+    def backup(self, path: Path) -> None:
+        """Write all spaces, each at one committed version, to a new SQLite file."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,104 @@
+"""Rows as engines keep them: raw bytes and integers, no meaning. The kernel gives them meaning.
+
+Branches are small integers here (main is 1 in every space) and spaces are the engine's own numbers;
+neither ever enters a hash.
+"""
+
+from msgspec import Struct
+
+MAIN = 1
+
+# Operation codes of FactRow.op.
+SET = 1
+PATCH = 2
+DELETE = 3
+
+# A line: (branch, highest version that counts) from the branch itself up through its ancestors.
+Line = tuple[tuple[int, int], ...]
+
+
+class SpaceRow(Struct, frozen=True):
+    number: int
+    did: str
+    name: str
+    seal: bytes  # see kernel/seals.py
+
+
+class BranchRow(Struct, frozen=True):
+    branch: int
+    name: str
+    parent: int | None
+    fork_version: int
+    created_version: int
+    deleted_version: int | None
+    seal: bytes
+
+
+class HeadRow(Struct, frozen=True):
+    """The newest commit of a space."""
+
+    version: int
+    hash: bytes
+    at: int
+
+
+class CommitRow(Struct, frozen=True):
+    version: int
+    branch: int
+    hash: bytes
+    at: int  # microseconds since the epoch
+    author: str | None
+    key: str | None
+    meta: bytes | None
+    event: bytes | None
+    attempt: bytes  # tells one try to commit from another; not part of the history
+
+
+class FactRow(Struct, frozen=True):
+    branch: int
+    version: int
+    index: int
+    id: str
+    op: int
+    hash: bytes
+    parent: bytes
+    salt: bytes | None
+    body: bytes | None  # canonical value of a set, canonical operations of a patch
+    value: bytes | None  # a snapshot: the canonical value after a patch, where policy keeps one
+
+
+class EntityRow(Struct, frozen=True):
+    """The newest fact of an entity on one branch: a thin pointer, for scans."""
+
+    branch: int
+    id: str
+    version: int
+    index: int
+    live: bool
+    revived: bool = False  # live now, deleted before: its tombstone goes
+
+
+class SideRecord(Struct, frozen=True):
+    kind: str
+    key: str
+    fence: int
+    body: bytes
+    seal: bytes
+
+
+class DerivedRow(Struct, frozen=True):
+    """`term` leads to entity `id` on `branch` for versions in [start, until)."""
+
+    term: str
+    id: str
+    branch: int
+    start: int
+    until: int | None
+
+
+class Batch(Struct):
+    """Everything one transaction appends to one space, in log order."""
+
+    commits: list[CommitRow]
+    facts: list[FactRow]
+    entities: list[EntityRow]

@@ -1,0 +1,5 @@
+"""The embedded engine on SQLite."""
+
+from rote.engines.sqlite.engine import SqliteEngine
+
+__all__ = ["SqliteEngine"]

@@ -1,0 +1,70 @@
+"""Moves the write-ahead log into the database file beside the commits, never inside one.
+
+A thread wakes when the log has grown and copies what it can. Under unbroken load the log would
+still never start over, because there is always a newer frame; so past a hard bound the writer
+finishes the last few frames itself, between two transactions.
+"""
+
+import threading
+from collections.abc import Callable
+
+import apsw
+
+from rote.values.limits import SQLITE_WAL_PAGES_HARD, SQLITE_WAL_PAGES_SOFT
+
+
+class Checkpointer:
+    """Watches one writing connection; its thread starts with the first need."""
+
+    def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
+        self._open_connection = open_connection
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+        self.log_pages = 0
+
+    def watch(self, connection: apsw.Connection) -> None:
+        connection.set_wal_hook(self._grown)
+
+    def _grown(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        self.log_pages = pages
+        return apsw.SQLITE_OK
+
+    def after_commit(self, connection: apsw.Connection) -> None:
+        """Called by the writer between two transactions."""
+        if self.log_pages < SQLITE_WAL_PAGES_SOFT:
+            return
+        if self.log_pages >= SQLITE_WAL_PAGES_HARD:
+            _checkpoint(connection)
+        elif not self._wake.is_set():
+            self._start()
+            self._wake.set()
+
+    def _start(self) -> None:
+        if self._thread is None and not self._stopped:
+            self._thread = threading.Thread(target=self._run, name="rote-checkpointer", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        connection = self._open_connection()
+        try:
+            while self._wake.wait() and not self._stopped:
+                _checkpoint(connection)
+                self._wake.clear()
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+def _checkpoint(connection: apsw.Connection) -> None:
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.Error:
+        # A checkpoint is never owed to anyone: the log keeps everything until the next one.
+        return

@@ -1,0 +1,62 @@
+"""How a connection to a store's file is opened and configured."""
+
+import sys
+
+import apsw
+
+from rote.errors import InternalError, Unavailable
+from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_WAL_BYTES_KEPT
+
+# Older releases can lose acknowledged commits when several connections checkpoint and write.
+SQLITE_VERSION_MIN = (3, 51, 3)
+
+SYNCHRONOUS = {"fsync": 2, "os": 1}
+
+
+def connect(filename: str, *, durability: str, vfs: str | None) -> apsw.Connection:
+    """A connection whose every setting was read back."""
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < SQLITE_VERSION_MIN:
+        raise Unavailable(f"SQLite {apsw.sqlite_lib_version()} is too old; upgrade apsw")
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
+    connection = apsw.Connection(filename, flags=flags, vfs=vfs)
+    connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)
+    for name, value in _settings(durability).items():
+        _set(connection, name, value)
+    return connection
+
+
+def is_memory(filename: str) -> bool:
+    return "vfs=memdb" in filename
+
+
+def use_write_ahead_log(connection: apsw.Connection) -> None:
+    """Switch the file to WAL mode; it stays so."""
+    mode = connection.pragma("journal_mode", "wal")
+    if mode != "wal":
+        raise Unavailable(f"{connection.filename}: this file system cannot hold a write-ahead log")
+
+
+def _settings(durability: str) -> dict[str, int]:
+    return {
+        "synchronous": SYNCHRONOUS[durability],
+        # macOS only reaches the platters with this.
+        "fullfsync": int(sys.platform == "darwin" and durability == "fsync"),
+        "cache_size": -SQLITE_CACHE_KIB,
+        # An I/O error under mmap is a SIGBUS.
+        "mmap_size": 0,
+        "temp_store": 2,
+        "trusted_schema": 0,
+        "cell_size_check": 1,
+        "journal_size_limit": SQLITE_WAL_BYTES_KEPT,
+        # Checkpoints are made beside the commits, see checkpointer.py.
+        "wal_autocheckpoint": 0,
+    }
+
+
+def _set(connection: apsw.Connection, name: str, value: int) -> None:
+    connection.pragma(name, value)
+    actual = connection.pragma(name)
+    # Some builds and databases in memory have no mmap and answer nothing.
+    if actual not in (value, None):
+        raise InternalError(f"SQLite kept {name} at {actual} instead of {value}")

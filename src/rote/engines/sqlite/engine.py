@@ -1,0 +1,277 @@
+"""The embedded engine: one SQLite file, any number of threads and processes.
+
+Reading connections are pooled and used by one thread at a time. One connection writes; the threads
+of this process take turns by a lock, processes by SQLite's own.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+
+from rote.engines.protocol import OutcomeUnknown
+from rote.engines.rows import BranchRow, SpaceRow
+from rote.engines.sqlite.checkpointer import Checkpointer
+from rote.engines.sqlite.connections import connect, is_memory, use_write_ahead_log
+from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
+from rote.engines.sqlite.location import memory_filename, prepare_file
+from rote.engines.sqlite.reader import SqliteReader
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
+from rote.engines.sqlite.writer import SqliteWriter
+from rote.errors import Busy, InvalidInput, Unavailable
+from rote.values.limits import BUSY_SECONDS_MAX, IDLE_CONNECTIONS_MAX
+
+# Connections of a parent process, kept for ever so that nothing in a child closes them.
+_inherited: list[object] = []
+
+
+class SqliteEngine:
+    """Implements Engine. `path` None keeps everything in memory."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        durability: str = "fsync",
+        create: bool = True,
+        vfs: str | None = None,
+    ) -> None:
+        if durability not in ("fsync", "os"):
+            raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
+        self.filename = (
+            memory_filename() if path is None else str(prepare_file(path, create=create))
+        )
+        self._durability = durability
+        self._vfs = vfs
+        self._process = os.getpid()
+        self._closed = False
+        self._idle: deque[SqliteReader] = deque()
+        self._write_lock = threading.Lock()
+        self._checkpointer = Checkpointer(self._connect)
+        try:
+            self._writer = self._open_writer()
+            self._prepare_tables()
+        except apsw.Error as error:
+            raise translate(error, filename=self.filename) from error
+
+    # -- spaces ------------------------------------------------------------------------------------
+
+    def spaces(self) -> list[SpaceRow]:
+        with self.reader() as reads:
+            return reads.spaces()
+
+    def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
+        with self._transaction() as writes:
+            taken = [row for row in writes.spaces() if row.name == name]
+            if taken:
+                return taken[0]
+            connection = writes.connection
+            connection.execute(
+                "insert into spaces (did, name, seal) values (?, ?, ?)", (did, name, seal)
+            )
+            number = connection.last_insert_rowid()
+            connection.execute(
+                "insert into branches values (?, ?, ?, ?, ?, ?, ?, ?)",
+                (number, main.branch, main.name, main.parent, main.fork_version,
+                 main.created_version, main.deleted_version, main.seal),
+            )  # fmt: skip
+            return SpaceRow(number, did, name, seal)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def reader(self) -> SqliteReader:
+        self._check_usable()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return SqliteReader(self._connect(), self._take_back)
+        except apsw.Error as error:
+            raise translate(error, filename=self.filename) from error
+
+    def _take_back(self, reader: SqliteReader, error: BaseException | None) -> None:
+        if isinstance(error, DRIVER_ERRORS):
+            if not isinstance(error, FATAL):
+                self._idle.append(reader)
+            raise translate(error, filename=self.filename) from error
+        if self._closed or len(self._idle) >= IDLE_CONNECTIONS_MAX:
+            reader.connection.close()
+        else:
+            self._idle.append(reader)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def writer(self, space: int) -> AbstractContextManager[SqliteWriter]:
+        # SQLite has one writer for all spaces of a file.
+        return self._transaction()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[SqliteWriter]:
+        self._check_usable()
+        if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
+            raise Busy(f"{self.filename} is held by other threads; try again")
+        try:
+            self._check_usable()
+            writer = self._writer
+            try:
+                writer.begin()
+                yield writer
+                writer.commit()
+            except OutcomeUnknown:
+                self._renew_writer()
+                raise
+            except BaseException as error:
+                self._undo(error)
+                raise
+            self._checkpointer.after_commit(writer.connection)
+        except DRIVER_ERRORS as error:
+            raise translate(error, filename=self.filename) from error
+        finally:
+            self._write_lock.release()
+
+    def _undo(self, error: BaseException) -> None:
+        """Leave no transaction open; a connection whose state is in doubt is replaced."""
+        try:
+            self._writer.rollback()
+        except apsw.Error:
+            self._renew_writer()
+            return
+        if isinstance(error, FATAL):
+            self._renew_writer()
+
+    def _renew_writer(self) -> None:
+        try:
+            self._writer.connection.close(True)
+            self._writer = self._open_writer()
+        except apsw.Error as error:
+            self._closed = True
+            raise translate(error, filename=self.filename) from error
+
+    def harden(self) -> None:
+        # Copying the log into the file begins with syncing the log.
+        with self._write_lock:
+            try:
+                self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            except apsw.Error as error:
+                raise translate(error, filename=self.filename) from error
+
+    def settle(self, space: int, version: int, attempt: bytes) -> bool:
+        """Emptying the log decides it: what is then in the file is durable, what is not is gone."""
+        with self._write_lock:
+            try:
+                self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                rows = self._writer.connection.execute(
+                    "select attempt from commits where space = ? and version = ?", (space, version)
+                ).fetchall()
+            except apsw.Error as error:
+                raise translate(error, filename=self.filename) from error
+        return rows == [(attempt,)]
+
+    # -- keeping -----------------------------------------------------------------------------------
+
+    def damage(self) -> list[str]:
+        with self.reader() as reads:
+            try:
+                rows = reads.connection.execute("pragma integrity_check(100)").fetchall()
+            except (apsw.CorruptError, UnicodeDecodeError) as error:
+                return [str(error)]
+        return [] if rows == [("ok",)] else [str(row[0]) for row in rows]
+
+    def empty_log(self) -> None:
+        """Move the whole write-ahead log into the file; Busy when a reader is in the way."""
+        with self._write_lock:
+            try:
+                self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.Error as error:
+                raise translate(error, filename=self.filename) from error
+
+    def backup(self, path: Path) -> None:
+        path = path.absolute()
+        if path.exists():
+            raise InvalidInput(f"{path} exists; name a new file")
+        part = path.with_name(path.name + ".part")
+        part.unlink(missing_ok=True)
+        try:
+            with self.reader() as reads:
+                # Named with its file system: a store in memory would copy itself into memory.
+                target = f"file:{quote(str(part))}?vfs={apsw.vfs_names()[0]}"
+                reads.connection.execute("vacuum into ?", (target,))
+            _sync(part)
+            part.rename(path)
+            _sync(path.parent)
+        except OSError as error:
+            raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._closed or os.getpid() != self._process:
+            return
+        with self._write_lock:
+            self._closed = True
+            self._checkpointer.stop()
+            try:
+                while self._idle:
+                    self._idle.pop().connection.close()
+                self._writer.connection.close()
+            except apsw.Error as error:
+                raise translate(error, filename=self.filename) from error
+
+    # -- connections -------------------------------------------------------------------------------
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed; open it again")
+        if os.getpid() != self._process:
+            _inherited.append((self._writer, self._idle))
+            raise Unavailable("the store was opened before a fork; open it again in this process")
+
+    def _connect(self) -> apsw.Connection:
+        return connect(self.filename, durability=self._durability, vfs=self._vfs)
+
+    def _open_writer(self) -> SqliteWriter:
+        connection = self._connect()
+        if not is_memory(self.filename):
+            use_write_ahead_log(connection)
+            self._checkpointer.watch(connection)
+        return SqliteWriter(connection, self._take_back)
+
+    def _prepare_tables(self) -> None:
+        connection = self._writer.connection
+        if _identity(connection) == (APPLICATION_ID, FORMAT):
+            return
+        with self._transaction():
+            identity = _identity(connection)
+            if identity == (APPLICATION_ID, FORMAT):
+                return  # another process was first
+            if identity != (0, 0) or connection.execute("select 1 from sqlite_schema").fetchall():
+                raise _foreign(self.filename, *identity)
+            connection.execute(TABLES)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", FORMAT)
+
+
+def _identity(connection: apsw.Connection) -> tuple[int, int]:
+    return connection.pragma("application_id"), connection.pragma("user_version")
+
+
+def _foreign(filename: str, application: int, format: int) -> InvalidInput | Unavailable:
+    if application == APPLICATION_ID:
+        return Unavailable(
+            f"{filename} has format {format}, this Rote knows {FORMAT}; upgrade Rote"
+        )
+    return InvalidInput(f"{filename} is a database, but not a Rote store; name another file")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

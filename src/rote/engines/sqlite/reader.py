@@ -1,0 +1,301 @@
+"""Reads from SQLite. Every statement is run to its end, so none keeps an old state pinned."""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import apsw
+
+from rote.engines.rows import (
+    BranchRow,
+    CommitRow,
+    DerivedRow,
+    EntityRow,
+    FactRow,
+    HeadRow,
+    Line,
+    SideRecord,
+    SpaceRow,
+)
+
+FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
+# Every text sorts below every blob, so this bound is above every id.
+UNBOUNDED = b""
+
+
+class SqliteReader:
+    """One connection's reads; a context manager that hands itself back."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        give_back: Callable[["SqliteReader", BaseException | None], None],
+    ) -> None:
+        self.connection = connection
+        self._give_back = give_back
+        self._cursor = connection.cursor()
+        self._heads: dict[int, HeadRow] = {}
+        self._data_version = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._give_back(self, error)
+
+    def head(self, space: int) -> HeadRow | None:
+        # data_version moves when another connection, of any process, has committed.
+        data_version = self._cursor.execute("pragma data_version").get
+        if data_version != self._data_version:
+            self._heads.clear()
+            self._data_version = data_version
+        head = self._heads.get(space)
+        if head is None:
+            rows = self._all(
+                "select version, hash, at from commits where space = ?"
+                " order by version desc limit 1",
+                (space,),
+            )
+            if not rows:
+                return None
+            head = self._heads[space] = HeadRow(*rows[0])
+        return head
+
+    def spaces(self) -> list[SpaceRow]:
+        rows = self._all("select number, did, name, seal from spaces order by name", ())
+        return [SpaceRow(*row) for row in rows]
+
+    def branches(self, space: int) -> list[BranchRow]:
+        rows = self._all(
+            "select branch, name, parent, fork_version, created_version, deleted_version, seal"
+            " from branches where space = ? order by branch",
+            (space,),
+        )
+        return [BranchRow(*row) for row in rows]
+
+    def commits(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
+        rows = self._all(
+            "select version, branch, hash, at, author, key, meta, event, attempt"
+            " from commits where space = ? and version > ? order by version limit ?",
+            (space, after, limit),
+        )
+        return [CommitRow(*row) for row in rows]
+
+    def facts(self, space: int, *, after: int, until: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from commits as c cross join facts as f"
+            " on f.space = c.space and f.branch = c.branch and f.version = c.version"
+            " where c.space = ? and c.version > ? and c.version <= ?"
+            " order by c.version, f.position",
+            (space, after, until),
+        )
+        return [FactRow(*row) for row in rows]
+
+    def changed(self, space: int, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
+        return self._all(
+            "select f.branch, f.id from commits as c cross join facts as f"
+            " on f.space = c.space and f.branch = c.branch and f.version = c.version"
+            " where c.space = ? and c.version > ? and c.version <= ? limit ?",
+            (space, after, until, limit),
+        )
+
+    def counts(self, space: int, *, until: int) -> tuple[int, int]:
+        commits = self._all(
+            "select count(*) from commits where space = ? and version <= ?", (space, until)
+        )
+        facts = self._all(
+            "select count(*) from facts where space = ? and version <= ?", (space, until)
+        )
+        return commits[0][0], facts[0][0]
+
+    def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
+        condition, bounds = _on_line(line)
+        if len(ids) == 1:
+            rows = self._all(
+                f"select {FACT} from facts as f where space = ? and id = ? and {condition}"
+                " order by version desc, position desc limit 1",
+                (space, ids[0], *bounds),
+            )
+        else:
+            rows = self._all(
+                f"select {FACT} from carray(?) as wanted cross join facts as f"
+                " where f.number = (select number from facts where space = ? and id = wanted.value"
+                f" and {condition} order by version desc, position desc limit 1)",
+                (apsw.carray(tuple(ids)), space, *bounds),
+            )
+        return [FactRow(*row) for row in rows]
+
+    def history(
+        self,
+        space: int,
+        id: str,
+        line: Line,
+        *,
+        before: tuple[int, int] | None,
+        after: int,
+        limit: int,
+    ) -> list[FactRow]:
+        condition, bounds = _on_line(line)
+        rows = self._all(
+            f"select {FACT} from facts as f where space = ? and id = ? and {condition}"
+            " and version > ? and (version, position) < (?, ?)"
+            " order by version desc, position desc limit ?",
+            (space, id, *bounds, after, *(before or (line[0][1] + 1, 0)), limit),
+        )
+        return [FactRow(*row) for row in rows]
+
+    def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
+        rows = self._all(
+            "select f.id, f.salt from carray(?) as wanted cross join facts as f"
+            " where f.number = (select number from facts where space = ? and id = wanted.value"
+            " order by version desc, position desc limit 1)",
+            (apsw.carray(tuple(ids)), space),
+        )
+        return {id: salt for id, salt in rows if salt is not None}
+
+    def entities(
+        self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
+    ) -> list[str]:
+        bound = UNBOUNDED if end is None else end
+        live = self._all(
+            "select id from entities where space = ? and branch = ? and id >= ? and id < ?"
+            " order by id limit ?",
+            (space, branch, start, bound, limit),
+        )
+        dead = self._all(
+            "select id from tombstones indexed by tombstones_by_version"
+            " where space = ? and branch = ? and version > ? and id >= ? and id < ?"
+            " order by id limit ?",
+            (space, branch, version, start, bound, limit),
+        )
+        return sorted(id for rows in (live, dead) for (id,) in rows)[:limit]
+
+    def entity_rows(
+        self, space: int, *, after: tuple[int, str] | None, limit: int
+    ) -> list[EntityRow]:
+        start = after or (0, "")
+        page = "where space = ? and (branch, id) > (?, ?) order by branch, id limit ?"
+        rows = [
+            EntityRow(branch, id, version, position, live)
+            for table, live in (("entities", True), ("tombstones", False))
+            for branch, id, version, position in self._all(
+                f"select branch, id, version, position from {table} {page}",
+                (space, *start, limit),
+            )
+        ]
+        rows.sort(key=lambda row: (row.branch, row.id, row.live))
+        return rows[:limit]
+
+    def pointers(self, space: int, branch: int, ids: Sequence[str]) -> list[EntityRow]:
+        wanted = apsw.carray(tuple(ids))
+        return [
+            EntityRow(branch, id, version, position, live)
+            for table, live in (("entities", True), ("tombstones", False))
+            for id, version, position in self._all(
+                f"select e.id, e.version, e.position from carray(?) as wanted"
+                f" cross join {table} as e"
+                " where e.space = ? and e.branch = ? and e.id = wanted.value",
+                (wanted, space, branch),
+            )
+        ]
+
+    def newest_in_range(
+        self, space: int, line: Line, *, start: str, end: str | None, after: int
+    ) -> FactRow | None:
+        bound = UNBOUNDED if end is None else end
+        found = [
+            FactRow(*row)
+            for branch, cap in line
+            for row in self._all(
+                f"select {FACT} from facts as f indexed by facts_by_log"
+                " where space = ? and branch = ? and version > ? and version <= ?"
+                " and id >= ? and id < ? order by version desc, position desc limit 1",
+                (space, branch, after, cap, start, bound),
+            )
+        ]
+        return max(found, key=lambda row: (row.version, row.index), default=None)
+
+    def side(self, space: int, kind: str, key: str) -> SideRecord | None:
+        rows = self._all(
+            "select kind, key, fence, body, seal from sides"
+            " where space = ? and kind = ? and key = ?",
+            (space, kind, key),
+        )
+        return SideRecord(*rows[0]) if rows else None
+
+    def sides(
+        self, space: int, kind: str | None, *, after: tuple[str, str], limit: int
+    ) -> list[SideRecord]:
+        rows = self._all(
+            "select kind, key, fence, body, seal from sides"
+            " where space = ? and (kind, key) > (?, ?) and kind <= ?"
+            " order by kind, key limit ?",
+            (space, *after, UNBOUNDED if kind is None else kind, limit),
+        )
+        return [SideRecord(*row) for row in rows]
+
+    def indexed(self, space: int, index: str) -> int:
+        rows = self._all(
+            "select indexed from derived_state where space = ? and name = ?", (space, index)
+        )
+        return rows[0][0] if rows else 0
+
+    def derived(
+        self,
+        space: int,
+        index: str,
+        *,
+        start: str,
+        end: str | None,
+        after: tuple[str, str] | None,
+        version: int,
+        limit: int,
+    ) -> list[DerivedRow]:
+        bound = UNBOUNDED if end is None else end
+        columns = "select term, id, branch, start, until from derived"
+        open_at = "start <= ? and (until is null or until > ?)"
+        rows = self._all(
+            f"{columns} where space = ? and name = ? and term >= ? and term < ?"
+            f" and (term, id) > (?, ?) and {open_at} order by term, id, branch limit ?",
+            (space, index, start, bound, *(after or ("", "")), version, version, limit),
+        )
+        if len(rows) == limit:
+            # The last pair may go on past the page: take it whole.
+            term, id = rows[-1][:2]
+            rows = [row for row in rows if row[:2] != (term, id)] + self._all(
+                f"{columns} where space = ? and name = ? and term = ? and id = ? and {open_at}"
+                " order by branch",
+                (space, index, term, id, version, version),
+            )
+        return [DerivedRow(*row) for row in rows]
+
+    def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]:
+        rows = self._all(
+            "select term, id, branch, start, until from derived"
+            " where space = ? and name = ? and id = ? order by branch, term, start",
+            (space, index, id),
+        )
+        return [DerivedRow(*row) for row in rows]
+
+    def derived_count(self, space: int, index: str) -> int:
+        rows = self._all(
+            "select count(*) from derived where space = ? and name = ?", (space, index)
+        )
+        count: int = rows[0][0]
+        return count
+
+    def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
+        return self._cursor.execute(sql, bindings).fetchall()
+
+
+def _on_line(line: Line) -> tuple[str, list[int]]:
+    """The condition that a row of facts is on the line, and its bindings."""
+    bounds = [bound for part in line for bound in part]
+    if len(line) == 1:
+        return "branch = ? and version <= ?", bounds
+    return "(" + " or ".join(["(branch = ? and version <= ?)"] * len(line)) + ")", bounds

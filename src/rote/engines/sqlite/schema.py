@@ -1,0 +1,114 @@
+"""The tables of a store in SQLite. Frozen: a change brings a new FORMAT, an upgrade and a page.
+
+Facts are appended in rowid order and never change; two narrow indexes lead to them (by entity, and
+by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
+the end of its range and needs no row of its own. The newest fact of an entity on a branch has a thin
+row in `entities` while it exists and in `tombstones` after its deletion, so that scans pass no dead
+rows. Spaces are numbered; ids are text, because a table of names would cost every new entity one
+more tree.
+"""
+
+# "Rote" in ASCII: tells our files from other people's.
+APPLICATION_ID = 0x526F7465
+FORMAT = 1
+
+TABLES = """
+create table spaces (
+  number integer primary key,
+  did text not null unique,
+  name text not null unique,
+  seal blob not null
+) strict;
+
+create table branches (
+  space integer not null,
+  branch integer not null,
+  name text not null,
+  parent integer,
+  fork_version integer not null,
+  created_version integer not null,
+  deleted_version integer,
+  seal blob not null,
+  primary key (space, branch),
+  unique (space, name)
+) strict, without rowid;
+
+create table commits (
+  space integer not null,
+  version integer not null,
+  branch integer not null,
+  hash blob not null,
+  at integer not null,
+  author text,
+  key text,
+  meta blob,
+  event blob,
+  attempt blob not null,
+  primary key (space, version)
+) strict, without rowid;
+
+create table facts (
+  number integer primary key,
+  space integer not null,
+  branch integer not null,
+  version integer not null,
+  position integer not null,
+  id text not null,
+  op integer not null,
+  hash blob not null,
+  parent blob not null,
+  salt blob,
+  body blob,
+  value blob
+) strict;
+create unique index facts_by_entity on facts (space, id, version, position, branch);
+create unique index facts_by_log on facts (space, branch, version, position, id);
+
+create table entities (
+  space integer not null,
+  branch integer not null,
+  id text not null,
+  version integer not null,
+  position integer not null,
+  primary key (space, branch, id)
+) strict, without rowid;
+
+create table tombstones (
+  space integer not null,
+  branch integer not null,
+  id text not null,
+  version integer not null,
+  position integer not null,
+  primary key (space, branch, id)
+) strict, without rowid;
+create index tombstones_by_version on tombstones (space, branch, version, id);
+
+create table sides (
+  space integer not null,
+  kind text not null,
+  key text not null,
+  fence integer not null,
+  body blob not null,
+  seal blob not null,
+  primary key (space, kind, key)
+) strict, without rowid;
+
+create table derived (
+  space integer not null,
+  name text not null,
+  term text not null,
+  id text not null,
+  branch integer not null,
+  start integer not null,
+  until integer,
+  primary key (space, name, term, id, branch, start)
+) strict, without rowid;
+create index derived_by_entity on derived (space, name, id);
+
+create table derived_state (
+  space integer not null,
+  name text not null,
+  indexed integer not null,
+  primary key (space, name)
+) strict, without rowid;
+"""

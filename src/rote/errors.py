@@ -1,0 +1,209 @@
+"""Every error Rote raises, in one tree, ordered by who must act.
+
+    RoteError
+    ├── InvalidInput          the caller: send something else
+    │   ├── InvalidValue        a value outside the value domain; names the JSON pointer
+    │   └── PatchFailed         a patch that does not apply; names the operation
+    ├── NotFound              the caller: it is not there
+    │   ├── VersionNotFound     a version above the log
+    │   └── Compacted           a version below the compaction line
+    ├── Conflict              the caller: read again and decide again
+    ├── PayloadMismatch       the caller: this key already stands for something else
+    ├── RunAborted            the caller: the run did not commit
+    ├── LimitExceeded         the caller: make it smaller
+    ├── Denied                the caller: ask for the right
+    │   └── SessionRevoked
+    ├── Unavailable           the operator: the store cannot answer now
+    │   └── Busy                try again, others are writing
+    ├── Corrupt               the operator: stored bytes are not what was written
+    └── InternalError         us: a bug in Rote
+
+Codes are frozen: programs branch on them. Messages are for people and say what to do.
+"""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+class RoteError(Exception):
+    """The root: catch it to catch everything Rote raises."""
+
+    code: str = "rote_error"
+
+    def __init__(self, message: str, *, code: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        # JSON-safe facts about the failure, for programs.
+        self.details: dict[str, Any] = details
+
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process boundaries (multiprocessing, the server), so all fields travel.
+        return _restore, (type(self), str(self), self.__dict__)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"code": self.code, "message": str(self), "details": self.details}
+
+
+def _restore(kind: type[RoteError], message: str, fields: dict[str, Any]) -> RoteError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, message)
+    error.__dict__.update(fields)
+    return error
+
+
+class InvalidInput(RoteError):
+    """The call is malformed; nothing was stored."""
+
+
+class InvalidValue(InvalidInput):
+    """A value outside the value domain."""
+
+    def __init__(self, reason: str, *, pointer: str = "") -> None:
+        place = f"at {pointer}" if pointer else "at the top of the value"
+        super().__init__(f"not a storable value {place}: {reason}", pointer=pointer, reason=reason)
+
+    def within(self, prefix: str) -> Self:
+        """The same error, told from one level further out."""
+        return type(self)(self.details["reason"], pointer=prefix + self.details["pointer"])
+
+
+class PatchFailed(InvalidInput):
+    """A patch that is malformed or does not apply to the value at hand."""
+
+    def __init__(self, reason: str, *, index: int, pointer: str = "") -> None:
+        super().__init__(
+            f"patch operation {index} ({pointer or 'whole document'}) does not apply: {reason}",
+            index=index,
+            pointer=pointer,
+            reason=reason,
+        )
+
+
+class NotFound(RoteError):
+    """What was asked for by name is not there."""
+
+
+class VersionNotFound(NotFound):
+    """A version above the log."""
+
+    def __init__(self, version: int, *, newest: int) -> None:
+        super().__init__(
+            f"version {version} does not exist; the newest is {newest}",
+            version=version,
+            newest=newest,
+        )
+
+
+class Compacted(NotFound):
+    """A version whose history was compacted away."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConflict:
+    """One read of a commit that no longer holds; fields of the other kinds of read are None."""
+
+    id: str | None  # the entity that was read
+    prefix: str | None  # the id prefix that was read
+    start: str | None  # the id range that was read, half open
+    end: str | None
+    branch: str  # the branch whose line was read
+    expected_version: int  # the version the reader saw
+    actual_version: int  # the newest overlapping write
+    actual_hash: str | None  # its fact's hash
+
+    def __str__(self) -> str:
+        if self.id is not None:
+            what = self.id
+        elif self.prefix is not None:
+            what = f"{self.prefix}*"
+        else:
+            what = f"{self.start}..{self.end}"
+        return f"{what} (read at {self.expected_version}, written at {self.actual_version})"
+
+
+class Conflict(RoteError):
+    """What the commit read has changed since; nothing was written."""
+
+    def __init__(self, conflicts: tuple[ReadConflict, ...]) -> None:
+        shown = ", ".join(str(conflict) for conflict in conflicts[:3])
+        more = f" and {len(conflicts) - 3} more" if len(conflicts) > 3 else ""
+        super().__init__(
+            f"changed since it was read: {shown}{more}; read again and retry",
+            conflicts=[asdict(conflict) for conflict in conflicts],
+        )
+        self.conflicts = conflicts
+
+
+class PayloadMismatch(RoteError):
+    """A key that was used before, for something else."""
+
+    def __init__(self, key: str, *, version: int) -> None:
+        super().__init__(
+            f"key {key!r} already stands for another write (version {version}); use a new key",
+            key=key,
+            version=version,
+        )
+
+
+class RunAborted(RoteError):
+    """A run ended without applying its writes."""
+
+    def __init__(
+        self, reason_code: str, *, message: str, conflicts: tuple[ReadConflict, ...] = ()
+    ) -> None:
+        super().__init__(
+            message,
+            reason_code=reason_code,
+            conflicts=[asdict(conflict) for conflict in conflicts],
+        )
+        self.reason_code = reason_code
+        self.conflicts = conflicts
+
+
+class LimitExceeded(RoteError):
+    """Larger than Rote takes."""
+
+    def __init__(
+        self, what: str, *, size: int, limit: int, advice: str = "make it smaller"
+    ) -> None:
+        super().__init__(
+            f"{what} is {size:,}, the limit is {limit:,}; {advice}",
+            what=what,
+            size=size,
+            limit=limit,
+        )
+
+
+class Denied(RoteError):
+    """The caller lacks the right, or no longer owns what it is writing for."""
+
+
+class SessionRevoked(Denied):
+    """The session was taken over or its token is stale."""
+
+
+class Unavailable(RoteError):
+    """The store cannot answer now; nothing is known to be wrong with the data."""
+
+
+class Busy(Unavailable):
+    """Others hold the store for longer than the caller is willing to wait."""
+
+
+class Corrupt(RoteError):
+    """Stored bytes are not what was written; `rote verify` tells more."""
+
+
+class InternalError(RoteError):
+    """A bug in Rote."""
+
+
+def invariant(condition: object, message: str) -> None:
+    """Raise InternalError unless `condition` holds; stays on in production."""
+    if not condition:
+        raise InternalError(f"{message}; this is a bug in Rote, please report it")

@@ -1,0 +1,170 @@
+"""What the kernel remembers of a space between calls, and how it stays true.
+
+All entries are the newest of their line as of one version, `known`. Before a read uses them, the
+engine is asked for its head; when others have committed, what they wrote is dropped first. So a
+commit of another process is never missed, and an entry that is here needs no look-up. When room is
+short, what came first goes first.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from rote.engines import Reader
+from rote.engines.rows import HeadRow, Line, SpaceRow
+from rote.errors import VersionNotFound
+from rote.kernel.entry import ABSENT, Entry, load
+from rote.kernel.lines import Branches
+from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
+
+_Key = tuple[int, str]  # branch, entity
+
+
+class SpaceCache:
+    """The newest entries of one space, its head and its branches."""
+
+    def __init__(self, row: SpaceRow) -> None:
+        self.number = row.number
+        self.did = row.did
+        self.name = row.name
+        self.seal = row.seal
+        self.known = 0  # the version as of which the entries are the newest
+        self.branches = Branches([])
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[_Key, Entry] = OrderedDict()
+        # Entries of past versions, by branch, entity and version. They never change.
+        self._past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
+        self._bytes = 0
+
+    # -- keeping up --------------------------------------------------------------------------------
+
+    def sync(self, reads: Reader) -> HeadRow | None:
+        """The head of the space, with the cache brought up to it."""
+        head = reads.head(self.number)
+        version = 0 if head is None else head.version
+        if version != self.known or not self.branches.rows():
+            self._catch_up(reads, version)
+        return head
+
+    def _catch_up(self, reads: Reader, version: int) -> None:
+        branches = Branches(reads.branches(self.number))
+        changed = self._changed(reads, version)
+        with self._lock:
+            self.branches = branches
+            if version <= self.known:
+                return
+            if changed is None:
+                self._entries.clear()
+                self._past.clear()
+                self._bytes = 0
+            else:
+                for key in changed:
+                    self._drop(key)
+            self.known = version
+
+    def _changed(self, reads: Reader, version: int) -> set[_Key] | None:
+        """What was written above `known`; None when it is too much to name."""
+        if not self._entries:
+            return set()
+        limit = CACHE_CATCH_UP_MAX
+        changed = reads.changed(self.number, after=self.known, until=version, limit=limit)
+        return None if len(changed) == limit else set(changed)
+
+    def _drop(self, key: _Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.weight()
+
+    def committed(self, before: int, after: int, entries: dict[_Key, Entry]) -> None:
+        """Take over what a durable commit wrote: the space went from `before` to `after`."""
+        with self._lock:
+            # A reader may have seen the commit first and moved on; newer is never overwritten.
+            if self.known not in (before, after):
+                return
+            for key, entry in entries.items():
+                self._put(key, entry)
+            # Last: a reader that sees the new version must find no older entry.
+            self.known = after
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def entries(
+        self, reads: Reader, branch: str, ids: Sequence[str], *, keep: bool = True
+    ) -> dict[str, Entry]:
+        """The newest entries of `ids` as of `known`; those never written are ABSENT."""
+        line = self.branches.line(branch)
+        number, known = line[0][0], self.known
+        found: dict[str, Entry] = {}
+        missing = []
+        for id in ids:
+            entry = self._entries.get((number, id))
+            if entry is None or entry.version > known:
+                missing.append(id)
+            else:
+                found[id] = entry
+        if missing:
+            loaded = load(reads, self.number, missing, _capped(line, known))
+            for id in missing:
+                found[id] = loaded.get(id, ABSENT)
+            if keep:
+                self._keep(known, number, loaded)
+        return found
+
+    def entry_at(self, reads: Reader, branch: str, id: str, version: int) -> Entry:
+        """The entry of one id as of a past version, at or below `known`."""
+        number = self.branches.find(branch).branch
+        line = self.branches.line(branch, version)
+        entry = load(reads, self.number, [id], line).get(id, ABSENT)
+        with self._lock:
+            self._past[(number, id, version)] = entry
+            self._bytes += entry.weight()
+            self._evict()
+        return entry
+
+    def remembered(self, branch: str, id: str, version: int) -> Entry | None:
+        """The entry as of a past version, when it is here; costs no engine work."""
+        if version > self.known or branch not in self.branches:
+            return None
+        number = self.branches.find(branch).branch
+        entry = self._entries.get((number, id))
+        if entry is not None and entry.version <= version:
+            return entry
+        return self._past.get((number, id, version))
+
+    def resolve(self, reads: Reader, version: int | None) -> int:
+        """The version a view means; VersionNotFound when it is above the log."""
+        if version is None:
+            self.sync(reads)
+            return self.known
+        self.check_version(reads, version)
+        return version
+
+    def check_version(self, reads: Reader, version: int) -> None:
+        if version > self.known:
+            self.sync(reads)
+        if version > self.known:
+            raise VersionNotFound(version, newest=self.known)
+
+    # -- room --------------------------------------------------------------------------------------
+
+    def _keep(self, as_of: int, branch: int, loaded: dict[str, Entry]) -> None:
+        with self._lock:
+            if self.known == as_of:
+                for id, entry in loaded.items():
+                    self._put((branch, id), entry)
+
+    def _put(self, key: _Key, entry: Entry) -> None:
+        self._drop(key)
+        self._entries[key] = entry
+        self._bytes += entry.weight()
+        self._evict()
+
+    def _evict(self) -> None:
+        while self._bytes > CACHE_BYTES_MAX:
+            oldest = self._past if self._past else self._entries
+            _, entry = oldest.popitem(last=False)
+            self._bytes -= entry.weight()
+
+
+def _capped(line: Line, version: int) -> Line:
+    return tuple((branch, min(cap, version)) for branch, cap in line)

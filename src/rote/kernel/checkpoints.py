@@ -1,0 +1,95 @@
+"""Checkpoints: signed statements of what the chain was, for people who keep them elsewhere.
+
+Frozen: docs/formats/checkpoint.md.
+"""
+
+from typing import Any
+
+from rote.contract import Fault, KeyRing
+from rote.engines import Engine, OutcomeUnknown, Reader
+from rote.errors import Denied, InvalidInput, Unavailable
+from rote.kernel.cache import SpaceCache
+from rote.kernel.seals import side_record
+from rote.values import Identity, canonical, format_time, verify_signature
+
+KIND = "checkpoint/1"
+SIDE = "checkpoint"
+_PREFIX = b"rote checkpoint/1\0"
+_MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
+
+
+def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[str, Any]:
+    """Sign the head as it is now, and keep a copy beside the log."""
+    identity = keys.load(cache.did)
+    if identity is None:
+        raise Denied(
+            f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
+            space=cache.did,
+        )
+    try:
+        with engine.writer(cache.number) as writes:
+            checkpoint = _sign(cache, writes, identity, now)
+            key = f"{checkpoint['version']:020d}"
+            earlier = writes.side(cache.number, SIDE, key)
+            fence = 1 if earlier is None else earlier.fence + 1
+            writes.put_side(cache.number, side_record(SIDE, key, fence, canonical(checkpoint)))
+    except OutcomeUnknown as error:
+        raise Unavailable("the store failed while keeping the checkpoint; try again") from error
+    return checkpoint
+
+
+def _sign(cache: SpaceCache, reads: Reader, identity: Identity, now: int) -> dict[str, Any]:
+    head = cache.sync(reads)
+    body = {
+        "kind": KIND,
+        "space": cache.did,
+        "version": 0 if head is None else head.version,
+        "head": None if head is None else head.hash.hex(),
+        "at": format_time(now if head is None else max(now, head.at)),
+        "state": None,
+        "prior": None,
+    }
+    return {**body, "signature": identity.sign(_PREFIX + canonical(body)).hex()}
+
+
+def check_shape(checkpoint: Any) -> dict[str, Any]:
+    """A checkpoint as it came from outside; InvalidInput when it cannot be one."""
+    if type(checkpoint) is not dict or checkpoint.keys() != _MEMBERS:
+        raise InvalidInput(
+            "a checkpoint is the object that checkpoint() returned, with all its members"
+        )
+    if checkpoint["kind"] != KIND:
+        raise InvalidInput(f"a checkpoint has the kind {KIND!r}")
+    if type(checkpoint["version"]) is not int or checkpoint["version"] < 0:
+        raise InvalidInput("a checkpoint's version is an integer from 0 on")
+    canonical(checkpoint)
+    return checkpoint
+
+
+def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any]) -> list[Fault]:
+    """Why today's log does not extend the checkpoint; nothing when it does."""
+    version = checkpoint["version"]
+
+    def fault(message: str) -> list[Fault]:
+        return [Fault("checkpoint", version, None, message)]
+
+    if checkpoint["space"] != cache.did:
+        return fault(f"it is of the space {checkpoint['space']}, not of {cache.did}")
+    if not _is_signed(checkpoint):
+        return fault("its signature is not of the space's key")
+    rows = reads.commits(cache.number, after=version - 1, limit=1) if version else []
+    if version and not rows:
+        return fault("the log ends before it: commits were cut off")
+    actual = rows[0].hash.hex() if rows and rows[0].version == version else None
+    if checkpoint["head"] != actual:
+        return fault("the log holds another commit there: history was rewritten")
+    return []
+
+
+def _is_signed(checkpoint: dict[str, Any]) -> bool:
+    body = {name: member for name, member in checkpoint.items() if name != "signature"}
+    try:
+        signature = bytes.fromhex(checkpoint["signature"])
+    except (TypeError, ValueError):
+        return False
+    return verify_signature(checkpoint["space"], _PREFIX + canonical(body), signature)

@@ -1,0 +1,131 @@
+"""Making commits durable: one transaction for everyone in line, and an answer for each."""
+
+import threading
+from collections.abc import Sequence
+
+from rote.contract import Clock, Commit, IdSource, Index
+from rote.engines import Contended, Engine, OutcomeUnknown, Writer
+from rote.errors import Busy, RoteError, Unavailable
+from rote.kernel import indexes
+from rote.kernel.cache import SpaceCache
+from rote.kernel.draft import Draft
+from rote.kernel.group import Group, Take
+from rote.kernel.job import Job, fail
+from rote.kernel.plan import plan
+from rote.values import micros_of
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX
+
+
+class Committer:
+    """Commits to the spaces of one engine."""
+
+    def __init__(
+        self, engine: Engine, *, clock: Clock, ids: IdSource, indexes: Sequence[Index]
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._ids = ids
+        self._indexes = indexes
+        self._groups: dict[int, Group] = {}
+        self._mutex = threading.Lock()
+
+    def commit(self, cache: SpaceCache, job: Job) -> Commit:
+        self._group(cache).run(job)
+        return job.answer()
+
+    def _group(self, cache: SpaceCache) -> Group:
+        group = self._groups.get(cache.number)
+        if group is None:
+            with self._mutex:
+                group = self._groups.setdefault(
+                    cache.number, Group(lambda take: self._lead(cache, take))
+                )
+        return group
+
+    def _lead(self, cache: SpaceCache, take: Take) -> None:
+        jobs: list[Job] = []
+        for _ in range(CONTENTION_ATTEMPTS_MAX):
+            try:
+                self._write(cache, jobs, take)
+                return
+            except Contended:
+                for job in jobs:
+                    job.result = job.error = None
+            except RoteError as error:
+                # Nothing was written, so what was planned for anyone did not happen.
+                for job in jobs:
+                    job.result = None
+                fail(jobs, error)
+                return
+        fail(jobs, Busy("others commit to this space all the time; try again"))
+
+    def _write(self, cache: SpaceCache, jobs: list[Job], take: Take) -> None:
+        """Plan everyone in line, write once, and answer them when it is durable."""
+        draft: Draft | None = None
+        answers: list[tuple[Job, Commit]] = []
+        try:
+            with self._engine.writer(cache.number) as writes:
+                head = cache.sync(writes)
+                draft = Draft(
+                    cache,
+                    writes,
+                    0 if head is None else head.version,
+                    None if head is None else head.hash,
+                    0 if head is None else head.at,
+                )
+                before = draft.version
+                answers = self._plan(draft, jobs, take)
+                if draft.commits:
+                    self._append(draft, writes, before)
+        except OutcomeUnknown as error:
+            assert draft is not None
+            self._settle(draft, error)
+        if draft.commits:
+            cache.committed(before, draft.version, draft.entries)
+        elif answers:
+            # Answered from the log alone: its writer may have died before its own sync.
+            self._engine.harden()
+        for job, commit in answers:
+            job.result = commit
+
+    def _plan(self, draft: Draft, jobs: list[Job], take: Take) -> list[tuple[Job, Commit]]:
+        answers: list[tuple[Job, Commit]] = []
+        pending = list(jobs)
+        while True:
+            joined = take()
+            jobs.extend(joined)
+            pending.extend(joined)
+            if not pending:
+                return answers
+            for job in pending:
+                try:
+                    now = micros_of(self._clock.now())
+                    answers.append((job, plan(draft, job, now=now, ids=self._ids)))
+                except RoteError as error:
+                    job.error = error
+            pending = []
+
+    def _append(self, draft: Draft, writes: Writer, before: int) -> None:
+        number = draft.cache.number
+        writes.append(number, draft.batch())
+        for row in draft.sides.values():
+            writes.put_side(number, row)
+        for index in self._indexes:
+            indexes.follow(writes, number, index, draft.changes, before=before, after=draft.version)
+
+    def _settle(self, draft: Draft, error: BaseException) -> None:
+        """COMMIT failed without saying how: find out before anyone is answered."""
+        first = draft.commits[0]
+        try:
+            durable = self._engine.settle(draft.cache.number, first.version, first.attempt)
+        except RoteError as unsettled:
+            raise Unavailable(
+                "the store failed while committing and cannot say whether it did;"
+                " when it is back, repeat the call with the same key",
+                outcome="unknown",
+            ) from unsettled
+        if not durable:
+            raise Unavailable(
+                "the store failed while committing; nothing was written, try again",
+                outcome="not_written",
+            ) from error

@@ -1,0 +1,112 @@
+"""A draft: what one transaction is about to append, and the space as it looks with it.
+
+Commits are planned one after the other against the draft, so each sees those before it. Planning
+one only reads; a commit that fails leaves the draft as it was.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from rote.contract import Commit, Fact
+from rote.engines import Reader
+from rote.engines.rows import (
+    Batch,
+    CommitRow,
+    EntityRow,
+    FactRow,
+    SideRecord,
+)
+from rote.kernel.cache import SpaceCache
+from rote.kernel.chain import OPERATION_NAMES
+from rote.kernel.entry import Entry
+from rote.values import decode_canonical, format_time
+
+
+class Change(Struct, frozen=True):
+    """An entity after one commit, for the indexes."""
+
+    version: int
+    branch: int
+    id: str
+    entry: Entry
+
+
+class Draft(Struct):
+    """Grows by whole commits."""
+
+    cache: SpaceCache
+    reads: Reader
+    version: int  # of the newest commit, drafted ones included
+    hash: bytes | None
+    at: int  # of the newest commit
+    commits: list[CommitRow] = field(default_factory=list)
+    facts: list[FactRow] = field(default_factory=list)
+    entries: dict[tuple[int, str], Entry] = field(default_factory=dict)
+    entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
+    salts: dict[str, bytes] = field(default_factory=dict)
+    sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+    def look_up(self, branch: str, ids: Sequence[str]) -> dict[str, Entry]:
+        """The newest entries on the branch's line, drafted ones first."""
+        number = self.cache.branches.find(branch).branch
+        found: dict[str, Entry] = {}
+        missing: list[str] = []
+        for id in ids:
+            entry = self.entries.get((number, id))
+            if entry is None:
+                missing.append(id)
+            else:
+                found[id] = entry
+        if missing:
+            found.update(self.cache.entries(self.reads, branch, missing, keep=False))
+        return found
+
+    def side(self, kind: str, key: str) -> SideRecord | None:
+        drafted = self.sides.get((kind, key))
+        return drafted or self.reads.side(self.cache.number, kind, key)
+
+    def known_salts(self, ids: list[str]) -> dict[str, bytes]:
+        """Salts of entities that are new to a line but not to the space."""
+        known = {id: self.salts[id] for id in ids if id in self.salts}
+        if len(self.cache.branches.rows()) > 1:
+            missing = [id for id in ids if id not in known]
+            known.update(self.reads.salts(self.cache.number, missing))
+        return known
+
+    def batch(self) -> Batch:
+        return Batch(self.commits, self.facts, list(self.entities.values()))
+
+
+def commit_of(
+    row: CommitRow, facts: Sequence[FactRow], *, previous: bytes | None, branch: str
+) -> Commit:
+    """A commit as users see it."""
+    hash = row.hash.hex()
+    return Commit(
+        row.version,
+        hash,
+        None if previous is None else previous.hex(),
+        branch,
+        tuple([fact_of(fact, hash) for fact in facts]),
+        format_time(row.at),
+        row.author,
+        row.key,
+        row.meta,
+        None if row.event is None else decode_canonical(row.event),
+    )
+
+
+def fact_of(row: FactRow, commit: str) -> Fact:
+    return Fact(
+        row.id,
+        OPERATION_NAMES[row.op],
+        row.body,
+        None if row.salt is None else row.salt.hex(),
+        row.parent.hex(),
+        row.hash.hex(),
+        row.version,
+        row.index,
+        commit,
+    )

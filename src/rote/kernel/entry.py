@@ -1,0 +1,130 @@
+"""An entity as the kernel holds it: its newest fact on a line, and its value in one form or both."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rote.contract import State
+from rote.engines import Reader
+from rote.engines.rows import DELETE, PATCH, FactRow, Line
+from rote.errors import Corrupt, PatchFailed
+from rote.patch import replay
+from rote.values import Json, canonical, decode_canonical
+from rote.values.limits import PAGE_MAX, REPLAY_MAX
+
+
+class Entry(Struct):
+    """Once it is in a cache nothing about it changes but the form in which its value is held."""
+
+    version: int  # of the newest fact; 0 when never written
+    hash: bytes | None
+    salt: bytes | None
+    exists: bool
+    data: bytes | None = None  # canonical value
+    document: Json | UnsetType = UNSET  # decoded value, shared between versions, never mutated
+    patches: int = 0  # facts to replay on the last snapshot
+    patch_bytes: int = 0  # and their size
+    snapshot_bytes: int = 0  # size of that snapshot
+    size_bound: int = 0  # the canonical value is not larger than this
+    depth_bound: int | None = None  # nor deeper than this, where it is known
+
+    def canonical_value(self) -> bytes:
+        if self.data is None:
+            self.data = canonical(self.document)
+        return self.data
+
+    def shared_document(self) -> Json:
+        """The decoded value, not to be mutated or given away."""
+        if self.document is UNSET:
+            self.document = decode_canonical(self.canonical_value())
+        return self.document
+
+    def weight(self) -> int:
+        """Roughly its bytes in a cache; the same at every time."""
+        return 200 + self.size_bound
+
+
+ABSENT = Entry(0, None, None, False)
+
+
+def written(row: FactRow, data: bytes | None) -> Entry:
+    """The entry of a fact whose canonical value is known (None for a delete)."""
+    size = 0 if data is None else len(data)
+    return Entry(row.version, row.hash, row.salt, data is not None, data, UNSET, 0, 0, size, size)
+
+
+def state_of(id: str, entry: Entry) -> State:
+    """A state of its own: the value is decoded anew, so nobody shares it."""
+    return State(
+        id,
+        decode_canonical(entry.canonical_value()) if entry.exists else None,
+        entry.exists,
+        entry.version,
+        None if entry.hash is None else entry.hash.hex(),
+    )
+
+
+def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str, Entry]:
+    """The entries of those `ids` that were ever written on the line."""
+    found: dict[str, Entry] = {}
+    for start in range(0, len(ids), PAGE_MAX):
+        for row in reads.newest(space, ids[start : start + PAGE_MAX], line):
+            found[row.id] = entry_of(reads, space, row, line)
+    return found
+
+
+def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
+    if row.op == DELETE:
+        return written(row, None)
+    snapshot = snapshot_in(row)
+    if snapshot is not None:
+        return written(row, snapshot)
+    return _replayed(reads, space, row, line)
+
+
+def snapshot_in(row: FactRow) -> bytes | None:
+    """The whole value, where the fact carries it."""
+    if row.op == PATCH:
+        return row.value
+    if row.body is None:
+        raise Corrupt(f"{row.id} has no value at version {row.version}; run `rote verify`")
+    return row.body
+
+
+def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
+    """Patches applied, oldest first, on the last snapshot below them."""
+    patches = [row]
+    for older in _older(reads, space, row, line):
+        snapshot = snapshot_in(older) if older.op != DELETE else None
+        if snapshot is not None:
+            document = apply_stored(snapshot, reversed(patches))
+            data = canonical(document)
+            patch_bytes = sum(len(patch.body or b"") for patch in patches)
+            return Entry(
+                row.version, row.hash, row.salt, True, data, document, len(patches), patch_bytes,
+                len(snapshot), len(data),
+            )  # fmt: skip
+        if older.op != PATCH or len(patches) > REPLAY_MAX:
+            break
+        patches.append(older)
+    raise Corrupt(f"{row.id} has no snapshot below version {row.version}; run `rote verify`")
+
+
+def _older(reads: Reader, space: int, row: FactRow, line: Line) -> Iterable[FactRow]:
+    before, limit = (row.version, row.index), 32
+    while True:
+        rows = reads.history(space, row.id, line, before=before, after=0, limit=limit)
+        yield from rows
+        if len(rows) < limit:
+            return
+        before, limit = (rows[-1].version, rows[-1].index), REPLAY_MAX
+
+
+def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:
+    """Stored patches applied to a stored snapshot; what does not apply was not what was stored."""
+    try:
+        return replay(
+            decode_canonical(snapshot), [decode_canonical(patch.body or b"") for patch in patches]
+        )
+    except PatchFailed as error:
+        raise Corrupt(f"a stored patch does not apply: {error}; run `rote verify`") from error

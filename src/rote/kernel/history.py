@@ -1,0 +1,95 @@
+"""Looking back: an entity's facts, the log, and the head as it was."""
+
+from rote.contract import Commit, FactPage, Head, View
+from rote.engines import Reader
+from rote.engines.rows import CommitRow, FactRow
+from rote.errors import InvalidInput, VersionNotFound
+from rote.kernel.cache import SpaceCache
+from rote.kernel.draft import commit_of, fact_of
+from rote.values import check_entity_id
+from rote.values.limits import PAGE_MAX
+
+EMPTY = Head(0, None, None)
+
+
+def history(
+    cache: SpaceCache,
+    reads: Reader,
+    id: str,
+    *,
+    before: tuple[int, int] | None,
+    limit: int,
+    view: View,
+) -> FactPage:
+    """A page of one entity's facts as of a view, newest first."""
+    check_entity_id(id)
+    limit = page_size(limit)
+    version = cache.resolve(reads, view.version)
+    line = cache.branches.line(view.branch, version)
+    rows = reads.history(cache.number, id, line, before=before, after=0, limit=limit)
+    hashes = {
+        version: reads.commits(cache.number, after=version - 1, limit=1)[0].hash.hex()
+        for version in {row.version for row in rows}
+    }
+    facts = tuple(fact_of(row, hashes[row.version]) for row in rows)
+    last = (rows[-1].version, rows[-1].index) if len(rows) == limit else None
+    return FactPage(facts, last)
+
+
+def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Commit, ...]:
+    """A page of commits above `since`, oldest first."""
+    if type(since) is not int or since < 0:
+        raise InvalidInput("since must be a version, an integer from 0 on")
+    cache.sync(reads)
+    rows = reads.commits(cache.number, after=max(since - 1, 0), limit=page_size(limit) + 1)
+    previous = rows[0].hash if since > 0 and rows and rows[0].version == since else None
+    rows = [row for row in rows if row.version > since][: page_size(limit)]
+    if not rows:
+        return ()
+    facts: dict[int, list[FactRow]] = {row.version: [] for row in rows}
+    for fact in reads.facts(cache.number, after=since, until=rows[-1].version):
+        facts[fact.version].append(fact)
+    commits = []
+    for row in rows:
+        branch = cache.branches.name(row.branch)
+        commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
+        previous = row.hash
+    return tuple(commits)
+
+
+def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | None) -> Head:
+    """The newest commit at a version, or not after an instant."""
+    head = cache.sync(reads)
+    newest = 0 if head is None else head.version
+    if version is None:
+        version = newest if at is None else _version_at(cache, reads, at, newest)
+    if type(version) is not int or version < 0:
+        raise InvalidInput("a version is an integer from 0 on")
+    if version > newest:
+        raise VersionNotFound(version, newest=newest)
+    if version == 0:
+        return EMPTY
+    row = _commit(cache, reads, version)
+    return Head(row.version, row.hash.hex(), row.at)
+
+
+def _version_at(cache: SpaceCache, reads: Reader, at: int, newest: int) -> int:
+    """Times never decrease along the log, so halving finds the last commit not after `at`."""
+    low, high = 0, newest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _commit(cache, reads, middle).at <= at:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _commit(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
+    return reads.commits(cache.number, after=version - 1, limit=1)[0]
+
+
+def page_size(limit: int) -> int:
+    if type(limit) is not int or limit < 1:
+        raise InvalidInput("a limit is an integer from 1 on")
+    return min(limit, PAGE_MAX)

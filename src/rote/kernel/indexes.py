@@ -1,0 +1,151 @@
+"""Derived indexes: rows that lead from a term to entities, right at every version and branch.
+
+They follow the commits inside the same transaction. An index that fell behind (declared later, or
+another program committed without it) is brought up from the log before it answers. Everything in
+it can be dropped and rebuilt.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rote.contract import Hit, Index, View
+from rote.engines import Engine, Reader, Writer
+from rote.engines.rows import DerivedRow
+from rote.errors import InvalidInput
+from rote.kernel.cache import SpaceCache
+from rote.kernel.draft import Change
+from rote.kernel.entry import ABSENT, Entry, load
+from rote.kernel.history import page_size
+from rote.values.limits import INDEX_BATCH_COMMITS
+
+
+def declared(indexes: Mapping[str, Index], name: str) -> Index:
+    if name not in indexes:
+        raise InvalidInput(f"there is no index {name!r}; declare it when the store is opened")
+    return indexes[name]
+
+
+def follow(
+    writes: Writer, space: int, index: Index, changes: Sequence[Change], *, before: int, after: int
+) -> None:
+    """Take along what a transaction changes, if the index was complete before it."""
+    if writes.indexed(space, index.name) == before:
+        _advance(writes, space, index, changes, after)
+
+
+def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
+    """Bring an index up to the head, a bounded piece of the log at a time."""
+    while True:
+        with engine.reader() as reads:
+            newest = cache.resolve(reads, None)
+            if reads.indexed(cache.number, index.name) >= newest:
+                return
+        with engine.writer(cache.number) as writes:
+            done = writes.indexed(cache.number, index.name)
+            until = min(done + INDEX_BATCH_COMMITS, cache.resolve(writes, None))
+            if done < until:
+                changes = _changes(cache, writes, after=done, until=until)
+                _advance(writes, cache.number, index, changes, until)
+
+
+def find(
+    cache: SpaceCache,
+    reads: Reader,
+    index: str,
+    *,
+    start: str,
+    end: str | None,
+    after: Hit | None,
+    limit: int,
+    view: View,
+) -> tuple[Hit, ...]:
+    """Hits in (term, id) order. A row counts if the newest fact of its entity on the line lies on
+    the row's own branch: then no nearer branch has written it."""
+    limit = page_size(limit)
+    version = cache.resolve(reads, view.version)
+    line = cache.branches.line(view.branch, version)
+    caps = dict(line)
+    place = None if after is None else (after.term, after.id)
+    hits: list[Hit] = []
+    while len(hits) < limit:
+        rows = reads.derived(
+            cache.number, index, start=start, end=end, after=place, version=version, limit=limit
+        )
+        open_rows = [row for row in rows if row.branch in caps and is_open(row, caps[row.branch])]
+        ids = list({row.id: None for row in open_rows})
+        branches = {fact.id: fact.branch for fact in reads.newest(cache.number, ids, line)}
+        hits += [Hit(row.term, row.id) for row in open_rows if branches.get(row.id) == row.branch]
+        if len(rows) < limit:
+            break
+        place = (rows[-1].term, rows[-1].id)
+    return tuple(hits[:limit])
+
+
+def is_open(row: DerivedRow, version: int) -> bool:
+    return row.start <= version and (row.until is None or version < row.until)
+
+
+def expected_rows(
+    index: Index, id: str, branch: int, states: Iterable[tuple[int, Entry]]
+) -> list[DerivedRow]:
+    """The rows an entity should have on a branch, from its states there, oldest first."""
+    open_rows: dict[str, int] = {}
+    rows: list[DerivedRow] = []
+    for version, entry in states:
+        terms = terms_of(index, id, entry)
+        for term in sorted(open_rows.keys() - terms):
+            rows.append(DerivedRow(term, id, branch, open_rows.pop(term), version))
+        for term in terms - open_rows.keys():
+            open_rows[term] = version
+    rows += [DerivedRow(term, id, branch, since, None) for term, since in open_rows.items()]
+    return sorted(rows, key=lambda row: (row.term, row.start))
+
+
+def terms_of(index: Index, id: str, entry: Entry) -> set[str]:
+    return set(index.terms(id, entry.shared_document())) if entry.exists else set()
+
+
+def _advance(
+    writes: Writer, space: int, index: Index, changes: Iterable[Change], indexed: int
+) -> None:
+    rows: dict[tuple[str, str, int, int], DerivedRow] = {}
+    ended: list[DerivedRow] = []
+    open_rows: dict[tuple[int, str], dict[str, int]] = {}
+    for change in changes:
+        key = (change.branch, change.id)
+        if key not in open_rows:
+            open_rows[key] = _open_terms(writes, space, index, change)
+        current, terms = open_rows[key], terms_of(index, change.id, change.entry)
+        for term in current.keys() - terms:
+            since = current.pop(term)
+            row = DerivedRow(term, change.id, change.branch, since, change.version)
+            if (term, change.id, change.branch, since) in rows:
+                rows[(term, change.id, change.branch, since)] = row
+            else:
+                ended.append(row)
+        for term in terms - current.keys():
+            current[term] = change.version
+            row = DerivedRow(term, change.id, change.branch, change.version, None)
+            rows[(term, change.id, change.branch, change.version)] = row
+    writes.derive(space, index.name, rows=list(rows.values()), ended=ended, indexed=indexed)
+
+
+def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> dict[str, int]:
+    return {
+        row.term: row.start
+        for row in reads.derived_of(space, index.name, change.id)
+        if row.branch == change.branch and row.until is None
+    }
+
+
+def _changes(cache: SpaceCache, reads: Reader, *, after: int, until: int) -> list[Change]:
+    """What the commits in (after, until] left of each entity they wrote, from the log."""
+    newest = {
+        (fact.version, fact.branch, fact.id): None
+        for fact in reads.facts(cache.number, after=after, until=until)
+    }
+    changes = []
+    for version, branch, id in newest:
+        line = cache.branches.line(cache.branches.name(branch), version)
+        entry = load(reads, cache.number, [id], line).get(id, ABSENT)
+        changes.append(Change(version, branch, id, entry))
+    return changes

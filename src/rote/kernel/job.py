@@ -1,0 +1,66 @@
+"""A commit on its way: checked, waiting for the lock, answered."""
+
+import threading
+from dataclasses import dataclass, field
+
+from rote.contract import Commit, CommitRequest, Guard
+from rote.errors import RoteError, invariant
+from rote.kernel.operations import Operation, parse_operations, payload_digest
+from rote.kernel.reads import Read, parse_reads
+from rote.values import canonical, check_branch_name, check_key
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One commit request and what became of it."""
+
+    branch: str
+    operations: list[Operation]
+    reads: list[Read]
+    key: str | None
+    payload: str | None  # what the key stands for; only with a key
+    meta: bytes | None
+    guard: Guard | None
+    author: str | None
+    attempt: bytes
+    salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
+    result: Commit | None = None
+    error: BaseException | None = None
+    signal: "threading.Lock | None" = None  # held until a waiting job is answered or has to lead
+
+    @property
+    def answered(self) -> bool:
+        return self.result is not None or self.error is not None
+
+    def answer(self) -> Commit:
+        if self.error is not None:
+            raise self.error
+        invariant(self.result is not None, "a commit was never answered")
+        assert self.result is not None
+        return self.result
+
+
+def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job:
+    """Everything that can be checked without looking at the store."""
+    check_branch_name(request.branch)
+    if request.key is not None:
+        check_key(request.key, reserved_allowed=request.guard is not None)
+    operations = parse_operations(request.operations)
+    return Job(
+        branch=request.branch,
+        operations=operations,
+        reads=parse_reads(request.reads, request.branch),
+        key=request.key,
+        payload=None if request.key is None else payload_digest(request.branch, operations),
+        meta=None if request.meta is None else canonical(request.meta),
+        guard=request.guard,
+        author=author,
+        attempt=attempt,
+    )
+
+
+def fail(jobs: list[Job], error: RoteError) -> None:
+    """Answer everyone who has no answer yet."""
+    for job in jobs:
+        if not job.answered:
+            job.error = error

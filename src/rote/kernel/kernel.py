@@ -1,0 +1,195 @@
+"""The kernel: answers the Port in process, on any engine. Here it only decides who does the work.
+
+commit   job -> group -> plan (validation, documents, chain) -> draft -> engine
+read     cache -> entry -> engine
+verify   the log against itself
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rote.contract import (
+    Clock,
+    Commit,
+    CommitRequest,
+    FactPage,
+    Head,
+    Hit,
+    IdSource,
+    Index,
+    KeyRing,
+    Progress,
+    ScanPage,
+    SideRow,
+    SpaceInfo,
+    State,
+    TokenSource,
+    VerifyReport,
+    View,
+)
+from rote.engines import Engine
+from rote.kernel import checkpoints, history, indexes, scans, sides, verification
+from rote.kernel.cache import SpaceCache
+from rote.kernel.commits import Committer
+from rote.kernel.entry import Entry, state_of
+from rote.kernel.job import job_of
+from rote.kernel.spaces import Spaces
+from rote.values import Json, check_author, check_branch_name, check_entity_id, micros_of
+
+
+class Kernel:
+    """Implements contract.Port."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        tokens: TokenSource,
+        keys: KeyRing,
+        author: str | None = None,
+        seed: bytes | None = None,
+        indexes: Sequence[Index] = (),
+    ) -> None:
+        if author is not None:
+            check_author(author)
+        self._engine = engine
+        self._clock = clock
+        self._tokens = tokens
+        self._keys = keys
+        self._author = author
+        self._indexes = {index.name: index for index in indexes}
+        self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
+        self._committer = Committer(
+            engine, clock=clock, ids=ids, indexes=tuple(self._indexes.values())
+        )
+
+    # -- spaces ------------------------------------------------------------------------------------
+
+    def spaces(self) -> tuple[SpaceInfo, ...]:
+        return self._spaces.all()
+
+    def space(self, name: str, *, create: bool) -> SpaceInfo:
+        return self._spaces.find(name, create=create)
+
+    def now(self) -> int:
+        return micros_of(self._clock.now())
+
+    # -- commits -----------------------------------------------------------------------------------
+
+    def commit(self, space: str, request: CommitRequest) -> Commit:
+        job = job_of(request, author=self._author, attempt=self._tokens.token())
+        return self._committer.commit(self._spaces.cache(space), job)
+
+    # -- reads -------------------------------------------------------------------------------------
+
+    def head(self, space: str) -> Head:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            row = cache.sync(reads)
+        return Head(0, None, None) if row is None else Head(row.version, row.hash.hex(), row.at)
+
+    def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            return history.head_at(cache, reads, version=version, at=at)
+
+    def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:
+        for id in ids:
+            check_entity_id(id)
+        cache = self._spaces.cache(space)
+        version = view.version
+        if version is None:
+            with self._engine.reader() as reads:
+                cache.sync(reads)
+                check_branch_name(view.branch)
+                entries = cache.entries(reads, view.branch, ids)
+            return tuple([state_of(id, entries[id]) for id in ids])
+        return tuple([state_of(id, self._entry_at(cache, view.branch, id, version)) for id in ids])
+
+    def _entry_at(self, cache: SpaceCache, branch: str, id: str, version: int) -> Entry:
+        entry = cache.remembered(branch, id, version)
+        if entry is not None:
+            return entry
+        with self._engine.reader() as reads:
+            cache.check_version(reads, version)
+            return cache.entry_at(reads, branch, id, version)
+
+    def scan(
+        self, space: str, *, start: str, end: str | None, after: str | None, limit: int, view: View
+    ) -> ScanPage:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            return scans.scan(
+                cache, reads, start=start, end=end, after=after, limit=limit, view=view
+            )
+
+    def history(
+        self, space: str, id: str, *, before: tuple[int, int] | None, limit: int, view: View
+    ) -> FactPage:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            return history.history(cache, reads, id, before=before, limit=limit, view=view)
+
+    def log(self, space: str, *, since: int, limit: int) -> tuple[Commit, ...]:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            return history.log(cache, reads, since=since, limit=limit)
+
+    def find(
+        self,
+        space: str,
+        index: str,
+        *,
+        start: str,
+        end: str | None,
+        after: Hit | None,
+        limit: int,
+        view: View,
+    ) -> tuple[Hit, ...]:
+        cache = self._spaces.cache(space)
+        declared = indexes.declared(self._indexes, index)
+        indexes.catch_up(self._engine, cache, declared)
+        with self._engine.reader() as reads:
+            return indexes.find(
+                cache, reads, index, start=start, end=end, after=after, limit=limit, view=view
+            )
+
+    # -- side rows ---------------------------------------------------------------------------------
+
+    def side(self, space: str, kind: str, key: str) -> SideRow | None:
+        return sides.get(self._engine, self._spaces.cache(space).number, kind, key)
+
+    def sides(self, space: str, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
+        number = self._spaces.cache(space).number
+        return sides.page(self._engine, number, kind, after=after, limit=limit)
+
+    def put_side(self, space: str, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
+        number = self._spaces.cache(space).number
+        return sides.put(self._engine, number, kind, key, body, fence=fence)
+
+    def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
+        sides.drop(self._engine, self._spaces.cache(space).number, kind, key, fence=fence)
+
+    # -- trust and keeping -------------------------------------------------------------------------
+
+    def verify(
+        self, space: str, *, against: dict[str, Any] | None, progress: Progress | None
+    ) -> VerifyReport:
+        cache = self._spaces.cache(space)
+        declared = tuple(self._indexes.values())
+        return verification.verify(
+            self._engine, cache, indexes=declared, against=against, progress=progress
+        )
+
+    def checkpoint(self, space: str) -> dict[str, Any]:
+        cache = self._spaces.cache(space)
+        return checkpoints.make(self._engine, cache, keys=self._keys, now=self.now())
+
+    def backup(self, path: Path) -> None:
+        self._engine.backup(path)
+
+    def close(self) -> None:
+        self._engine.close()

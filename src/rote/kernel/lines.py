@@ -1,0 +1,51 @@
+"""Branches of a space and their lines: which facts count for whom, without walking the log."""
+
+from rote.engines.rows import BranchRow, Line
+from rote.errors import NotFound
+
+# Above every version: the cap of a line that is read at its head.
+NEWEST = 2**62
+
+
+class Branches:
+    """The branches of one space, by name."""
+
+    def __init__(self, rows: list[BranchRow]) -> None:
+        self._by_name = {row.name: row for row in rows}
+        self._by_number = {row.branch: row for row in rows}
+        self._lines: dict[str, Line] = {}
+
+    def find(self, name: str) -> BranchRow:
+        row = self._by_name.get(name)
+        if row is None:
+            raise NotFound(f"there is no branch {name!r}; see `space.branches()`", branch=name)
+        return row
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def knows(self, number: int) -> bool:
+        return number in self._by_number
+
+    def name(self, number: int) -> str:
+        return self._by_number[number].name
+
+    def rows(self) -> list[BranchRow]:
+        return list(self._by_number.values())
+
+    def line(self, name: str, version: int = NEWEST) -> Line:
+        """The branch's own facts, then its ancestors', each capped at the fork it was left by."""
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = self._trace(self.find(name))
+        if version == NEWEST:
+            return line
+        return tuple((branch, min(cap, version)) for branch, cap in line)
+
+    def _trace(self, row: BranchRow) -> Line:
+        parts, cap = [(row.branch, NEWEST)], NEWEST
+        while row.parent is not None:
+            cap = min(cap, row.fork_version)
+            row = self._by_number[row.parent]
+            parts.append((row.branch, cap))
+        return tuple(parts)

@@ -1,0 +1,77 @@
+"""The reads of a commit: what must not have been written since it was read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from rote.errors import InvalidInput, LimitExceeded
+from rote.patch import parse_pointer
+from rote.values import check_branch_name, check_entity_id
+from rote.values.limits import READS_MAX
+from rote.values.ranges import prefix_end
+
+_SHAPES = ("id", "prefix", "from")
+
+
+class Read(Struct, frozen=True):
+    """One checked read: of an entity (perhaps one path in it), or of a range of ids."""
+
+    version: int  # the version the reader saw
+    branch: str
+    id: str | None = None
+    path: tuple[str, ...] | None = None
+    prefix: str | None = None
+    start: str | None = None  # half open
+    end: str | None = None
+
+
+def parse_reads(raw: Sequence[Mapping[str, Any]] | None, branch: str) -> list[Read]:
+    """The reads, or the first thing that is wrong with them. `branch` is the commit's."""
+    if raw is None:
+        return []
+    if not isinstance(raw, list | tuple):
+        raise InvalidInput("reads must be a list")
+    if len(raw) > READS_MAX:
+        raise LimitExceeded("the number of reads", size=len(raw), limit=READS_MAX)
+    return [_parse(index, read, branch) for index, read in enumerate(raw)]
+
+
+def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
+    if type(raw) is not dict:
+        raise InvalidInput(f"read {index} must be an object")
+    shape = [name for name in _SHAPES if name in raw]
+    if len(shape) != 1:
+        raise InvalidInput(f"read {index} needs exactly one of id, prefix, or from with to")
+    allowed = {
+        "id": {"id", "version", "path", "branch"},
+        "prefix": {"prefix", "version", "branch"},
+        "from": {"from", "to", "version", "branch"},
+    }[shape[0]]
+    if not raw.keys() <= allowed:
+        unknown = min(str(member) for member in raw.keys() - allowed)
+        raise InvalidInput(f"read {index} has no member {unknown!r:.80}")
+    version, branch = raw.get("version"), raw.get("branch", branch)
+    if type(version) is not int or version < 0:
+        raise InvalidInput(f"read {index} needs the version it saw, an integer from 0 on")
+    check_branch_name(branch)
+    if shape[0] == "id":
+        check_entity_id(raw["id"])
+        path = parse_pointer(raw["path"]) if raw.get("path") is not None else None
+        return Read(version, branch, id=raw["id"], path=path)
+    if shape[0] == "prefix":
+        prefix = _text(index, raw, "prefix")
+        return Read(version, branch, prefix=prefix, start=prefix, end=prefix_end(prefix))
+    end = None if raw.get("to") is None else _text(index, raw, "to")
+    return Read(version, branch, start=_text(index, raw, "from"), end=end)
+
+
+def _text(index: int, raw: Mapping[str, Any], member: str) -> str:
+    text = raw[member]
+    if type(text) is not str:
+        raise InvalidInput(f"read {index}: {member} must be text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"read {index}: {member} holds a lone surrogate") from None
+    return text

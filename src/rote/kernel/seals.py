@@ -1,0 +1,38 @@
+"""Seals: what guards rows that no hash of the chain covers (names, branches, side rows).
+
+A seal is a digest over the row's fields. It tells damage from content; it does not stop someone who
+can rewrite the row and the seal, which is what checkpoints are for.
+"""
+
+from hashlib import sha256
+
+from rote.engines.rows import BranchRow, SideRecord
+from rote.values import canonical
+
+SEAL_BYTES = 16
+
+
+def seal_of(kind: str, *fields: str | int | None) -> bytes:
+    return sha256(canonical([kind, *fields])).digest()[:SEAL_BYTES]
+
+
+def space_seal(did: str, name: str) -> bytes:
+    return seal_of("space", did, name)
+
+
+def branch_seal(row: BranchRow) -> bytes:
+    return seal_of(
+        "branch",
+        row.branch,
+        row.name,
+        row.parent,
+        row.fork_version,
+        row.created_version,
+        row.deleted_version,
+    )
+
+
+def side_record(kind: str, key: str, fence: int, body: bytes) -> SideRecord:
+    """A side row with its seal."""
+    seal = seal_of("side", kind, key, fence, sha256(body).hexdigest())
+    return SideRecord(kind, key, fence, body, seal)

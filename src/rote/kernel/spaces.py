@@ -1,0 +1,76 @@
+"""The spaces of a store: names, dids and their keys."""
+
+import threading
+
+from rote.contract import IdSource, KeyRing, SpaceInfo
+from rote.engines import Engine
+from rote.engines.rows import MAIN, BranchRow, SpaceRow
+from rote.errors import NotFound
+from rote.kernel.cache import SpaceCache
+from rote.kernel.seals import branch_seal, space_seal
+from rote.values import Identity, check_did, check_space_name
+
+SEED_BYTES = 32
+
+
+class Spaces:
+    """Finds and makes spaces; keeps one cache for each."""
+
+    def __init__(self, engine: Engine, *, keys: KeyRing, ids: IdSource, seed: bytes | None) -> None:
+        self._engine = engine
+        self._keys = keys
+        self._ids = ids
+        self._seed = seed  # for the next space that is made
+        self._caches: dict[str, SpaceCache] = {}
+        self._mutex = threading.Lock()
+
+    def all(self) -> tuple[SpaceInfo, ...]:
+        return tuple(SpaceInfo(row.did, row.name) for row in self._engine.spaces())
+
+    def find(self, name: str, *, create: bool) -> SpaceInfo:
+        by_did = str(name).startswith("did:")
+        if by_did:
+            check_did(name)
+        else:
+            check_space_name(name)
+        for row in self._engine.spaces():
+            if name in (row.name, row.did):
+                return self._known(row)
+        if by_did or not create:
+            raise NotFound(f"there is no space {name!r} in this store", space=name)
+        return self._known(self._make(name))
+
+    def cache(self, did: str) -> SpaceCache:
+        cache = self._caches.get(did)
+        if cache is None:
+            self.find(did, create=False)
+            cache = self._caches[did]
+        return cache
+
+    def _known(self, row: SpaceRow) -> SpaceInfo:
+        with self._mutex:
+            if row.did not in self._caches:
+                self._caches[row.did] = SpaceCache(row)
+        return SpaceInfo(row.did, row.name)
+
+    def _make(self, name: str) -> SpaceRow:
+        """The key is kept before the space exists, so that no space is without one."""
+        seed = self._seed if self._seed is not None else self._ids.random_bytes(SEED_BYTES)
+        did = Identity.from_seed(seed).did
+        self._keys.save(did, seed)
+        row = None
+        try:
+            row = self._engine.create_space(
+                did=did, name=name, seal=space_seal(did, name), main=_main_branch()
+            )
+        finally:
+            # Another process may have made the name first, or the engine failed.
+            if row is None or row.did != did:
+                self._keys.discard(did)
+        self._seed = None
+        return row
+
+
+def _main_branch() -> BranchRow:
+    main = BranchRow(MAIN, "main", None, 0, 0, None, b"")
+    return BranchRow(MAIN, "main", None, 0, 0, None, branch_seal(main))

@@ -1,0 +1,121 @@
+"""Checking the reads of a commit: has anything that overlaps them been written since?"""
+
+from collections.abc import Iterable, Sequence
+
+from rote.engines.rows import PATCH, FactRow, Line
+from rote.errors import InvalidInput, ReadConflict
+from rote.kernel.draft import Draft
+from rote.kernel.entry import Entry
+from rote.kernel.reads import Read
+from rote.patch import overlaps
+from rote.values import decode_canonical
+from rote.values.limits import PAGE_MAX
+
+_Write = tuple[int, bytes | None]  # version and hash
+
+
+def find_conflicts(draft: Draft, reads: Sequence[Read]) -> tuple[ReadConflict, ...]:
+    """One for every read that no longer holds, in the order of the reads."""
+    if not reads:
+        return ()
+    _check_reachable(draft, reads)
+    current = _look_up(draft, reads)
+    found = (_conflict(draft, read, current) for read in reads)
+    return tuple(conflict for conflict in found if conflict is not None)
+
+
+def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:
+    for read in reads:
+        if read.version > draft.version:
+            raise InvalidInput(
+                f"a read names version {read.version}, the newest is {draft.version}"
+            )
+        if read.branch not in draft.cache.branches:
+            raise InvalidInput(f"a read names the branch {read.branch!r}, which does not exist")
+
+
+def _look_up(draft: Draft, reads: Sequence[Read]) -> dict[tuple[str, str], Entry]:
+    """The newest entries of all entities that were read, by branch and id."""
+    wanted: dict[str, dict[str, None]] = {}
+    for read in reads:
+        if read.id is not None:
+            wanted.setdefault(read.branch, {})[read.id] = None
+    return {
+        (branch, id): entry
+        for branch, ids in wanted.items()
+        for id, entry in draft.look_up(branch, list(ids)).items()
+    }
+
+
+def _conflict(
+    draft: Draft, read: Read, current: dict[tuple[str, str], Entry]
+) -> ReadConflict | None:
+    if read.id is None:
+        actual = _newest_in_range(draft, read)
+    else:
+        entry = current[(read.branch, read.id)]
+        if entry.version <= read.version:
+            return None
+        actual = _overlapping(draft, read) if read.path else (entry.version, entry.hash)
+    if actual is None:
+        return None
+    version, hash = actual
+    ranged = read.id is None and read.prefix is None
+    return ReadConflict(
+        id=read.id,
+        prefix=read.prefix,
+        start=read.start if ranged else None,
+        end=read.end if ranged else None,
+        branch=read.branch,
+        expected_version=read.version,
+        actual_version=version,
+        actual_hash=None if hash is None else hash.hex(),
+    )
+
+
+def _newest_in_range(draft: Draft, read: Read) -> _Write | None:
+    assert read.start is not None
+    branches = draft.cache.branches
+    line = branches.line(read.branch)
+    for fact in reversed(draft.facts):
+        if (
+            _counts(fact, line)
+            and fact.id >= read.start
+            and (read.end is None or fact.id < read.end)
+        ):
+            return fact.version, fact.hash
+    row = draft.reads.newest_in_range(
+        draft.cache.number, line, start=read.start, end=read.end, after=read.version
+    )
+    return None if row is None else (row.version, row.hash)
+
+
+def _overlapping(draft: Draft, read: Read) -> _Write | None:
+    """The newest write since the read that touches its path."""
+    assert read.id is not None
+    for fact in _facts_since(draft, read.id, draft.cache.branches.line(read.branch), read.version):
+        if fact.op != PATCH or fact.body is None:
+            return fact.version, fact.hash
+        if overlaps(decode_canonical(fact.body), read.path or ()):
+            return fact.version, fact.hash
+    return None
+
+
+def _facts_since(draft: Draft, id: str, line: Line, version: int) -> Iterable[FactRow]:
+    """The facts of an entity on a line above a version, newest first, drafted ones included."""
+    for fact in reversed(draft.facts):
+        if fact.id == id and _counts(fact, line):
+            yield fact
+    before = None
+    while True:
+        rows = draft.reads.history(
+            draft.cache.number, id, line, before=before, after=version, limit=PAGE_MAX
+        )
+        yield from rows
+        if len(rows) < PAGE_MAX:
+            return
+        before = (rows[-1].version, rows[-1].index)
+
+
+def _counts(fact: FactRow, line: Line) -> bool:
+    return any(fact.branch == branch and fact.version <= cap for branch, cap in line)

@@ -1,0 +1,68 @@
+"""verify: recompute the whole log and compare it with what is stored.
+
+Works in pages on a fixed version, in steady memory, beside writers. A fault never stops it: all of
+them are reported, up to a bound.
+
+    pass 1  the log       every commit and fact hash, link, time, snapshot, key row
+    pass 2  the pointers  entities and tombstones against the newest facts
+    pass 3  what is beside the log: side rows, checkpoints, branches, names, indexes
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rote.contract import Index, Progress, VerifyReport
+from rote.engines import Engine, Reader
+from rote.errors import RoteError
+from rote.kernel import checkpoints
+from rote.kernel.cache import SpaceCache
+from rote.kernel.inspection import (
+    Inspection,
+    inspect_beside,
+    inspect_entities,
+    inspect_indexes,
+    inspect_log,
+)
+
+
+def verify(
+    engine: Engine,
+    cache: SpaceCache,
+    *,
+    indexes: Sequence[Index],
+    against: dict[str, Any] | None,
+    progress: Progress | None,
+) -> VerifyReport:
+    """The report on one space as of its head."""
+    if against is not None:
+        against = checkpoints.check_shape(against)
+    with engine.reader() as reads:
+        head = reads.head(cache.number)
+        version = 0 if head is None else head.version
+        inspection = Inspection(cache, version, progress)
+        _guarded(inspection, inspect_log, reads)
+        _guarded(inspection, inspect_entities, reads)
+        _guarded(inspection, inspect_beside, reads)
+        for index in indexes:
+            inspect_indexes(inspection, reads, index)
+        if against is not None:
+            inspection.faults += checkpoints.faults_against(cache, reads, against)
+    for words in engine.damage():
+        inspection.fault("file", words)
+    return VerifyReport(
+        not inspection.faults,
+        version,
+        None if head is None else head.hash.hex(),
+        inspection.facts,
+        inspection.commits,
+        0,
+        tuple(inspection.faults),
+    )
+
+
+def _guarded(inspection: Inspection, inspect: Any, reads: Reader) -> None:
+    """A pass that stumbles over damage reports it; the other passes still run."""
+    try:
+        inspect(inspection, reads)
+    except RoteError as error:
+        inspection.fault("unreadable", str(error))

@@ -1,0 +1,5 @@
+"""The only place that wires: URL -> kernel and engine, system clock and randomness."""
+
+from rote.opening.opening import open
+
+__all__ = ["open"]

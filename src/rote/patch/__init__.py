@@ -1,0 +1,20 @@
+"""How documents change: JSON pointers, patches and their effects. Pure."""
+
+from rote.patch.apply import apply, replay
+from rote.patch.diff import diff
+from rote.patch.operations import Operation, encode_operations, normalize
+from rote.patch.overlap import overlaps, written_paths
+from rote.patch.pointer import format_pointer, parse_pointer
+
+__all__ = [
+    "Operation",
+    "apply",
+    "diff",
+    "encode_operations",
+    "format_pointer",
+    "normalize",
+    "overlaps",
+    "parse_pointer",
+    "replay",
+    "written_paths",
+]

@@ -1,0 +1,223 @@
+"""A space as users hold it: sugar over the port. It decides nothing."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rote.contract import (
+    Commit,
+    CommitRequest,
+    Fact,
+    Head,
+    Port,
+    Progress,
+    SpaceInfo,
+    State,
+    VerifyReport,
+    View,
+)
+from rote.errors import Conflict, InvalidInput, invariant
+from rote.space.transaction import Transaction
+from rote.values import Json, micros_of
+from rote.values.limits import PAGE_MAX
+from rote.values.ranges import prefix_end
+
+
+class Space:
+    """One space, on one branch, at its head or pinned at a version."""
+
+    def __init__(
+        self, port: Port, info: SpaceInfo, *, branch: str = "main", pinned: Head | None = None
+    ) -> None:
+        self._port = port
+        self._info = info
+        self._pinned = pinned
+        self._view = View(branch, None if pinned is None else pinned.version)
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def did(self) -> str:
+        return self._info.did
+
+    @property
+    def name(self) -> str:
+        return self._info.name
+
+    @property
+    def branch(self) -> str:
+        return self._view.branch
+
+    @property
+    def version(self) -> int:
+        """The newest version of the space, over all branches; on a pinned view the pinned one."""
+        return self._head().version
+
+    @property
+    def head(self) -> str | None:
+        """The hash of that version's commit; None when the space is empty."""
+        return self._head().hash
+
+    def __repr__(self) -> str:
+        at = "" if self._pinned is None else f" at {self._pinned.version}"
+        return f"Space({self.name!r} on {self.branch}{at})"
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def get(self, id: str, default: Json = None) -> Json:
+        """The value of an entity, or `default` when it does not exist."""
+        state = self._port.read(self._info.did, (id,), self._view)[0]
+        return state.value if state.exists else default
+
+    def read(self, id: str) -> State:
+        """The value of an entity with its version and hash; also when it does not exist."""
+        return self._port.read(self._info.did, (id,), self._view)[0]
+
+    def scan(
+        self, prefix: str = "", *, after: str | None = None, limit: int | None = None
+    ) -> Iterator[State]:
+        """Existing entities whose ids start with `prefix`, in id order, all from one state."""
+        _check_text(prefix, "prefix")
+        if after is not None:
+            _check_text(after, "after")
+        return self._scan_pages(prefix, after, _check_limit(limit))
+
+    def _scan_pages(self, prefix: str, after: str | None, limit: int | None) -> Iterator[State]:
+        view, end = self._view, prefix_end(prefix)
+        while limit is None or limit > 0:
+            size = PAGE_MAX if limit is None else min(limit, PAGE_MAX)
+            page = self._port.scan(
+                self.did, start=prefix, end=end, after=after, limit=size, view=view
+            )
+            yield from page.states
+            if page.next is None:
+                return
+            after, view = page.next, View(view.branch, page.version)
+            limit = None if limit is None else limit - len(page.states)
+
+    def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
+        """What happened to an entity, newest first."""
+        facts: list[Fact] = []
+        limit, before = _check_limit(limit), None
+        while limit is None or len(facts) < limit:
+            size = PAGE_MAX if limit is None else min(limit - len(facts), PAGE_MAX)
+            page = self._port.history(self.did, id, before=before, limit=size, view=self._view)
+            facts += page.facts
+            if page.next is None:
+                break
+            before = page.next
+        return facts
+
+    def log(self, *, since: int = 0, limit: int | None = None) -> Iterator[Commit]:
+        """The commits of the whole space above `since`, oldest first."""
+        if type(since) is not int or since < 0:
+            raise InvalidInput("since must be a version, an integer from 0 on")
+        return self._log_pages(since, _check_limit(limit))
+
+    def _log_pages(self, since: int, limit: int | None) -> Iterator[Commit]:
+        while limit is None or limit > 0:
+            size = PAGE_MAX if limit is None else min(limit, PAGE_MAX)
+            commits = self._port.log(self.did, since=since, limit=size)
+            yield from commits
+            if len(commits) < size:
+                return
+            since = commits[-1].version
+            limit = None if limit is None else limit - len(commits)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def set(self, id: str, value: Json, *, key: str | None = None) -> Commit:
+        """Replace an entity's value."""
+        return self.transact([{"op": "set", "id": id, "value": value}], key=key)
+
+    def patch(self, id: str, ops: Sequence[Mapping[str, Any]], *, key: str | None = None) -> Commit:
+        """Change an entity's value by RFC 6902 operations, or `splice`."""
+        return self.transact([{"op": "patch", "id": id, "ops": ops}], key=key)
+
+    def delete(self, id: str, *, key: str | None = None) -> Commit:
+        """Delete an entity; its history stays."""
+        return self.transact([{"op": "delete", "id": id}], key=key)
+
+    def transact(
+        self,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        reads: Sequence[Mapping[str, Any]] | None = None,
+        key: str | None = None,
+        meta: Json = None,
+    ) -> Commit:
+        """All operations as one commit, if what was read still holds."""
+        self._check_writable()
+        request = CommitRequest(operations, self.branch, reads or (), key, meta)
+        return self._port.commit(self.did, request)
+
+    def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
+        """Set an entity to function(its value); tried again when someone else was faster."""
+        if type(attempts) is not int or attempts < 1:
+            raise InvalidInput("attempts must be an integer from 1 on")
+        for left in reversed(range(attempts)):
+            state = self.read(id)
+            operation = {"op": "set", "id": id, "value": function(state.value)}
+            try:
+                return self.transact([operation], reads=[{"id": id, "version": state.version}])
+            except Conflict:
+                if left == 0:
+                    raise
+        invariant(False, "update ended without an answer")
+        raise AssertionError
+
+    def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
+        """Reads and writes that become one commit when the block ends, or nothing."""
+        self._check_writable()
+        return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
+
+    # -- other views -------------------------------------------------------------------------------
+
+    def at(self, point: int | datetime) -> "Space":
+        """This space as it was at a version, or at a time; read-only."""
+        if isinstance(point, datetime):
+            head = self._port.head_at(self.did, at=micros_of(point))
+        elif type(point) is int:
+            head = self._port.head_at(self.did, version=point)
+        else:
+            raise InvalidInput("at() takes a version or an aware datetime")
+        if self._pinned is not None and head.version > self._pinned.version:
+            raise InvalidInput(f"this view is pinned at version {self._pinned.version}")
+        return Space(self._port, self._info, branch=self.branch, pinned=head)
+
+    # -- trust -------------------------------------------------------------------------------------
+
+    def verify(
+        self, *, against: dict[str, Any] | None = None, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
+        return self._port.verify(self.did, against=against, progress=progress)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """A signed statement of the head, to be kept elsewhere."""
+        return self._port.checkpoint(self.did)
+
+    def _head(self) -> Head:
+        return self._port.head(self.did) if self._pinned is None else self._pinned
+
+    def _check_writable(self) -> None:
+        if self._pinned is not None:
+            raise InvalidInput(
+                f"this view is pinned at version {self._pinned.version} and read-only;"
+                " write to the space it came from"
+            )
+
+
+def _check_text(text: object, what: str) -> None:
+    if type(text) is not str:
+        raise InvalidInput(f"{what} must be text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} holds a lone surrogate") from None
+
+
+def _check_limit(limit: int | None) -> int | None:
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise InvalidInput("limit must be an integer from 0 on, or None for all")
+    return limit

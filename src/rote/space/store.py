@@ -1,0 +1,48 @@
+"""A store: the door to its spaces."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rote.contract import Port
+from rote.space.space import Space
+
+
+class Store:
+    """What rote.open returns; a context manager that closes itself."""
+
+    def __init__(self, port: Port, *, url: str, create: bool = True) -> None:
+        self._port = port
+        self._create = create
+        self.url = url
+
+    def space(self, name: str) -> Space:
+        """The space of that name or did; a new name makes a new space."""
+        info = self._port.space(name, create=self._create)
+        return Space(self._port, info)
+
+    def spaces(self) -> list[Space]:
+        """All spaces, by name."""
+        return [Space(self._port, info) for info in self._port.spaces()]
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write everything, as of now, to a new SQLite file, while others go on writing."""
+        self._port.backup(Path(path))
+
+    def close(self) -> None:
+        self._port.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r})"

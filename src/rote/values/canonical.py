@@ -1,0 +1,167 @@
+"""Canonical JSON and its hashes: the one form in which values are compared, hashed and stored.
+
+`canonical` is RFC 8785 with integers of 64 bits written in full; `json_v1` is for comparing behaviour.
+Both are frozen (docs/formats/values.md). The encoder that defines them is `exact.py`; this file is
+the fast path, which may only answer when it is sure to give the same bytes:
+
+    orjson    writes, sorted by code point, refusing most strangers and lone surrogates
+    marshal   refuses what is not exactly a plain type (orjson takes UUID and Enum), and shows the
+              bits of every number (orjson writes NaN as null and takes unsigned 64 bit integers)
+    the text  shows depth, key characters and number forms that RFC 8785 orders or writes otherwise
+"""
+
+import re
+from hashlib import sha256
+from marshal import dumps as _marshal
+from unicodedata import is_normalized
+
+import orjson
+
+from rote.values.depth import text_is_deeper
+from rote.values.exact import encode_exact
+from rote.values.limits import DEPTH_MAX
+from rote.values.numbers import float_text
+from rote.values.types import Json
+
+_OPTIONS = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
+_dumps = orjson.dumps
+
+# marshal format 4, which the tests pin by refusing on it. A float is `g` and eight bytes, of which
+# the last two hold the exponent, all ones when not finite. A positive integer of 61 to 75 bits is
+# `l`, the count 5 and five little-endian digits of 15 bits, the last one from 8 on beyond signed
+# 64 bit; wider ones orjson refuses. The type byte may carry the flag 0x80.
+_MARSHAL_FORMAT = 4
+_not_finite = re.compile(rb"[\x7f\xff](?<=[g\xe7].{6}[\xf0-\xff].)", re.DOTALL).search
+_beyond_int64 = re.compile(
+    rb"\x05(?<=[l\xec]\x05)\x00\x00\x00.{8}[\x08-\x0f]\x00", re.DOTALL
+).search
+
+# UTF-8 and UTF-16 order differ only between U+E000..U+FFFF, which start with 0xEE or 0xEF in UTF-8,
+# and the characters beyond, which start with 0xF0 or, hardly ever, more.
+_LEAD_BEYOND_BMP = 0xF0
+_LEADS_UNUSUAL = (0xF1, 0xF2, 0xF3, 0xF4)
+
+# orjson writes exponents with a sign, also where ECMAScript writes none, and whole floats with `.0`.
+_PLUS, _MINUS, _POINT = b"+-."
+_exponent = re.compile(rb"e(?<=[0-9]e)[-+][0-9]").search
+_point_zero = re.compile(rb"\.0(?![0-9])")
+_with_exponent = re.compile(rb"-?[0-9.]+e[-+][0-9]+")
+_negative_zero = re.compile(rb"-0\.0(?![0-9])")
+
+# Bytes that UTF-8 never holds stand for escaped characters while a text is cut at its quotes.
+_BACKSLASH, _QUOTE = b"\xfe", b"\xff"
+
+
+def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
+    """The canonical bytes of `value`; InvalidValue names the JSON pointer of what is not a value."""
+    return _encode_fast(value, depth_max) or encode_exact(value, depth_max=depth_max)
+
+
+def json_v1(value: Json) -> bytes:
+    """`value` for comparing behaviour: canonical after NFC and rounding floats to 6 decimals."""
+    data = _encode_fast(value, DEPTH_MAX)
+    if data is None or _has_fraction(data) or not _is_nfc(data):
+        return encode_exact(value, depth_max=DEPTH_MAX, version_1=True)
+    return data
+
+
+def digest(value: Json) -> str:
+    """SHA-256 of the canonical bytes, 64 lowercase hexadecimal characters."""
+    # Written out once more: a call is a good part of what a small document costs.
+    data = _encode_fast(value, DEPTH_MAX) or encode_exact(value, depth_max=DEPTH_MAX)
+    return sha256(data).hexdigest()
+
+
+def fingerprint(value: Json) -> str:
+    """SHA-256 of the json-v1 bytes: equal for runs that behaved the same."""
+    return sha256(json_v1(value)).hexdigest()
+
+
+def sha256_hex(data: bytes) -> str:
+    """SHA-256 of bytes that are canonical already."""
+    return sha256(data).hexdigest()
+
+
+def _encode_fast(value: Json, depth_max: int) -> bytes | None:
+    """The canonical bytes, or None when only the exact encoder can tell."""
+    try:
+        # orjson goes first: it stops at cycles, which marshal would follow in all directions.
+        data = _dumps(value, None, _OPTIONS)
+        shape = _marshal(value, _MARSHAL_FORMAT)
+    except (TypeError, ValueError):
+        return None
+    # Looking for one byte costs next to nothing, so it stands before every pattern.
+    if (
+        ((shape.find(0x7F) >= 0 or shape.find(0xFF) >= 0) and _not_finite(shape))
+        or _beyond_int64(shape)
+        or (data.count(b"[") + data.count(b"{") > depth_max and text_is_deeper(data, depth_max))
+        or not (data.isascii() or _order_is_safe(data))
+    ):
+        return None
+    if (data.find(_POINT) >= 0 and _point_zero.search(data)) or (
+        (data.find(_PLUS) >= 0 or data.find(_MINUS) >= 0) and _exponent(data)
+    ):
+        return _with_numbers_rewritten(data)
+    return data
+
+
+def _order_is_safe(data: bytes) -> bool:
+    """Whether no key can sort differently in UTF-8 and UTF-16."""
+    if data.find(0xEE) < 0 and data.find(0xEF) < 0:
+        return True
+    if any(data.find(lead) >= 0 for lead in _LEADS_UNUSUAL):
+        return False
+    quotes = _quotes_plain(data)
+    place = quotes.find(_LEAD_BEYOND_BMP)
+    while place >= 0:
+        end = quotes.find(b'"', place)
+        if quotes[end + 1 : end + 2] == b":":
+            return False
+        place = quotes.find(_LEAD_BEYOND_BMP, end)
+    return True
+
+
+def _quotes_plain(data: bytes) -> bytes:
+    """The text without escaped backslashes and quotes, so that every quote is the end of a string."""
+    return data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+
+
+def _with_numbers_rewritten(data: bytes) -> bytes:
+    """Numbers as ECMAScript writes them, where orjson does otherwise; strings stay as they are."""
+    escapes = b"\\" in data
+    if escapes:
+        data = data.replace(b"\\\\", _BACKSLASH).replace(b'\\"', _QUOTE)
+    # Pieces at even places lie outside strings, those at odd places inside.
+    pieces = data.split(b'"')
+    outside = written = b'"'.join(pieces[::2])
+    if b"e+" in outside or b"e-" in outside:
+        written = _with_exponent.sub(_ecmascript, written)
+    if b"-0.0" in outside:
+        written = _negative_zero.sub(b"0", written)
+    written = _point_zero.sub(b"", written)
+    if written != outside:
+        pieces[::2] = written.split(b'"')
+        data = b'"'.join(pieces)
+    return data.replace(_QUOTE, b'\\"').replace(_BACKSLASH, b"\\\\") if escapes else data
+
+
+def _ecmascript(match: re.Match[bytes]) -> bytes:
+    return float_text(float(match[0])).encode()
+
+
+def _has_fraction(data: bytes) -> bool:
+    """Whether canonical bytes hold a float that rounding could change."""
+    if data.find(_POINT) < 0 and data.find(_MINUS) < 0:
+        return False
+    outside = b'"'.join(_quotes_plain(data).split(b'"')[::2])
+    return b"." in outside or b"e-" in outside
+
+
+def _is_nfc(data: bytes) -> bool:
+    # A quote never combines with what follows it, so the whole text is NFC only if each string is.
+    return data.isascii() or is_normalized("NFC", data.decode())

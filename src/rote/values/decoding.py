@@ -1,0 +1,119 @@
+"""Text into values: one strict decoder for what comes from outside, one fast one for our own bytes.
+
+The rules are those of docs/formats/values.md. orjson parses; what it would let pass quietly
+(duplicate keys, integers turned into floats, negative zero) sends the text to the exact decoder.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+import orjson
+
+from rote.errors import Corrupt, InvalidValue, LimitExceeded
+from rote.values.depth import text_is_deeper
+from rote.values.limits import COMMIT_BYTES_MAX, DEPTH_MAX, INTEGER_MAX, INTEGER_MIN
+from rote.values.parsing import parse_exact
+from rote.values.types import Json
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MINUS = ord("-")
+# Negative zero, also by underflow; texts with dates in them must not be caught.
+_negative_zero = re.compile(
+    rb"-(?:0(?![0-9]|\.0{0,200}[1-9])|[0-9.]+[eE]-[0-9]{2})",
+).search
+
+# The typed decoder refuses integers beyond signed 64 bit, which have to be read as floats or
+# refused. Its type is as deep as most documents are; each level doubles it. Deeper ones are rare.
+_LEVELS_TYPED = 6
+_Integer = Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
+
+
+def _value_type(levels: int) -> Any:
+    kind: Any = None | bool | _Integer | float | str
+    for _ in range(levels):
+        kind = None | bool | _Integer | float | str | list[kind] | dict[str, kind]
+    return kind
+
+
+_decode_typed = msgspec.json.Decoder(_value_type(_LEVELS_TYPED)).decode
+# Runs of digits that may lie beyond signed 64 bit: 2**63 has 19 digits.
+_DIGITS_ALIKE = bytes(ord("0") if chr(byte) in "0123456789" else byte for byte in range(256))
+_DIGITS_19 = b"0" * 19
+# Stored bytes that nest deeper than any value and what stands around it were not written by us.
+_DEPTH_STORED_MAX = 2 * DEPTH_MAX
+
+
+def decode(
+    data: bytes | str,
+    *,
+    duplicates: Literal["refuse", "last"] = "refuse",
+    size_bytes_max: int = COMMIT_BYTES_MAX,
+    depth_max: int = DEPTH_MAX,
+) -> Json:
+    """The value of JSON text from outside.
+
+    LimitExceeded when it is too long; InvalidValue, with a pointer or a position, for everything
+    else that is not a value of the domain.
+    """
+    data = _utf8(data, size_bytes_max)
+    if text_is_deeper(data, depth_max):
+        raise InvalidValue(f"nested deeper than {depth_max} levels")
+    value = _parse(data, duplicates)
+    if (data.find(_MINUS) >= 0 and _negative_zero(data)) or (
+        duplicates == "refuse" and _strings(data) != _strings(orjson.dumps(value))
+    ):
+        return parse_exact(data, duplicates=duplicates)
+    return value
+
+
+def decode_canonical(data: bytes) -> Json:
+    """The value of bytes that `canonical` wrote; Corrupt when they are not JSON any more."""
+    try:
+        return _decode_typed(data)
+    except (ValueError, msgspec.MsgspecError):
+        pass
+    try:
+        if text_is_deeper(data, _DEPTH_STORED_MAX):
+            raise InvalidValue(f"nested deeper than {_DEPTH_STORED_MAX} levels")
+        return _parse(data, "refuse")
+    except InvalidValue as error:
+        raise Corrupt(f"stored bytes are not canonical JSON: {error.details['reason']}") from None
+
+
+def _parse(data: bytes, duplicates: Literal["refuse", "last"]) -> Json:
+    """The value by the fastest decoder that reads its numbers right; the last one knows why not."""
+    try:
+        return _decode_typed(data)
+    except (ValueError, msgspec.MsgspecError):
+        pass
+    if _DIGITS_19 not in data.translate(_DIGITS_ALIKE):
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+    return parse_exact(data, duplicates=duplicates)
+
+
+def _utf8(data: bytes | str, size_bytes_max: int) -> bytes:
+    """The text as bytes, no longer than allowed."""
+    if type(data) not in (bytes, str):
+        raise InvalidValue(f"JSON text is bytes or str, not {type(data).__qualname__}")
+    # A text has at least as many bytes as characters, so a long one is not encoded first.
+    if len(data) <= size_bytes_max and isinstance(data, str):
+        try:
+            data = data.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidValue(f"lone surrogate at character {error.start}") from None
+    if isinstance(data, str) or len(data) > size_bytes_max:
+        raise LimitExceeded("the JSON text in bytes", size=len(data), limit=size_bytes_max)
+    if data.startswith(_BYTE_ORDER_MARK):
+        raise InvalidValue("the text starts with a byte order mark; send plain UTF-8")
+    return data
+
+
+def _strings(data: bytes) -> int:
+    """Twice the number of strings in JSON text: a dropped duplicate key makes it smaller."""
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return data.count(b'"')

@@ -1,0 +1,67 @@
+"""Every bound in Rote, with its reason. Nothing grows, waits or nests without one of these."""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# -- values ---------------------------------------------------------------------------------------
+# Deeper data is a bug or an attack; 64 keeps every walk far from the interpreter's stack.
+DEPTH_MAX = 64
+# What every engine, JSON library and language can hold exactly.
+INTEGER_MIN = -(2**63)
+INTEGER_MAX = 2**63 - 1
+# One entity is read and decoded whole; larger data are blobs.
+VALUE_BYTES_MAX = 16 * MIB
+
+# -- names ----------------------------------------------------------------------------------------
+# Ids are index keys in every engine.
+ENTITY_ID_BYTES_MAX = 1024
+SPACE_NAME_CHARACTERS_MAX = 100
+BRANCH_NAME_CHARACTERS_MAX = 200
+# Idempotency keys are index keys too.
+KEY_BYTES_MAX = 200
+KEY_PREFIX_RESERVED = "rote:"
+AUTHOR_BYTES_MAX = 1024
+
+# -- commits --------------------------------------------------------------------------------------
+OPERATIONS_MAX = 100_000
+COMMIT_BYTES_MAX = 64 * MIB
+READS_MAX = 100_000
+
+# -- reading --------------------------------------------------------------------------------------
+# One page of anything: large enough to amortise a call, small enough to hold.
+PAGE_MAX = 1_000
+# Decoded or canonical values kept per store, so that a warm read costs no engine work.
+CACHE_BYTES_MAX = 64 * MIB
+# Changed entities that are dropped one by one when others commit; past it the cache starts anew.
+CACHE_CATCH_UP_MAX = 1_000
+
+# -- snapshots ------------------------------------------------------------------------------------
+# Up to here a patch fact carries its whole result: reading it back is cheaper than replaying.
+INLINE_SNAPSHOT_BYTES_MAX = 1 * KIB
+# Patches replayed at the most to read any version of a large document.
+REPLAY_MAX = 1_024
+
+# -- waiting --------------------------------------------------------------------------------------
+# How long a writer waits for others before it gives up as Busy.
+BUSY_SECONDS_MAX = 30
+# Commits that one transaction takes along while others wait for the disk.
+GROUP_MAX = 256
+# Plans made anew after others moved the space first.
+CONTENTION_ATTEMPTS_MAX = 32
+
+# -- SQLite ---------------------------------------------------------------------------------------
+IDLE_CONNECTIONS_MAX = 16
+SQLITE_CACHE_KIB = 64 * KIB
+SQLITE_WAL_BYTES_KEPT = 64 * MIB
+# Pages in the log that wake the checkpointer, and that make a writer checkpoint by itself.
+SQLITE_WAL_PAGES_SOFT = 1_000
+SQLITE_WAL_PAGES_HARD = 16_000
+
+# -- indexes --------------------------------------------------------------------------------------
+# Commits that an index takes in at once when it catches up, so that writers get their turn.
+INDEX_BATCH_COMMITS = 256
+
+# -- verify ---------------------------------------------------------------------------------------
+VERIFY_PAGE_COMMITS = 256
+# Past this many a report says nothing more to anyone.
+FAULTS_MAX = 1_000

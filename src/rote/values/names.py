@@ -1,0 +1,108 @@
+"""What may name an entity, a space, a branch, a write or a writer; the table is in contract `values`.
+
+Each check returns nothing or raises InvalidInput with the way out. Entity ids are checked on every
+operation, so plain ASCII ids cost one match.
+"""
+
+import re
+from typing import Any
+
+from rote.errors import InvalidInput
+from rote.values.limits import (
+    AUTHOR_BYTES_MAX,
+    BRANCH_NAME_CHARACTERS_MAX,
+    ENTITY_ID_BYTES_MAX,
+    KEY_BYTES_MAX,
+    KEY_PREFIX_RESERVED,
+    SPACE_NAME_CHARACTERS_MAX,
+)
+
+# RFC 3986 section 3.1, then at least one character, the last of which is not `*`.
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
+_id_ascii = re.compile(_SCHEME + r"[!-~]*[!-)+-~]").fullmatch
+_id_any = re.compile(_SCHEME + r"[^\s\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f*]").fullmatch
+_space_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
+_branch_name = re.compile(r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?").fullmatch
+
+
+def check_entity_id(text: Any) -> None:
+    """An absolute URI of at most 1,024 bytes, without spaces and control characters."""
+    if type(text) is str and len(text) <= ENTITY_ID_BYTES_MAX and _id_ascii(text):
+        return
+    _check_bytes(text, "an entity id", ENTITY_ID_BYTES_MAX)
+    if not _id_any(text):
+        raise InvalidInput(_entity_advice(text), id=text)
+
+
+def check_space_name(text: Any) -> None:
+    """1 to 100 letters, digits, `.`, `_` and `-`, starting with a letter or digit."""
+    _check_text(text, "a space name")
+    if len(text) > SPACE_NAME_CHARACTERS_MAX or not _space_name(text):
+        raise InvalidInput(
+            f"{text!r:.120} is not a space name; use 1 to {SPACE_NAME_CHARACTERS_MAX} characters "
+            "of A-Z a-z 0-9 . _ - and start with a letter or digit",
+        )
+
+
+def check_branch_name(text: Any) -> None:
+    """1 to 200 letters, digits, `.`, `_`, `/` and `-`, not starting or ending with `/` or `.`."""
+    _check_text(text, "a branch name")
+    if len(text) > BRANCH_NAME_CHARACTERS_MAX or not _branch_name(text):
+        raise InvalidInput(
+            f"{text!r:.220} is not a branch name; use 1 to {BRANCH_NAME_CHARACTERS_MAX} characters "
+            "of A-Z a-z 0-9 . _ / - and neither start nor end with / or .",
+        )
+
+
+def check_key(text: Any, *, reserved_allowed: bool = False) -> None:
+    """An idempotency key: 1 to 200 bytes; `rote:` is for Rote itself."""
+    _check_bytes(text, "a key", KEY_BYTES_MAX)
+    _check_no_nul(text, "a key")
+    if text.startswith(KEY_PREFIX_RESERVED) and not reserved_allowed:
+        raise InvalidInput(
+            f"the key {text!r} starts with {KEY_PREFIX_RESERVED!r}, which is reserved; "
+            "use another prefix",
+        )
+
+
+def check_author(text: Any) -> None:
+    """Who writes: 1 to 1,024 bytes of text."""
+    _check_bytes(text, "an author", AUTHOR_BYTES_MAX)
+    _check_no_nul(text, "an author")
+
+
+def _check_text(text: Any, what: str) -> None:
+    if type(text) is not str:
+        raise InvalidInput(f"{what} must be str, not {type(text).__qualname__}")
+
+
+def _check_bytes(text: Any, what: str, size_bytes_max: int) -> None:
+    _check_text(text, what)
+    if not text:
+        raise InvalidInput(f"{what} must not be empty")
+    try:
+        size = len(text) if len(text) > size_bytes_max else len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} must not hold lone surrogates") from None
+    if size > size_bytes_max:
+        raise InvalidInput(
+            f"{what} may have {size_bytes_max} bytes of UTF-8; shorten {text[:40]!r}…"
+        )
+
+
+def _check_no_nul(text: str, what: str) -> None:
+    # PostgreSQL cannot hold NUL in text.
+    if "\0" in text:
+        raise InvalidInput(f"{what} must not hold NUL characters")
+
+
+def _entity_advice(text: str) -> str:
+    if text.endswith("*"):
+        return f"the entity id {text!r} ends in '*', which means a prefix; drop the '*'"
+    if re.match(_SCHEME, text):
+        return (
+            f"the entity id {text!r} has a space, a control character or nothing after the colon; "
+            "percent-encode them"
+        )
+    suggestion = re.sub(r"[^A-Za-z0-9._~-]+", "-", text).strip("-") or "name"
+    return f"{text!r} is not an absolute URI; try 'urn:entity:{suggestion}'"

@@ -1,0 +1,111 @@
+"""Instants: microseconds since 1970-01-01T00:00:00Z as one integer, RFC 3339 at the edges.
+
+Integers compare as instants and lose nothing; no float ever touches a time.
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from rote.errors import InvalidInput
+
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SECOND = 1_000_000
+_DAY_SECONDS = 86_400
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+# The years that have four digits, which is all that RFC 3339 can write.
+MICROS_MIN = (date(1, 1, 1).toordinal() - _EPOCH_DAY) * _DAY_SECONDS * _SECOND
+MICROS_MAX = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_DAY) * _DAY_SECONDS * _SECOND - 1
+
+SECONDS_REMEMBERED = 1024
+
+# RFC 3339 section 5.6; a space for the T is its note, lower case its first one.
+_rfc_3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
+).fullmatch
+
+
+def parse_time(text: Any) -> int:
+    """The instant of any RFC 3339 time with an offset; digits beyond microseconds are cut."""
+    match = _rfc_3339(text) if type(text) is str else None
+    if match is None:
+        raise InvalidInput(
+            f"{text!r:.80} is not an RFC 3339 time with an offset; "
+            "write it like 2026-01-31T12:00:00Z",
+        )
+    year, month, day, hour, minute, second = map(int, match.group(1, 2, 3, 4, 5, 6))
+    micros = int((match[7] or "")[:6].ljust(6, "0"))
+    seconds = _day(text, year, month, day) * _DAY_SECONDS + hour * 3600 + minute * 60 + second
+    _check_clock(text, hour, minute, second)
+    instant = (seconds - _offset_seconds(text, match)) * _SECOND + micros
+    return _checked(instant, text)
+
+
+def format_time(micros: int) -> str:
+    """`YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+    seconds, fraction = divmod(micros, _SECOND)
+    return f"{_second_text(seconds)}.{fraction:06d}Z"
+
+
+@lru_cache(maxsize=SECONDS_REMEMBERED)
+def _second_text(seconds: int) -> str:
+    # Commits come many to the second, and this is most of what formatting costs.
+    try:
+        return (_EPOCH + timedelta(0, seconds)).isoformat()
+    except OverflowError:
+        raise InvalidInput(f"{seconds} seconds lie outside the years 1 to 9999") from None
+
+
+def micros_of(moment: Any) -> int:
+    """The instant of an aware datetime."""
+    offset = moment.utcoffset() if isinstance(moment, datetime) else None
+    if offset is None:
+        raise InvalidInput(
+            f"{moment!r:.80} is not a datetime with a time zone; add one, such as tzinfo=UTC",
+        )
+    # Subtracting first in wall time keeps the ends of the calendar from overflowing.
+    local = moment.replace(tzinfo=None) - _EPOCH
+    return _checked((local - offset) // _MICROSECOND, moment)
+
+
+def datetime_of(micros: int) -> datetime:
+    """The instant as an aware datetime in UTC."""
+    try:
+        return _EPOCH_UTC + timedelta(0, 0, micros)
+    except OverflowError:
+        raise InvalidInput(f"{micros} microseconds lie outside the years 1 to 9999") from None
+
+
+def _day(text: str, year: int, month: int, day: int) -> int:
+    try:
+        return date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} names no day: {error}") from None
+
+
+def _check_clock(text: str, hour: int, minute: int, second: int) -> None:
+    if second == 60:
+        # Clamping would make two instants one, and no store of ours has ever written one.
+        raise InvalidInput(f"{text!r} is a leap second, which has no place here; write second 59")
+    if hour > 23 or minute > 59 or second > 59:
+        raise InvalidInput(f"{text!r} names no time of day")
+
+
+def _offset_seconds(text: str, match: re.Match[str]) -> int:
+    if match[8] is None:
+        return 0
+    hours, minutes = int(match[9]), int(match[10])
+    if hours > 23 or minutes > 59:
+        raise InvalidInput(f"{text!r} has no valid offset; it is at most 23:59")
+    seconds = hours * 3600 + minutes * 60
+    return -seconds if match[8] == "-" else seconds
+
+
+def _checked(micros: int, shown: object) -> int:
+    if not MICROS_MIN <= micros <= MICROS_MAX:
+        raise InvalidInput(f"{shown!r:.80} lies outside the years 1 to 9999 in UTC")
+    return micros

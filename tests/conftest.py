@@ -1,0 +1,50 @@
+"""Lanes, fixtures that every test may use, and what a run says at its end."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import vectors
+from tests.lanes import SLOW
+
+# The quick lane gives the same answer every time. The slow lane looks for what is new, and a
+# failure prints the line that repeats it. Neither has a deadline: machines are noisy.
+settings.register_profile(
+    "quick", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "slow", print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("slow" if SLOW else "quick")
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> Path:
+    """Where a store of this test alone may live; nothing is there yet."""
+    return tmp_path / "memory.db"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if SLOW:
+        return
+    left_out = [item for item in items if item.get_closest_marker("slow")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+def pytest_report_header() -> str:
+    return "lane: slow, the full counts" if SLOW else "lane: quick (make test-slow: full counts)"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if vectors.FOUND:
+        return
+    terminalreporter.write_sep("!", "PUBLIC TEST VECTORS NOT FOUND", red=True, bold=True)
+    terminalreporter.write_line(
+        f"The public JCS and JSON Patch suites were NOT run: there is no {vectors.FOLDER}.\n"
+        "Set ROTE_VECTORS to the folder that holds jcs/ and json-patch/.",
+        red=True,
+    )

@@ -1,0 +1,168 @@
+"""Every check of `make check` that is ours finds the fault it is there to find."""
+
+import re
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tools import foreign_places, size_caps
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+def test_a_file_of_600_lines_passes_and_one_of_601_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "long.py"
+    path.write_text("x = 1\n" * 600)
+    assert list(size_caps.faults_in(path)) == []
+    path.write_text("x = 1\n" * 601)
+    [fault] = size_caps.faults_in(path)
+    assert fault.startswith(f"{path}:1: 601 lines")
+
+
+@pytest.mark.parametrize("keyword", ["def", "async def"])
+def test_a_function_of_70_lines_passes_and_one_of_71_does_not(tmp_path: Path, keyword: str) -> None:
+    path = tmp_path / "long.py"
+    path.write_text(f"\n{keyword} f():\n" + "    x = 1\n" * 69)
+    assert list(size_caps.faults_in(path)) == []
+    path.write_text(f"\n{keyword} f():\n" + "    x = 1\n" * 70)
+    [fault] = size_caps.faults_in(path)
+    assert fault.startswith(f"{path}:2: f has 71 lines")
+
+
+def test_a_file_that_is_not_python_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("x = 1\ny = )\n")
+    [fault] = size_caps.faults_in(path)
+    assert fault.startswith(f"{path}:2: cannot be read")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--extra-index" + "-url something",
+        "path = '/ro" + "ot/x'",
+        "see /wo" + "rk/main",
+    ],
+)
+def test_a_foreign_place_is_found(tmp_path: Path, line: str) -> None:
+    (tmp_path / "notes.md").write_text(f"first\n{line}\n")
+    assert foreign_places.main(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("line", ["./work/x", "src/root/x", "https://www.rfc-editor.org/rfc/x"])
+def test_a_relative_path_or_a_link_is_no_foreign_place(tmp_path: Path, line: str) -> None:
+    (tmp_path / "notes.md").write_text(f"{line}\n")
+    assert foreign_places.main(str(tmp_path)) == 0
+
+
+def test_an_address_in_the_lock_is_found(tmp_path: Path) -> None:
+    (tmp_path / "requirements.lock").write_text("# from https://example.org\n")
+    assert foreign_places.main(str(tmp_path)) == 1
+
+
+def lint(folder: Path, where: str, code: str) -> str:
+    """What lint says about a file of this project at `where` that holds `code`."""
+    path = folder / where
+    path.parent.mkdir(parents=True)
+    path.write_text(f'"""A file."""\n\n{code}\n')
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "tests").mkdir(exist_ok=True)
+    shutil.copy(ROOT / "tests" / "ruff.toml", folder / "tests")
+    command = [str(BIN / "ruff"), "check", "--no-cache", "--output-format=concise", where]
+    return subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time\n\nnow = time.time()",
+        "from time import time_ns\n\nnow = time_ns()",
+        "from datetime import UTC, datetime\n\nnow = datetime.now(UTC)",
+        "import uuid\n\nname = uuid.uuid4()",
+        "import random\n\nnumber = random.random()",
+        "import secrets\n\nnumber = secrets.token_bytes(8)",
+        "import os\n\nseed = os.urandom(8)",
+        "import json\n\ntext = json.dumps({})",
+        "import os\n\nhome = os.environ['HOME']",
+        "import sqlite3\n\nconnection = sqlite3.connect('x')",
+    ],
+)
+def test_lint_finds_a_banned_call_in_the_kernel(tmp_path: Path, code: str) -> None:
+    assert "TID251" in lint(tmp_path, "src/rote/kernel/planted.py", code)
+
+
+@pytest.mark.parametrize("where", ["src/rote/opening/owner.py", "src/rote/cli/owner.py"])
+def test_lint_lets_the_owners_read_the_clock(tmp_path: Path, where: str) -> None:
+    said = lint(tmp_path, where, "import time\n\nnow = time.time()")
+    assert said.strip() == "All checks passed!"
+
+
+def test_lint_finds_a_sleep_in_a_test_and_allows_a_seeded_random(tmp_path: Path) -> None:
+    code = "import random\nimport time\n\nchance = random.Random(1)\nnow = time.time()"
+    assert "TID251" not in lint(tmp_path, "tests/unit/test_planted.py", code)
+    assert "TID251" in lint(
+        tmp_path / "other", "tests/unit/test_planted.py", code + "\ntime.sleep(1)"
+    )
+
+
+LAYERS = [
+    "testing",
+    "cli",
+    "opening",
+    "space",
+    "kernel",
+    "engines",
+    "contract",
+    "patch",
+    "values",
+]
+
+
+@pytest.mark.parametrize(
+    ("importer", "line", "contract"),
+    [
+        ("values", "from rote import kernel", "Imports go down only"),
+        ("kernel", "from rote import testing", "Imports go down only"),
+        ("utils", "", "Imports go down only"),  # a folder without a layer
+        ("opening", "import rote", "Nothing inside imports bare rote"),
+        ("space", "from rote import engines", "Only the kernel sees the engines"),
+        ("kernel", "import apsw", "Only the engines see the database driver"),
+        ("opening", "import rich", "Only the command line sees the terminal"),
+    ],
+)
+def test_import_contracts_find_a_planted_import(
+    tmp_path: Path, importer: str, line: str, contract: str
+) -> None:
+    said = broken_contracts(tmp_path, {importer: line})
+    assert [name.startswith(contract) for name in said] == [True]
+
+
+def test_import_contracts_keep_quiet_about_imports_that_go_down(tmp_path: Path) -> None:
+    down = {above: f"from rote import {below}" for above, below in pairwise(LAYERS)}
+    down["space"] = "from rote import contract"
+    assert broken_contracts(tmp_path, down) == []
+
+
+def broken_contracts(folder: Path, planted: dict[str, str]) -> list[str]:
+    """The names of the contracts that a package with only these lines breaks."""
+    package = folder / "rote"
+    for name in [*LAYERS, *planted]:
+        (package / name).mkdir(parents=True, exist_ok=True)
+        (package / name / "__init__.py").write_text(planted.get(name, "") + "\n")
+    (package / "__init__.py").write_text("from rote import opening\n")
+    (package / "errors.py").write_text("\n")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    # With -c the current folder comes before the installed package.
+    code = "from importlinter.cli import lint_imports_command as lint; lint(['--no-cache'])"
+    output = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
+    assert "Contracts: " in output, output
+    return re.findall(r"^(.+) BROKEN", output, re.MULTILINE)

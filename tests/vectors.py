@@ -1,0 +1,12 @@
+"""Where the public test suites are: they stay outside the project.
+
+`ROTE_VECTORS` names the folder, else it is `../shared/vectors` beside the repository. The end of
+a test run says loudly when it is not there (tests/conftest.py).
+"""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER: Path = Path(os.environ.get("ROTE_VECTORS") or ROOT.parent / "shared" / "vectors")
+FOUND: bool = FOLDER.is_dir()
