@@ -1,0 +1,5 @@
+"""The `rote` command: commands, progress, colours."""
+
+from rote.cli.app import main
+
+__all__ = ["main"]

@@ -5,17 +5,18 @@
 
 A container is copied the first time an operation writes into it; later operations of the same call
 write into that copy. So the input is never mutated, values of operations are never mutated, and a
-hundred operations on one list copy it once. `copy` puts one container into two places, after which
-none counts as ours any more.
+hundred operations on one list copy it once. `copy` puts one value into two places, after which no
+container counts as ours any more.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from rote.errors import InvalidInput, PatchFailed
+from rote.errors import InvalidInput, LimitExceeded, PatchFailed
 from rote.patch.operations import Operation, normalize
 from rote.patch.pointer import parse_index, parse_pointer
 from rote.values.canonical import canonical
+from rote.values.limits import VALUE_BYTES_MAX
 from rote.values.types import Json
 
 
@@ -31,6 +32,7 @@ def replay(value: Json, patches: Iterable[list[Operation]]) -> Json:
     """`value` after many patches in normal form, copying each touched container once for all."""
     document = _Document(value)
     for operations in patches:
+        document.copied_bytes = 0
         for index, operation in enumerate(operations):
             try:
                 _APPLIERS[operation["op"]](document, operation)
@@ -51,12 +53,13 @@ class _Fails(Exception):
 class _Document:
     """A value being patched and the containers in it that are ours to write into."""
 
-    __slots__ = ("owned", "root")
+    __slots__ = ("copied_bytes", "owned", "root")
 
     def __init__(self, root: Json) -> None:
         self.root = root
         # By id; the reference keeps the container alive, so its id stays its own.
         self.owned: dict[int, Any] = {}
+        self.copied_bytes = 0
 
     def find(self, tokens: tuple[str, ...], member: str) -> Json:
         """The value at a path."""
@@ -75,6 +78,17 @@ class _Document:
                 node[token if type(node) is dict else int(token)] = owned
             node = owned
         return node
+
+    def count_copy(self, value: Json) -> None:
+        """Bound what one patch may copy: a copy into itself doubles, and sixty of them never end."""
+        try:
+            self.copied_bytes += len(canonical(value))
+        except InvalidInput as error:
+            raise _Fails(str(error), "from") from None
+        if self.copied_bytes > VALUE_BYTES_MAX:
+            raise LimitExceeded(
+                "what one patch copies, in bytes", size=self.copied_bytes, limit=VALUE_BYTES_MAX
+            )
 
     def _own(self, node: Any) -> Any:
         if id(node) in self.owned:
@@ -166,9 +180,11 @@ def _move(document: _Document, operation: Operation) -> None:
 
 def _copy(document: _Document, operation: Operation) -> None:
     value = document.find(parse_pointer(operation["from"]), "from")
+    document.count_copy(value)
+    # From here on the value has two places, so nothing in it may be written into any more. Before
+    # the insertion, because the second place may lie inside the first.
+    document.owned.clear()
     _insert(document, parse_pointer(operation["path"]), value)
-    if type(value) in (dict, list, tuple):
-        document.owned.clear()
 
 
 def _test(document: _Document, operation: Operation) -> None:

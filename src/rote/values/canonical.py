@@ -8,6 +8,9 @@ the fast path, which may only answer when it is sure to give the same bytes:
     marshal   refuses what is not exactly a plain type (orjson takes UUID and Enum), and shows the
               bits of every number (orjson writes NaN as null and takes unsigned 64 bit integers)
     the text  shows depth, key characters and number forms that RFC 8785 orders or writes otherwise
+
+One stranger passes all three: a member of an Enum that is also bytes and was given a JSON value in
+its own __new__. It is written as that value.
 """
 
 import re

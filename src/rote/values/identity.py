@@ -6,7 +6,7 @@ Frozen: dids are in every commit hash. A seed is never shown, logged or put into
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
@@ -40,6 +40,9 @@ class Identity:
     def sign(self, data: bytes) -> bytes:
         """The 64 byte Ed25519 signature of `data`."""
         return self._key.sign(data).signature
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Identity holds a secret key and cannot be pickled or copied")
 
 
 def check_did(text: Any) -> None:

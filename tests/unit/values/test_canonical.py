@@ -51,7 +51,7 @@ class Members(dict[str, Any]):
     pass
 
 
-Pair = namedtuple("Pair", "x y")  # noqa: PYI024 - the untyped one is what people pass
+Pair = namedtuple("Pair", "x y")
 
 
 @dataclasses.dataclass

@@ -185,8 +185,18 @@ def test_stored_values_of_any_depth_come_back() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[1,]", b"\xff", b'"\xff"', b"NaN", b"1 2", b"[" * 100_000]
-    + [b'[12345678901234567890,"' + b"[" * 9, b"[1234567890123456789012]"],
+    [
+        b"",
+        b"{",
+        b"[1,]",
+        b"\xff",
+        b'"\xff"',
+        b"NaN",
+        b"1 2",
+        b"[" * 100_000,
+        b'[12345678901234567890,"' + b"[" * 9,
+        b"[1234567890123456789012]",
+    ],
 )
 def test_stored_bytes_that_are_not_json_are_corrupt(data: bytes) -> None:
     with pytest.raises(Corrupt, match="not canonical JSON"):

@@ -20,6 +20,8 @@ def connect(filename: str, *, durability: str, vfs: str | None) -> apsw.Connecti
         raise Unavailable(f"SQLite {apsw.sqlite_lib_version()} is too old; upgrade apsw")
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
     connection = apsw.Connection(filename, flags=flags, vfs=vfs)
+    # Plans depend on the statement alone; otherwise every new bound value plans range reads anew.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)
     for name, value in _settings(durability).items():
         _set(connection, name, value)

@@ -109,7 +109,8 @@ class SqliteReader:
             "select count(*) from commits where space = ? and version <= ?", (space, until)
         )
         facts = self._all(
-            "select count(*) from facts where space = ? and version <= ?", (space, until)
+            "select count(*) from facts indexed by facts_by_entity where space = ? and version <= ?",
+            (space, until),
         )
         return commits[0][0], facts[0][0]
 
@@ -117,14 +118,15 @@ class SqliteReader:
         condition, bounds = _on_line(line)
         if len(ids) == 1:
             rows = self._all(
-                f"select {FACT} from facts as f where space = ? and id = ? and {condition}"
+                f"select {FACT} from facts as f indexed by facts_by_entity where space = ? and id = ? and {condition}"
                 " order by version desc, position desc limit 1",
                 (space, ids[0], *bounds),
             )
         else:
             rows = self._all(
                 f"select {FACT} from carray(?) as wanted cross join facts as f"
-                " where f.number = (select number from facts where space = ? and id = wanted.value"
+                " where f.number = (select number from facts indexed by facts_by_entity"
+                " where space = ? and id = wanted.value"
                 f" and {condition} order by version desc, position desc limit 1)",
                 (apsw.carray(tuple(ids)), space, *bounds),
             )
@@ -142,7 +144,7 @@ class SqliteReader:
     ) -> list[FactRow]:
         condition, bounds = _on_line(line)
         rows = self._all(
-            f"select {FACT} from facts as f where space = ? and id = ? and {condition}"
+            f"select {FACT} from facts as f indexed by facts_by_entity where space = ? and id = ? and {condition}"
             " and version > ? and (version, position) < (?, ?)"
             " order by version desc, position desc limit ?",
             (space, id, *bounds, after, *(before or (line[0][1] + 1, 0)), limit),
@@ -152,7 +154,8 @@ class SqliteReader:
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         rows = self._all(
             "select f.id, f.salt from carray(?) as wanted cross join facts as f"
-            " where f.number = (select number from facts where space = ? and id = wanted.value"
+            " where f.number = (select number from facts indexed by facts_by_entity"
+            " where space = ? and id = wanted.value"
             " order by version desc, position desc limit 1)",
             (apsw.carray(tuple(ids)), space),
         )

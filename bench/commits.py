@@ -1,0 +1,116 @@
+"""What a commit costs: validated, hashed and chained, against inserting the same rows by hand."""
+
+import threading
+from functools import partial
+
+import rote
+from bench.documents import Document, Documents
+from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, timed
+from bench.raw import RawFile, RawRows
+from rote import Space
+
+THREADS = 16
+# Commits before each turn: statements are prepared, caches filled.
+WARM_UP = 32
+
+_Note = tuple[str, Document]
+
+
+def single_sets(effort: Effort, *, durability: str) -> Result:
+    count = effort.count(400 if durability == "fsync" else 2_000, 50)
+    return _compared(effort, count, 1, durability)
+
+
+def sets_by_100(effort: Effort) -> Result:
+    return _compared(effort, effort.count(40, 4), 100, "os")
+
+
+def threads(effort: Effort) -> Result:
+    """The raw side writes the same commits alone: what is won by going together."""
+    count = effort.count(100, 10) * THREADS
+    sides = _Sides(effort, 1, "fsync")
+    return compare_rates(effort, partial(sides.raw, count // 4), partial(sides.threads, count))
+
+
+def _compared(effort: Effort, commits: int, size: int, durability: str) -> Result:
+    sides = _Sides(effort, size, durability)
+    return compare_rates(effort, partial(sides.raw, commits), partial(sides.rote, commits))
+
+
+class _Sides:
+    """Both files, which grow from turn to turn with the same documents."""
+
+    def __init__(self, effort: Effort, size: int, durability: str) -> None:
+        self._raw_path = effort.folder / "raw.db"
+        self._rote_path = effort.folder / "rote.db"
+        self._size = size  # sets in one commit
+        self._durability = durability
+        self._rows = RawRows()
+        self._raw_documents, self._rote_documents = Documents(), Documents()
+
+    def raw(self, count: int) -> Measure:
+        warm, commits = (
+            self._rows.commits(self._batches(self._raw_documents, number))
+            for number in (WARM_UP, count)
+        )
+        with RawFile(self._raw_path, durability=self._durability) as file:
+            file.write(warm)
+            return timed(count, lambda: file.write(commits))
+
+    def rote(self, count: int) -> Measure:
+        warm, batches = (self._batches(self._rote_documents, n) for n in (WARM_UP, count))
+        with rote.open(self._rote_path, durability=self._durability) as store:
+            space = store.space("bench")
+            _write(space, warm)
+            return timed(count, lambda: _write(space, batches))
+
+    def threads(self, count: int) -> Measure:
+        warm, batches = (self._batches(self._rote_documents, n) for n in (WARM_UP, count))
+        with rote.open(self._rote_path, durability=self._durability) as store:
+            space = store.space("bench")
+            _write(space, warm)
+            workers = [
+                threading.Thread(target=_write, args=(space, batches[start::THREADS]))
+                for start in range(THREADS)
+            ]
+            return timed(count, lambda: _run(workers))
+
+    def _batches(self, documents: Documents, count: int) -> list[list[_Note]]:
+        return [documents.notes(self._size) for _ in range(count)]
+
+
+def _write(space: Space, batches: list[list[_Note]]) -> None:
+    for batch in batches:
+        if len(batch) == 1:
+            space.set(*batch[0])
+        else:
+            space.transact([{"op": "set", "id": id, "value": value} for id, value in batch])
+
+
+def _run(workers: list[threading.Thread]) -> None:
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+BENCHMARKS = [
+    Benchmark(
+        "commit/set/fsync",
+        "one set of a new 300 byte document, fsync",
+        0.85,
+        0.98,
+        partial(single_sets, durability="fsync"),
+    ),
+    Benchmark(
+        "commit/set/os",
+        "one set of a new 300 byte document, os",
+        0.65,
+        0.90,
+        partial(single_sets, durability="os"),
+    ),
+    Benchmark("commit/100/os", "one commit of 100 sets, os", 0.55, 0.90, sets_by_100),
+    Benchmark(
+        "commit/threads/fsync", "16 threads, single sets, against one raw writer", 1.5, 5, threads
+    ),
+]

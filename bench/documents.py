@@ -1,0 +1,60 @@
+"""The documents that are written and read: notes of an agent, of three sizes. Same seed, same ones."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+Document = dict[str, Any]
+
+_SPEECH = (
+    "the user prefers short answers in plain words and asked twice about a trip to Lisbon in May "
+    "with a budget for trains instead of flights because of work on Monday so remind them early"
+)
+_WORDS = tuple(_SPEECH.split())
+_TAGS = ("travel", "work", "family", "health", "money", "style", "plans", "food")
+
+
+class Documents:
+    """An endless supply of new ones."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self._random = random.Random(seed)
+        self._number = 0
+
+    def notes(self, count: int) -> list[tuple[str, Document]]:
+        """Ids, in order, with documents of about 300 bytes."""
+        return [self._numbered(self.note()) for _ in range(count)]
+
+    def note(self) -> Document:
+        draw = self._random
+        return {
+            "kind": "note",
+            "title": self._text(24),
+            "text": self._text(130),
+            "tags": draw.sample(_TAGS, 2),
+            "confidence": round(draw.random(), 3),
+            "uses": draw.randrange(1000),
+            "source": {"session": f"s-{draw.randrange(10**6):06d}", "turn": draw.randrange(40)},
+            "pinned": draw.random() < 0.1,
+        }
+
+    def profile(self, size_bytes: int) -> Document:
+        """A document of about that size, with many small parts to patch."""
+        notes = [self.note() for _ in range(max(size_bytes // 300, 1))]
+        return {"kind": "profile", "name": self._text(20), "uses": 0, "notes": notes}
+
+    def patches(self, profile: Document) -> Iterator[list[dict[str, Any]]]:
+        """Small changes to a profile, one after the other, that leave its size as it is."""
+        places = len(profile["notes"])
+        while True:
+            number, place = self._random.randrange(100, 1000), self._random.randrange(places)
+            path = f"/notes/{place}/uses" if number % 2 else "/uses"
+            yield [{"op": "replace", "path": path, "value": number}]
+
+    def _numbered(self, document: Document) -> tuple[str, Document]:
+        self._number += 1
+        return f"urn:note:{self._number:08d}", document
+
+    def _text(self, size: int) -> str:
+        words = " ".join(self._random.choices(_WORDS, k=size // 4 + 2))
+        return words[:size].strip()

@@ -1,0 +1,126 @@
+"""How things are measured: both sides in turn, in one process, and compared by their medians.
+
+A machine is never quiet, so no figure means anything alone. The raw side and Rote take turns (A B
+A B ...), the first turn of each is dropped, and a row is the ratio of the two medians. Before each
+turn everything that is already there is put out of the garbage collector's sight, so that neither
+side pays for what the other left behind; collections of its own work it does pay for.
+"""
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Literal
+
+Direction = Literal["at least", "at most"]
+Turn = Callable[[], "Measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One turn of one side."""
+
+    count: int  # operations
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.seconds
+
+    @property
+    def micros(self) -> float:
+        """Microseconds for one operation."""
+        return self.seconds / self.count * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a benchmark found."""
+
+    raw: float  # what it is compared with
+    rote: float
+    unit: str  # of both
+    ratio: float
+    low: float  # the lowest and the highest ratio of one round
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much a run does, and where."""
+
+    folder: Path  # empty, for the files of one benchmark
+    rounds: int  # counted ones; one more warms up
+    quick: bool = False  # too little to mean anything, enough to see that it works
+    report: Callable[[str, int], None] = field(default=lambda doing, left: None)
+
+    def count(self, full: int, quick: int) -> int:
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One line of the table in the design, or one half of a line that names two figures."""
+
+    name: str  # group/what, for ONLY
+    operation: str
+    floor: float  # must hold
+    aim: float  # where this goes next
+    run: Callable[[Effort], Result]
+    direction: Direction = "at least"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A benchmark with its result."""
+
+    benchmark: Benchmark
+    result: Result
+
+    @property
+    def ok(self) -> bool:
+        """Whether the floor holds."""
+        if self.benchmark.direction == "at least":
+            return self.result.ratio >= self.benchmark.floor
+        return self.result.ratio <= self.benchmark.floor
+
+
+def timed(count: int, work: Callable[[], object]) -> Measure:
+    """One turn: `work` does `count` operations."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    start = perf_counter()
+    work()
+    return Measure(count, perf_counter() - start)
+
+
+def interleave(effort: Effort, raw: Turn, rote: Turn) -> tuple[list[Measure], list[Measure]]:
+    """The turns of both sides, without the first."""
+    turns: list[tuple[Measure, Measure]] = []
+    for done in range(effort.rounds + 1):
+        effort.report("warming up" if done == 0 else "measuring", effort.rounds - done)
+        turns.append((raw(), rote()))
+    return [turn[0] for turn in turns[1:]], [turn[1] for turn in turns[1:]]
+
+
+def compare_rates(effort: Effort, raw: Turn, rote: Turn) -> Result:
+    """Operations a second, Rote over raw: more is better."""
+    sides = interleave(effort, raw, rote)
+    raws, rotes = ([measure.rate for measure in side] for side in sides)
+    return _compared(raws, rotes, "/s")
+
+
+def compare_times(effort: Effort, small: Turn, large: Turn) -> Result:
+    """Time for one operation, in a large setting over a small one: less is better."""
+    sides = interleave(effort, small, large)
+    smalls, larges = ([measure.micros for measure in side] for side in sides)
+    return _compared(smalls, larges, "us")
+
+
+def _compared(raw: list[float], rote: list[float], unit: str) -> Result:
+    ratios = [b / a for a, b in zip(raw, rote, strict=True)]
+    raw_median, rote_median = median(raw), median(rote)
+    return Result(raw_median, rote_median, unit, rote_median / raw_median, min(ratios), max(ratios))

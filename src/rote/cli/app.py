@@ -1,0 +1,62 @@
+"""The `rote` command: which commands there are, in the order that help lists them."""
+
+import sys
+from importlib.metadata import version
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from rote.cli import canonical, doctor, reading, trust, writing
+from rote.cli.demo import story
+from rote.cli.outcome import Commands
+
+app = typer.Typer(
+    name="rote",
+    cls=Commands,
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """The console entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape, not a crash.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    app(prog_name="rote")
+
+
+@app.callback()
+def describe(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version of Rote.")
+    ] = False,
+) -> None:
+    """Memory for AI agents that you can prove.
+
+    Exits with 0 when all is well, 1 when the answer is no, 2 when there is no answer.
+    """
+    if show_version:
+        typer.echo(f"rote {version('rote')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("demo")(story.demo)
+app.command("doctor")(doctor.doctor)
+app.command("get")(reading.get_entity)
+app.command("set")(writing.set_entity)
+app.command("patch")(writing.patch_entity)
+app.command("delete")(writing.delete_entity)
+app.command("log")(reading.log)
+app.command("history")(reading.history)
+app.command("verify")(trust.verify)
+app.command("checkpoint")(trust.checkpoint)
+app.command("backup")(trust.backup)
+app.command("canonical")(canonical.canonicalise)

@@ -1,0 +1,80 @@
+"""How the story is told: panels and pauses on a terminal, plain lines elsewhere."""
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.text import Text
+
+# About as fast as people read.
+_SECONDS_PER_CHARACTER = 0.018
+_SECONDS_MIN = 0.3
+_SECONDS_MAX = 2.0
+_INDENT = 2
+
+
+class Stage:
+    """Where the story is shown. It says only what the story has checked."""
+
+    def __init__(self, console: Console, *, wait: Callable[[float], None], scenes: int) -> None:
+        self._console = console
+        self._wait = wait
+        self._scenes = scenes
+        self._scene = 0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody watches."""
+        return self._console.is_terminal
+
+    def open_scene(self, title: str) -> None:
+        self._scene += 1
+        heading = f"{self._scene}/{self._scenes}  {title}"
+        self._console.print()
+        if self.is_live:
+            self._console.print(Panel(Text(heading, style="bold"), border_style="cyan"))
+        else:
+            self._console.print(Text(heading))
+        self._pause(title)
+
+    def tell(self, text: str) -> None:
+        """What is going on."""
+        self._console.print(Text(text))
+        self._pause(text)
+
+    def show_code(self, code: str) -> None:
+        """What the program does."""
+        if self.is_live:
+            shown = Syntax(code, "python", background_color="default")
+            self._console.print(Padding(shown, (0, _INDENT)))
+        else:
+            self._print_indented(code, "")
+        self._pause(code)
+
+    def show_answer(self, text: str) -> None:
+        """What really came out."""
+        self._print_indented(f"-> {text}", "yellow")
+        self._pause(text)
+
+    def conclude(self, text: str) -> None:
+        """What a scene has shown."""
+        self._console.print(Text(f"ok: {text}", style="bold green"))
+        self._pause(text)
+
+    def end(self, text: str) -> None:
+        self._console.print()
+        if self.is_live:
+            self._console.print(Panel(Text(text), border_style="green"))
+        else:
+            self._console.print(Text(text))
+
+    def _print_indented(self, text: str, style: str) -> None:
+        for line in text.splitlines():
+            self._console.print(Text(" " * _INDENT + line, style=style))
+
+    def _pause(self, text: str) -> None:
+        if self.is_live:
+            seconds = len(text) * _SECONDS_PER_CHARACTER
+            self._wait(min(max(seconds, _SECONDS_MIN), _SECONDS_MAX))

@@ -1,0 +1,209 @@
+"""`rote doctor`: where a store lives, whether its surroundings are sound, and a quick look inside.
+
+Sizes and modes come from stat alone: to open and close a live database file outside the driver would
+drop the locks that this process holds on it.
+"""
+
+import os
+import platform
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
+from rote.cli.outcome import no
+from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
+from rote.errors import NotFound, RoteError
+from rote.space import Space
+from rote.values.limits import SQLITE_WAL_BYTES_KEPT
+
+# How much the quick look reads; `rote verify` reads everything.
+_COMMITS_LOOKED_AT = 100
+_ENTITIES_LOOKED_AT = 100
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@dataclass(slots=True)
+class Examination:
+    """What was found."""
+
+    versions: dict[str, str]  # of the programs that matter
+    store: dict[str, Any] = field(default_factory=dict)  # the file and what is beside it
+    keys: dict[str, Any] = field(default_factory=dict)  # the folder of private keys
+    spaces: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # to be mended
+    notes: list[str] = field(default_factory=list)  # to be known
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "ok": not self.problems,
+            "versions": self.versions,
+            "store": self.store,
+            "keys": self.keys,
+            "spaces": self.spaces,
+            "problems": self.problems,
+            "notes": self.notes,
+        }
+
+
+def doctor(store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
+    """Look at a store and its surroundings; exit 1 when there is a problem."""
+    examination = Examination(_versions())
+    missing: NotFound | None = None
+    try:
+        _examine(examination, store)
+    except NotFound as error:
+        missing = error
+    except RoteError as error:
+        examination.problems.append(str(error))
+    if as_json:
+        print_json(examination.to_dict() if missing is None else {"versions": examination.versions})
+    else:
+        _print_examination(examination)
+    if missing is not None:
+        raise missing
+    if examination.problems:
+        raise no()
+
+
+def _versions() -> dict[str, str]:
+    apsw = version("apsw")
+    return {
+        "rote": version("rote"),
+        "python": platform.python_version(),
+        "apsw": apsw,
+        # apsw brings its SQLite along and is numbered after it.
+        "sqlite": ".".join(apsw.split(".")[:3]),
+    }
+
+
+def _examine(examination: Examination, url: str) -> None:
+    path = Path(url.removeprefix("sqlite:///")).absolute()
+    if path.is_file():
+        # Before it is opened: what stops the opening may be seen here.
+        _examine_surroundings(examination, path)
+    with opened_store(url) as store:
+        spaces = store.spaces()
+        _examine_keys(examination, path.with_name(path.name + ".keys"), spaces)
+        for space in spaces:
+            _examine_space(examination, space)
+
+
+def _examine_surroundings(examination: Examination, path: Path) -> None:
+    status = path.stat()
+    log = path.with_name(path.name + "-wal")
+    log_bytes = log.stat().st_size if log.exists() else 0
+    examination.store = {
+        "path": printable(str(path)),
+        "file_system": _file_system(path),
+        "mode": _mode(status),
+        "size_bytes": status.st_size,
+        "log_bytes": log_bytes,
+    }
+    if os.name == "posix" and status.st_mode & _OTHERS:
+        examination.notes.append(f"other users may open the store; chmod 600 {path} to prevent it")
+    if log_bytes > SQLITE_WAL_BYTES_KEPT:
+        examination.notes.append("the log is long: some process has been reading for a long time")
+
+
+def _examine_keys(examination: Examination, folder: Path, spaces: list[Space]) -> None:
+    if not folder.is_dir():
+        examination.keys = {"path": printable(str(folder)), "mode": None, "files": 0}
+        if spaces:
+            examination.notes.append(f"there are no keys in {folder}: nothing can be signed here")
+        return
+    files = {path.name: path for path in folder.iterdir()}
+    examination.keys = {
+        "path": printable(str(folder)),
+        "mode": _mode(folder.stat()),
+        "files": len(files),
+    }
+    for path in _open_to_others([folder, *files.values()]):
+        examination.problems.append(f"other users may reach the key {path}; chmod go= it")
+    for space in spaces:
+        if space.did not in files:
+            examination.notes.append(f"space {space.name} has no key in {folder}: it cannot sign")
+
+
+def _open_to_others(paths: list[Path]) -> Iterator[Path]:
+    if os.name == "posix":
+        yield from (path for path in sorted(paths) if path.stat().st_mode & _OTHERS)
+
+
+def _examine_space(examination: Examination, space: Space) -> None:
+    examination.spaces.append(
+        {"name": space.name, "did": space.did, "version": space.version, "head": space.head}
+    )
+    try:
+        examination.problems += (
+            f"space {space.name}: {fault}; run rote verify --space {space.name}"
+            for fault in _look_into(space)
+        )
+    except RoteError as error:
+        examination.problems.append(f"space {space.name}: {error}")
+
+
+def _look_into(space: Space) -> Iterator[str]:
+    """Whether the newest commits follow one another, and the first entities can be read."""
+    newest = space.version
+    since = max(newest - _COMMITS_LOOKED_AT, 0)
+    expected, previous = since, None
+    for commit in space.log(since=since, limit=newest - since):
+        expected += 1
+        if commit.version != expected:
+            yield f"version {expected} is missing"
+            return
+        if previous is not None and commit.previous != previous:
+            yield f"version {expected} does not follow version {expected - 1}"
+        previous = commit.hash
+    if expected != newest:
+        yield f"version {expected + 1} is missing"
+    for _ in islice(space.at(newest).scan(), _ENTITIES_LOOKED_AT):
+        pass
+
+
+def _file_system(path: Path) -> str | None:
+    """The type of the file system: that of the longest mount above; None where nobody says."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    mounts = [line.split(" ") for line in lines]
+    holding = [mount for mount in mounts if len(mount) > 2 and path.is_relative_to(mount[1])]
+    return max(holding, key=lambda mount: len(mount[1]), default=["", "", None])[2]
+
+
+def _mode(status: os.stat_result) -> str:
+    return f"{stat.S_IMODE(status.st_mode):04o}"
+
+
+def _print_examination(examination: Examination) -> None:
+    print_rows(("what", "found"), _rows(examination))
+    for note in examination.notes:
+        print_line(f"note: {note}", style="yellow")
+    for problem in examination.problems:
+        print_line(f"problem: {problem}", style="red")
+    if examination.store and not examination.problems:
+        print_line(
+            "ok: a quick look found no problem; rote verify checks everything", style="green"
+        )
+
+
+def _rows(examination: Examination) -> Iterator[tuple[str, str]]:
+    yield from examination.versions.items()
+    if store := examination.store:
+        yield "store", store["path"]
+        yield "file system", store["file_system"] or "unknown"
+        yield "mode", store["mode"]
+        yield "size", plural(store["size_bytes"], "byte")
+        yield "log", plural(store["log_bytes"], "byte")
+    if keys := examination.keys:
+        mode = "none" if keys["mode"] is None else f"mode {keys['mode']}"
+        yield "keys", f"{keys['path']} ({mode}, {plural(keys['files'], 'file')})"
+    for space in examination.spaces:
+        head = "" if space["head"] is None else f", head {short(space['head'])}"
+        yield f"space {space['name']}", f"version {space['version']}{head}, {space['did']}"

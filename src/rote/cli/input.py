@@ -1,0 +1,58 @@
+"""JSON from the user: an argument, a file or the standard input, through the strict decoder."""
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from rote.cli.output import compact
+from rote.errors import InvalidInput, InvalidValue
+from rote.values import Json, decode
+from rote.values.limits import COMMIT_BYTES_MAX
+
+_TEXT_CHARACTERS_SHOWN = 40
+
+
+def decode_argument(argument: str) -> Json:
+    """The value of JSON text, of the file in `@file`, or of the standard input for `-`."""
+    if argument == "-":
+        return decode_stdin()
+    if argument.startswith("@"):
+        return decode_file(Path(argument[1:]))
+    try:
+        return decode(argument)
+    except InvalidValue as error:
+        raise _with_advice(error, argument) from None
+
+
+def decode_file(path: Path) -> Json:
+    with path.open("rb") as file:
+        return _decode_stream(file, str(path))
+
+
+def decode_stdin() -> Json:
+    return _decode_stream(sys.stdin.buffer, "standard input")
+
+
+def _decode_stream(stream: BinaryIO, name: str) -> Json:
+    # One byte more than is allowed, so that the decoder sees that it is too long.
+    data = stream.read(COMMIT_BYTES_MAX + 1)
+    try:
+        return decode(data)
+    except InvalidValue as error:
+        raise InvalidInput(f"{name}: {error}", **error.details) from None
+
+
+def _with_advice(error: InvalidValue, argument: str) -> InvalidInput:
+    """The error, and how to write what was probably meant."""
+    reason = error.details["reason"]
+    if argument[:1] in ("{", "[", '"'):
+        advice = 'put single quotes around all of it, as in \'{"name":"Ada"}\', or use @file'
+    else:
+        advice = f"text needs both quotes: {_quoted(argument)}"
+    return InvalidInput(f"not JSON: {reason}; {advice}", **error.details)
+
+
+def _quoted(text: str) -> str:
+    """The text as a JSON string for a shell; an example when it is long or would not survive."""
+    short = len(text) <= _TEXT_CHARACTERS_SHOWN and text.isprintable() and "'" not in text
+    return f"'{compact(text)}'" if short else "'\"like this\"'"

@@ -1,0 +1,92 @@
+"""How a command ends: its exit code, and the one line that says why.
+
+      0  the answer is yes, or it is done
+      1  the answer is no: an absent entity, a fault, a problem
+      2  there is no answer: bad input, a missing store, any RoteError
+    130  interrupted
+    141  whoever read the output went away
+
+Frozen: scripts branch on these. Only a bug in Rote shows a traceback.
+"""
+
+import os
+import sys
+import traceback
+from enum import IntEnum
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from rote.cli.output import say
+from rote.errors import RoteError
+
+
+class Outcome(IntEnum):
+    YES = 0
+    NO = 1
+    CANNOT_SAY = 2
+    INTERRUPTED = 130
+    OUTPUT_CLOSED = 141
+
+
+class Commands(TyperGroup):
+    """The group of all commands, where every error becomes an outcome."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except typer.TyperException as error:
+            say(f"error: {_usage(error)}")
+            code = Outcome.CANNOT_SAY
+        sys.exit(code or Outcome.YES)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except (typer.TyperException, typer.Exit):
+            raise
+        except BaseException as error:
+            raise typer.Exit(_settle(error)) from error
+
+
+def no() -> typer.Exit:
+    """To be raised when the answer is no."""
+    return typer.Exit(Outcome.NO)
+
+
+def _settle(error: BaseException) -> Outcome:
+    """Tell the user about an error."""
+    match error:
+        case KeyboardInterrupt():
+            say("error: interrupted")
+            return Outcome.INTERRUPTED
+        case BrokenPipeError():
+            _discard_output()
+            return Outcome.OUTPUT_CLOSED
+        case RoteError():
+            say(f"error: {error}")
+        case OSError():
+            place = "" if error.filename is None else f"{error.filename}: "
+            say(f"error: {place}{error.strerror or error}")
+        case Exception():
+            traceback.print_exception(error)
+        case _:
+            raise error
+    return Outcome.CANNOT_SAY
+
+
+def _discard_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter's last flush is quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the command line, and where help is."""
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message}; see {context.command_path} --help"

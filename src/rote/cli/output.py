@@ -1,0 +1,126 @@
+"""What commands print: one JSON document or JSON lines for programs; for people, tables and colour
+on a terminal and tab-separated lines elsewhere.
+
+Text from a store may hold anything, so on its way to a person every character that a terminal
+would obey is escaped, and nothing of it is read as markup.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from rich import box
+from rich.console import Console
+from rich.json import JSONHighlighter
+from rich.table import Table
+from rich.text import Text
+
+from rote.values import Json, canonical
+from rote.values.limits import PAGE_MAX
+
+# Canonical text, token by token: strings, punctuation, everything else.
+_tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').findall
+_INDENT = "  "
+_HASH_CHARACTERS_SHOWN = 12
+
+
+def stdout() -> Console:
+    """Made for each use, because a test may exchange the stream."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def stderr() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: Json) -> None:
+    """One line: the canonical form."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(canonical(value) + b"\n")
+
+
+def print_value(value: Json) -> None:
+    """A value for people to read."""
+    text = printable(indented(value), keep="\n")
+    stdout().print(JSONHighlighter()(Text(text)))
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on a terminal, a page at a time; one tab-separated line for each row elsewhere."""
+    console = stdout()
+    cells = ([printable(cell) for cell in row] for row in rows)
+    if not console.is_terminal:
+        for row in cells:
+            print("\t".join(row))
+        return
+    while page := list(islice(cells, PAGE_MAX)):
+        table = Table(*columns, box=box.SIMPLE_HEAD)
+        for row in page:
+            table.add_row(*map(Text, row))
+        console.print(table, soft_wrap=False)
+
+
+def print_line(text: str, *, style: str = "") -> None:
+    stdout().print(Text(printable(text), style=style))
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    print(printable(" ".join(text.splitlines())), file=sys.stderr)
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """The text with what cannot be seen, or would steer a terminal, as JSON escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in keep else _escape(character)
+        for character in text
+    )
+
+
+def short(hash: str | None) -> str:
+    return "" if hash is None else hash[:_HASH_CHARACTERS_SHOWN]
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def compact(value: Json) -> str:
+    """A value on one line."""
+    return canonical(value).decode()
+
+
+def indented(value: Json) -> str:
+    """The canonical form with line breaks, so that numbers look the same everywhere."""
+    return "".join(_indented_tokens(_tokens(compact(value))))
+
+
+def _indented_tokens(tokens: list[str]) -> Iterator[str]:
+    depth = 0
+    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        if token in ("{", "["):
+            depth += 1
+            yield token
+            if following not in ("}", "]"):
+                yield "\n" + _INDENT * depth
+        elif token == ",":
+            yield ",\n" + _INDENT * depth
+        elif token == ":":
+            yield ": "
+        else:
+            yield token
+        if following in ("}", "]"):
+            depth -= 1
+            if token not in ("{", "["):
+                yield "\n" + _INDENT * depth
+
+
+def _escape(character: str) -> str:
+    known = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}.get(character)
+    if known is not None:
+        return known
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))

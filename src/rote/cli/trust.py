@@ -1,0 +1,144 @@
+"""Commands about trust in the data: verify, checkpoint, backup."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rote.cli.input import decode_file
+from rote.cli.options import (
+    SPACE_DEFAULT,
+    STORE_DEFAULT,
+    JsonOption,
+    SpaceOption,
+    StoreOption,
+    opened_space,
+    opened_store,
+)
+from rote.cli.outcome import no
+from rote.cli.output import (
+    plural,
+    print_json,
+    print_line,
+    print_rows,
+    print_value,
+    short,
+    stderr,
+)
+from rote.contract import Progress as Report
+from rote.contract import VerifyReport
+from rote.values import canonical
+
+
+def verify(
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="A checkpoint that the log must extend."),
+    ] = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute the whole chain; exit 1 when anything is not as it was written."""
+    checkpoint: Any = None if against is None else decode_file(against)
+    with opened_space(store, space) as opened, _bar() as advance:
+        report = opened.verify(against=checkpoint, progress=advance)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        _print_report(report, space)
+    if not report.ok:
+        raise no()
+
+
+def checkpoint(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
+    ] = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign the head of a space; keep the answer elsewhere, for `rote verify --against`."""
+    with opened_space(store, space) as opened:
+        signed = opened.checkpoint()
+    if output is not None:
+        # An older checkpoint proves more than a newer one, so none is overwritten.
+        with output.open("xb") as file:
+            file.write(canonical(signed) + b"\n")
+    if as_json:
+        print_json(signed)
+    elif output is None:
+        print_value(signed)
+    else:
+        print_line(f"checkpoint of version {signed['version']} written to {output}")
+
+
+def backup(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A new file.")],
+    store: StoreOption = STORE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the whole store to a new file, while others go on writing."""
+    with opened_store(store) as opened, _spinner(f"copying {store}"):
+        opened.backup(path)
+    size = path.stat().st_size
+    if as_json:
+        print_json({"path": str(path), "size_bytes": size})
+    else:
+        print_line(f"backup of {store} written to {path} ({plural(size, 'byte')})")
+
+
+@contextmanager
+def _bar() -> Iterator[Report | None]:
+    """Draws on stderr how far a long work is; draws nothing when nobody watches."""
+    console = stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("verifying commits", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _spinner(words: str) -> Iterator[None]:
+    console = stderr()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(words):
+        yield
+
+
+def _print_report(report: VerifyReport, space: str) -> None:
+    checked = f"{plural(report.commits, 'commit')} and {plural(report.facts, 'fact')} checked"
+    place = f"space {space}, version {report.version}"
+    if report.ok:
+        head = "" if report.head is None else f", head {short(report.head)}"
+        print_line(f"ok: {place}{head}; {checked}", style="green")
+        return
+    print_line(f"not ok: {place}; {plural(len(report.faults), 'fault')}; {checked}", style="red")
+    columns = ("kind", "version", "entity or row", "fault")
+    print_rows(
+        columns,
+        (
+            (
+                fault.kind,
+                "" if fault.version is None else str(fault.version),
+                fault.id or "",
+                fault.message,
+            )
+            for fault in report.faults
+        ),
+    )
