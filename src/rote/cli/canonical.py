@@ -10,6 +10,7 @@ from rote.values import canonical, json_v1
 
 
 def canonicalise(
+    *,
     v1: Annotated[
         bool, typer.Option("--v1", help="The form for comparing behaviour: json-v1.")
     ] = False,

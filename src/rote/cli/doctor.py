@@ -50,7 +50,7 @@ class Examination:
         }
 
 
-def doctor(store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
+def doctor(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
     """Look at a store and its surroundings; exit 1 when there is a problem."""
     examination = Examination(_versions())
     missing: NotFound | None = None

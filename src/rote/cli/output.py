@@ -12,7 +12,7 @@ from itertools import islice
 
 from rich import box
 from rich.console import Console
-from rich.json import JSONHighlighter
+from rich.highlighter import JSONHighlighter
 from rich.table import Table
 from rich.text import Text
 

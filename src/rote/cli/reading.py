@@ -29,6 +29,7 @@ _FACTS_SHOWN = 3
 
 def get_entity(
     id: IdArgument,
+    *,
     at: Annotated[
         str | None,
         typer.Option(
@@ -54,6 +55,7 @@ def get_entity(
 
 
 def log(
+    *,
     since: Annotated[
         int, typer.Option("--since", metavar="VERSION", min=0, max=INTEGER_MAX, help="Above this.")
     ] = 0,
@@ -75,6 +77,7 @@ def log(
 
 def history(
     id: IdArgument,
+    *,
     limit: LimitOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,

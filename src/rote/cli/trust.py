@@ -34,6 +34,7 @@ from rote.values import canonical
 
 
 def verify(
+    *,
     against: Annotated[
         Path | None,
         typer.Option("--against", metavar="FILE", help="A checkpoint that the log must extend."),
@@ -55,6 +56,7 @@ def verify(
 
 
 def checkpoint(
+    *,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
@@ -80,6 +82,7 @@ def checkpoint(
 
 def backup(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A new file.")],
+    *,
     store: StoreOption = STORE_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:

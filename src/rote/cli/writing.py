@@ -27,6 +27,7 @@ from rote.values import check_entity_id, check_key
 def set_entity(
     id: IdArgument,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, @file, or - for stdin.")],
+    *,
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
@@ -44,6 +45,7 @@ def patch_entity(
     ops: Annotated[
         str, typer.Argument(metavar="OPS", help="RFC 6902 operations: JSON, @file, or - for stdin.")
     ],
+    *,
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
@@ -60,6 +62,7 @@ def patch_entity(
 
 def delete_entity(
     id: IdArgument,
+    *,
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,

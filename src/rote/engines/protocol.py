@@ -23,10 +23,19 @@ from rote.engines.rows import (
     SideRecord,
     SpaceRow,
 )
+from rote.errors import Unavailable
 
 
-class OutcomeUnknown(Exception):
+class OutcomeUnknown(Unavailable):
     """COMMIT failed in a way that leaves open whether it took effect; ask `settle`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the store failed while committing and cannot say whether it did;"
+            " when it is back, look, or repeat the call with the same key",
+            code=Unavailable.code,
+            outcome="unknown",
+        )
 
 
 class Contended(Exception):
@@ -113,11 +122,11 @@ class Reader(Protocol):
         ...
 
     def derived(
-        self, space: int, index: str, *, start: str, end: str | None, after: tuple[str, str] | None,
-        version: int, limit: int,
+        self, space: int, index: str, line: Line, *, start: str, end: str | None,
+        after: tuple[str, str] | None, limit: int,
     ) -> list[DerivedRow]:  # fmt: skip
-        """Rows with a term in [start, end) above (term, id), open at `version`, on any branch,
-        in (term, id) order; a (term, id) pair is never split between two pages."""
+        """Rows with a term in [start, end) above (term, id), on a branch of the line and open at
+        its cap, in (term, id) order; a (term, id) pair is never split between two pages."""
         ...
 
     def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]: ...
@@ -153,7 +162,7 @@ class Engine(Protocol):
     def spaces(self) -> list[SpaceRow]: ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        """Make the space with its main branch; when the name is taken, the one that has it."""
+        """Make the space with its main branch; when name or did is taken, the one that has it."""
         ...
 
     def reader(self) -> AbstractContextManager[Reader]: ...

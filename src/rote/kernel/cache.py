@@ -140,7 +140,7 @@ class SpaceCache:
         return version
 
     def check_version(self, reads: Reader, version: int) -> None:
-        if version > self.known:
+        if version > self.known or not self.branches.rows():
             self.sync(reads)
         if version > self.known:
             raise VersionNotFound(version, newest=self.known)

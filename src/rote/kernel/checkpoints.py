@@ -6,8 +6,8 @@ Frozen: docs/formats/checkpoint.md.
 from typing import Any
 
 from rote.contract import Fault, KeyRing
-from rote.engines import Engine, OutcomeUnknown, Reader
-from rote.errors import Denied, InvalidInput, Unavailable
+from rote.engines import Engine, Reader
+from rote.errors import Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.seals import side_record
 from rote.values import Identity, canonical, format_time, verify_signature
@@ -26,15 +26,12 @@ def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[
             f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
             space=cache.did,
         )
-    try:
-        with engine.writer(cache.number) as writes:
-            checkpoint = _sign(cache, writes, identity, now)
-            key = f"{checkpoint['version']:020d}"
-            earlier = writes.side(cache.number, SIDE, key)
-            fence = 1 if earlier is None else earlier.fence + 1
-            writes.put_side(cache.number, side_record(SIDE, key, fence, canonical(checkpoint)))
-    except OutcomeUnknown as error:
-        raise Unavailable("the store failed while keeping the checkpoint; try again") from error
+    with engine.writer(cache.number) as writes:
+        checkpoint = _sign(cache, writes, identity, now)
+        key = f"{checkpoint['version']:020d}"
+        earlier = writes.side(cache.number, SIDE, key)
+        fence = 1 if earlier is None else earlier.fence + 1
+        writes.put_side(cache.number, side_record(SIDE, key, fence, canonical(checkpoint)))
     return checkpoint
 
 

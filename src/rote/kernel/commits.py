@@ -52,9 +52,8 @@ class Committer:
                 for job in jobs:
                     job.result = job.error = None
             except RoteError as error:
-                # Nothing was written, so what was planned for anyone did not happen.
-                for job in jobs:
-                    job.result = None
+                # It may have failed before anyone was taken along.
+                jobs.extend(take())
                 fail(jobs, error)
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
@@ -113,17 +112,13 @@ class Committer:
         for index in self._indexes:
             indexes.follow(writes, number, index, draft.changes, before=before, after=draft.version)
 
-    def _settle(self, draft: Draft, error: BaseException) -> None:
+    def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         """COMMIT failed without saying how: find out before anyone is answered."""
         first = draft.commits[0]
         try:
             durable = self._engine.settle(draft.cache.number, first.version, first.attempt)
-        except RoteError as unsettled:
-            raise Unavailable(
-                "the store failed while committing and cannot say whether it did;"
-                " when it is back, repeat the call with the same key",
-                outcome="unknown",
-            ) from unsettled
+        except RoteError:
+            raise error from None
         if not durable:
             raise Unavailable(
                 "the store failed while committing; nothing was written, try again",

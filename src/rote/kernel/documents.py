@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
 from rote.kernel.entry import Entry
+from rote.kernel.operations import value_bytes
 from rote.patch import encode_operations, parse_pointer, replay
 from rote.values import Json, canonical, decode_canonical, depth_of
 from rote.values.limits import (
@@ -35,7 +36,7 @@ class Patched(Struct, frozen=True):
 
 def stamped(data: bytes, pointers: tuple[str, ...], at: str) -> bytes:
     """A canonical value with the commit's time at each pointer."""
-    return canonical(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
+    return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
 
 
 def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: str) -> Patched:

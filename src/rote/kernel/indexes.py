@@ -63,25 +63,19 @@ def find(
     limit = page_size(limit)
     version = cache.resolve(reads, view.version)
     line = cache.branches.line(view.branch, version)
-    caps = dict(line)
     place = None if after is None else (after.term, after.id)
     hits: list[Hit] = []
     while len(hits) < limit:
         rows = reads.derived(
-            cache.number, index, start=start, end=end, after=place, version=version, limit=limit
+            cache.number, index, line, start=start, end=end, after=place, limit=limit
         )
-        open_rows = [row for row in rows if row.branch in caps and is_open(row, caps[row.branch])]
-        ids = list({row.id: None for row in open_rows})
+        ids = list({row.id: None for row in rows})
         branches = {fact.id: fact.branch for fact in reads.newest(cache.number, ids, line)}
-        hits += [Hit(row.term, row.id) for row in open_rows if branches.get(row.id) == row.branch]
+        hits += [Hit(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
         if len(rows) < limit:
             break
         place = (rows[-1].term, rows[-1].id)
     return tuple(hits[:limit])
-
-
-def is_open(row: DerivedRow, version: int) -> bool:
-    return row.start <= version and (row.until is None or version < row.until)
 
 
 def expected_rows(

@@ -202,10 +202,17 @@ def _inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRo
         if row.key is None:
             continue
         side = reads.side(inspection.space, KEY, row.key)
-        if side is None or decode_canonical(side.body).get("version") != row.version:
+        if side is None or _version_in(side) != row.version:
             inspection.fault(
                 "key", "it does not lead to its commit", version=row.version, id=row.key
             )
+
+
+def _version_in(row: SideRecord) -> int:
+    """The commit that a key row leads to; 0 when it does not say."""
+    body = decode_canonical(row.body)
+    version = body.get("version") if type(body) is dict else None
+    return version if type(version) is int else 0
 
 
 def _inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
@@ -278,7 +285,7 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
         inspection.fault(row.kind, "the side row was changed", id=row.key)
         return
     if row.kind == KEY:
-        version = decode_canonical(row.body)["version"]
+        version = _version_in(row)
         commits = reads.commits(inspection.space, after=version - 1, limit=1)
         if not commits or (commits[0].version, commits[0].key) != (version, row.key):
             inspection.fault("key", "its commit is not there", version=version, id=row.key)

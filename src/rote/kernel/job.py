@@ -7,6 +7,7 @@ from rote.contract import Commit, CommitRequest, Guard
 from rote.errors import RoteError, invariant
 from rote.kernel.operations import Operation, parse_operations, payload_digest
 from rote.kernel.reads import Read, parse_reads
+from rote.kernel.sides import check_own
 from rote.values import canonical, check_branch_name, check_key
 
 
@@ -21,6 +22,7 @@ class Job:
     payload: str | None  # what the key stands for; only with a key
     meta: bytes | None
     guard: Guard | None
+    guard_body: bytes  # canonical; empty without a guard
     author: str | None
     attempt: bytes
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
@@ -54,9 +56,17 @@ def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job
         payload=None if request.key is None else payload_digest(request.branch, operations),
         meta=None if request.meta is None else canonical(request.meta),
         guard=request.guard,
+        guard_body=_guard_body(request.guard),
         author=author,
         attempt=attempt,
     )
+
+
+def _guard_body(guard: Guard | None) -> bytes:
+    if guard is None:
+        return b""
+    check_own(guard.kind, guard.key, guard.fence)
+    return canonical(guard.body)
 
 
 def fail(jobs: list[Job], error: RoteError) -> None:

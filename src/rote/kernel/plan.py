@@ -151,8 +151,10 @@ def _set(operation: Operation, before: Entry, data: bytes | None, at: str) -> St
 
 def _draw_salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> None:
     """Every new entity gets a salt, in operation order, once for the job."""
-    first = {step.operation.id: step.before for step in reversed(steps)}
-    new = [id for id in reversed(first) if first[id].salt is None]
+    first: dict[str, Entry] = {}
+    for step in steps:
+        first.setdefault(step.operation.id, step.before)
+    new = [id for id, before in first.items() if before.salt is None]
     if not new:
         return
     known = draft.known_salts(new)
@@ -228,7 +230,6 @@ def _add(draft: Draft, job: Job, row: CommitRow, facts: list[FactRow], steps: li
         draft.sides[(KEY, job.key)] = side_record(KEY, job.key, 1, body)
     if job.guard is not None:
         guard = job.guard
-        body = canonical(guard.body)
         draft.sides[(guard.kind, guard.key)] = side_record(
-            guard.kind, guard.key, guard.fence + 1, body
+            guard.kind, guard.key, guard.fence + 1, job.guard_body
         )

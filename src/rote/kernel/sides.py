@@ -1,9 +1,9 @@
 """Side rows: small mutable rows beside the chain, moved by compare-and-set on a fence."""
 
 from rote.contract import SideRow
-from rote.engines import Engine, OutcomeUnknown, Reader
+from rote.engines import Engine, Reader
 from rote.engines.rows import SideRecord
-from rote.errors import Denied, InvalidInput, Unavailable
+from rote.errors import Denied, InvalidInput
 from rote.kernel.history import page_size
 from rote.kernel.seals import side_record
 from rote.values import Json, canonical, decode_canonical
@@ -13,12 +13,14 @@ KERNEL_KINDS = frozenset({"key", "checkpoint"})
 
 
 def get(engine: Engine, space: int, kind: str, key: str) -> SideRow | None:
+    _check_names(kind, key)
     with engine.reader() as reads:
         row = reads.side(space, kind, key)
     return None if row is None else _seen(row)
 
 
 def page(engine: Engine, space: int, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
+    canonical([kind, after])
     with engine.reader() as reads:
         rows = reads.sides(space, kind, after=(kind, after), limit=page_size(limit))
     return tuple(_seen(row) for row in rows)
@@ -26,31 +28,35 @@ def page(engine: Engine, space: int, kind: str, *, after: str, limit: int) -> tu
 
 def put(engine: Engine, space: int, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
     """Write the row if nobody has since it was read with `fence`."""
-    _check(kind, key)
+    check_own(kind, key, fence)
     row = side_record(kind, key, fence + 1, canonical(body))
-    try:
-        with engine.writer(space) as writes:
-            _check_fence(writes, space, kind, key, fence)
-            writes.put_side(space, row)
-    except OutcomeUnknown as error:
-        raise _unknown() from error
+    with engine.writer(space) as writes:
+        _check_fence(writes, space, kind, key, fence)
+        writes.put_side(space, row)
     return _seen(row)
 
 
 def drop(engine: Engine, space: int, kind: str, key: str, *, fence: int) -> None:
-    _check(kind, key)
-    try:
-        with engine.writer(space) as writes:
-            _check_fence(writes, space, kind, key, fence)
-            writes.drop_side(space, kind, key)
-    except OutcomeUnknown as error:
-        raise _unknown() from error
+    check_own(kind, key, fence)
+    with engine.writer(space) as writes:
+        _check_fence(writes, space, kind, key, fence)
+        writes.drop_side(space, kind, key)
 
 
-def _check(kind: str, key: str) -> None:
+def check_own(kind: str, key: str, fence: int) -> None:
+    """A row that callers of the kernel may write."""
+    _check_names(kind, key)
     if kind in KERNEL_KINDS:
         raise InvalidInput(f"side rows of kind {kind!r} are the kernel's own")
-    canonical([kind, key])
+    if type(fence) is not int or fence < 0:
+        raise InvalidInput("a fence is an integer from 0 on")
+
+
+def _check_names(kind: str, key: str) -> None:
+    for text in (kind, key):
+        if type(text) is not str or not text:
+            raise InvalidInput("the kind and the key of a side row are non-empty texts")
+        canonical(text)
 
 
 def _check_fence(reads: Reader, space: int, kind: str, key: str, fence: int) -> None:
@@ -64,13 +70,6 @@ def _check_fence(reads: Reader, space: int, kind: str, key: str, fence: int) -> 
             expected_fence=fence,
             actual_fence=actual,
         )
-
-
-def _unknown() -> Unavailable:
-    return Unavailable(
-        "the store failed while writing a side row; read the row to see whether it was written",
-        outcome="unknown",
-    )
 
 
 def _seen(row: SideRecord) -> SideRow:

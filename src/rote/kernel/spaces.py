@@ -5,7 +5,7 @@ import threading
 from rote.contract import IdSource, KeyRing, SpaceInfo
 from rote.engines import Engine
 from rote.engines.rows import MAIN, BranchRow, SpaceRow
-from rote.errors import NotFound
+from rote.errors import InvalidInput, NotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.seals import branch_seal, space_seal
 from rote.values import Identity, check_did, check_space_name
@@ -57,7 +57,9 @@ class Spaces:
         """The key is kept before the space exists, so that no space is without one."""
         seed = self._seed if self._seed is not None else self._ids.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
-        self._keys.save(did, seed)
+        is_new = self._keys.load(did) is None
+        if is_new:
+            self._keys.save(did, seed)
         row = None
         try:
             row = self._engine.create_space(
@@ -65,8 +67,10 @@ class Spaces:
             )
         finally:
             # Another process may have made the name first, or the engine failed.
-            if row is None or row.did != did:
+            if is_new and (row is None or row.did != did):
                 self._keys.discard(did)
+        if row.did == did and row.name != name:
+            raise InvalidInput(f"the given key is already that of the space {row.name!r}")
         self._seed = None
         return row
 

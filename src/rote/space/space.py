@@ -17,6 +17,7 @@ from rote.contract import (
     View,
 )
 from rote.errors import Conflict, InvalidInput, invariant
+from rote.space.arguments import check_limit, check_text
 from rote.space.transaction import Transaction
 from rote.values import Json, micros_of
 from rote.values.limits import PAGE_MAX
@@ -77,10 +78,10 @@ class Space:
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
     ) -> Iterator[State]:
         """Existing entities whose ids start with `prefix`, in id order, all from one state."""
-        _check_text(prefix, "prefix")
+        check_text(prefix, "prefix")
         if after is not None:
-            _check_text(after, "after")
-        return self._scan_pages(prefix, after, _check_limit(limit))
+            check_text(after, "after")
+        return self._scan_pages(prefix, after, check_limit(limit))
 
     def _scan_pages(self, prefix: str, after: str | None, limit: int | None) -> Iterator[State]:
         view, end = self._view, prefix_end(prefix)
@@ -98,7 +99,7 @@ class Space:
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """What happened to an entity, newest first."""
         facts: list[Fact] = []
-        limit, before = _check_limit(limit), None
+        limit, before = check_limit(limit), None
         while limit is None or len(facts) < limit:
             size = PAGE_MAX if limit is None else min(limit - len(facts), PAGE_MAX)
             page = self._port.history(self.did, id, before=before, limit=size, view=self._view)
@@ -112,7 +113,7 @@ class Space:
         """The commits of the whole space above `since`, oldest first."""
         if type(since) is not int or since < 0:
             raise InvalidInput("since must be a version, an integer from 0 on")
-        return self._log_pages(since, _check_limit(limit))
+        return self._log_pages(since, check_limit(limit))
 
     def _log_pages(self, since: int, limit: int | None) -> Iterator[Commit]:
         while limit is None or limit > 0:
@@ -206,18 +207,3 @@ class Space:
                 f"this view is pinned at version {self._pinned.version} and read-only;"
                 " write to the space it came from"
             )
-
-
-def _check_text(text: object, what: str) -> None:
-    if type(text) is not str:
-        raise InvalidInput(f"{what} must be text")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{what} holds a lone surrogate") from None
-
-
-def _check_limit(limit: int | None) -> int | None:
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise InvalidInput("limit must be an integer from 0 on, or None for all")
-    return limit

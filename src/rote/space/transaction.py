@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from rote.contract import Commit, CommitRequest, Port, State, View
 from rote.errors import InvalidInput, NotFound
-from rote.patch import apply
+from rote.patch import apply, encode_operations, normalize
+from rote.space.arguments import check_limit, check_text
 from rote.values import Json, canonical, check_entity_id, decode_canonical
 from rote.values.limits import PAGE_MAX
 from rote.values.ranges import above, prefix_end
@@ -63,6 +64,10 @@ class Transaction:
     ) -> Iterator[State]:
         """Existing entities in id order, own writes included."""
         self._check_open()
+        check_text(prefix, "prefix")
+        if after is not None:
+            check_text(after, "after")
+        check_limit(limit)
         start = prefix if after is None else max(prefix, above(after))
         covered: list[str | None] = [start, start]
         self._ranges_read.append(covered)
@@ -120,7 +125,8 @@ class Transaction:
         self._write({"op": "set", "id": id, "value": decode_canonical(canonical(value))})
 
     def patch(self, id: str, ops: Sequence[Mapping[str, Any]]) -> None:
-        self._write({"op": "patch", "id": id, "ops": [dict(operation) for operation in ops]})
+        taken = decode_canonical(encode_operations(normalize(ops)))
+        self._write({"op": "patch", "id": id, "ops": taken})
 
     def delete(self, id: str) -> None:
         self._write({"op": "delete", "id": id})
@@ -138,6 +144,7 @@ class Transaction:
     # -- ending ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(

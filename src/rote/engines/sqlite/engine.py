@@ -23,7 +23,7 @@ from rote.engines.sqlite.location import memory_filename, prepare_file
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
-from rote.errors import Busy, InvalidInput, Unavailable
+from rote.errors import Busy, InvalidInput, RoteError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, IDLE_CONNECTIONS_MAX
 
 # Connections of a parent process, kept for ever so that nothing in a child closes them.
@@ -50,11 +50,13 @@ class SqliteEngine:
         self._vfs = vfs
         self._process = os.getpid()
         self._closed = False
+        self._broken = False  # the writing connection could not be replaced
         self._idle: deque[SqliteReader] = deque()
         self._write_lock = threading.Lock()
         self._checkpointer = Checkpointer(self._connect)
         try:
             self._writer = self._open_writer()
+            _start_log_over(self._writer.connection)
             self._prepare_tables()
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
@@ -67,7 +69,7 @@ class SqliteEngine:
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
         with self._transaction() as writes:
-            taken = [row for row in writes.spaces() if row.name == name]
+            taken = [row for row in writes.spaces() if row.name == name or row.did == did]
             if taken:
                 return taken[0]
             connection = writes.connection
@@ -123,8 +125,8 @@ class SqliteEngine:
                 writer.begin()
                 yield writer
                 writer.commit()
-            except OutcomeUnknown:
-                self._renew_writer()
+            except OutcomeUnknown as error:
+                self._undo(error)
                 raise
             except BaseException as error:
                 self._undo(error)
@@ -137,41 +139,41 @@ class SqliteEngine:
 
     def _undo(self, error: BaseException) -> None:
         """Leave no transaction open; a connection whose state is in doubt is replaced."""
-        try:
-            self._writer.rollback()
-        except apsw.Error:
-            self._renew_writer()
-            return
-        if isinstance(error, FATAL):
-            self._renew_writer()
-
-    def _renew_writer(self) -> None:
+        if not isinstance(error, (*FATAL, OutcomeUnknown)):
+            try:
+                self._writer.rollback()
+                return
+            except apsw.Error:
+                pass
         try:
             self._writer.connection.close(True)
             self._writer = self._open_writer()
-        except apsw.Error as error:
-            self._closed = True
-            raise translate(error, filename=self.filename) from error
+        except (apsw.Error, RoteError):
+            # The first error is the one to answer with; the next call hears about this one.
+            self._broken = True
 
     def harden(self) -> None:
         # Copying the log into the file begins with syncing the log.
-        with self._write_lock:
-            try:
-                self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            except apsw.Error as error:
-                raise translate(error, filename=self.filename) from error
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
-        """Emptying the log decides it: what is then in the file is durable, what is not is gone."""
+        # Emptying the log decides it: what is then in the file is durable, what is not is gone.
+        self.empty_log()
+        with self.reader() as reads:
+            rows = reads.commits(space, after=version - 1, limit=1)
+        return [row.attempt for row in rows if row.version == version] == [attempt]
+
+    def empty_log(self) -> None:
+        """Move the whole write-ahead log into the file; Busy when a reader is in the way."""
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _checkpoint(self, mode: int) -> None:
         with self._write_lock:
+            self._check_usable()
             try:
-                self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                rows = self._writer.connection.execute(
-                    "select attempt from commits where space = ? and version = ?", (space, version)
-                ).fetchall()
+                self._writer.connection.wal_checkpoint(mode=mode)
             except apsw.Error as error:
                 raise translate(error, filename=self.filename) from error
-        return rows == [(attempt,)]
 
     # -- keeping -----------------------------------------------------------------------------------
 
@@ -182,14 +184,6 @@ class SqliteEngine:
             except (apsw.CorruptError, UnicodeDecodeError) as error:
                 return [str(error)]
         return [] if rows == [("ok",)] else [str(row[0]) for row in rows]
-
-    def empty_log(self) -> None:
-        """Move the whole write-ahead log into the file; Busy when a reader is in the way."""
-        with self._write_lock:
-            try:
-                self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.Error as error:
-                raise translate(error, filename=self.filename) from error
 
     def backup(self, path: Path) -> None:
         path = path.absolute()
@@ -216,18 +210,19 @@ class SqliteEngine:
         with self._write_lock:
             self._closed = True
             self._checkpointer.stop()
-            try:
-                while self._idle:
-                    self._idle.pop().connection.close()
-                self._writer.connection.close()
-            except apsw.Error as error:
-                raise translate(error, filename=self.filename) from error
+            connections = [reader.connection for reader in (*self._idle, self._writer)]
+            self._idle.clear()
+            failures = [error for error in map(_close, connections) if error is not None]
+        if failures:
+            raise translate(failures[0], filename=self.filename) from failures[0]
 
     # -- connections -------------------------------------------------------------------------------
 
     def _check_usable(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed; open it again")
+        if self._broken:
+            raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
         if os.getpid() != self._process:
             _inherited.append((self._writer, self._idle))
             raise Unavailable("the store was opened before a fork; open it again in this process")
@@ -255,6 +250,29 @@ class SqliteEngine:
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", FORMAT)
+
+
+def _start_log_over(connection: apsw.Connection) -> None:
+    """Move what a stopped process left in the log into the file, before anything is written.
+
+    After a failed sync the system may have forgotten frames that it still shows; commits appended
+    behind such frames would be lost with them. Where others are at work, they hold the log.
+    """
+    connection.set_busy_timeout(0)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except (apsw.BusyError, apsw.LockedError):
+        pass
+    finally:
+        connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)
+
+
+def _close(connection: apsw.Connection) -> apsw.Error | None:
+    try:
+        connection.close(True)
+    except apsw.Error as error:
+        return error
+    return None
 
 
 def _identity(connection: apsw.Connection) -> tuple[int, int]:

@@ -118,7 +118,8 @@ class SqliteReader:
         condition, bounds = _on_line(line)
         if len(ids) == 1:
             rows = self._all(
-                f"select {FACT} from facts as f indexed by facts_by_entity where space = ? and id = ? and {condition}"
+                f"select {FACT} from facts as f indexed by facts_by_entity"
+                f" where space = ? and id = ? and {condition}"
                 " order by version desc, position desc limit 1",
                 (space, ids[0], *bounds),
             )
@@ -144,7 +145,8 @@ class SqliteReader:
     ) -> list[FactRow]:
         condition, bounds = _on_line(line)
         rows = self._all(
-            f"select {FACT} from facts as f indexed by facts_by_entity where space = ? and id = ? and {condition}"
+            f"select {FACT} from facts as f indexed by facts_by_entity"
+            f" where space = ? and id = ? and {condition}"
             " and version > ? and (version, position) < (?, ?)"
             " order by version desc, position desc limit ?",
             (space, id, *bounds, after, *(before or (line[0][1] + 1, 0)), limit),
@@ -234,11 +236,12 @@ class SqliteReader:
     def sides(
         self, space: int, kind: str | None, *, after: tuple[str, str], limit: int
     ) -> list[SideRecord]:
+        lowest, highest = ("", UNBOUNDED) if kind is None else (kind, kind)
         rows = self._all(
             "select kind, key, fence, body, seal from sides"
-            " where space = ? and (kind, key) > (?, ?) and kind <= ?"
+            " where space = ? and (kind, key) > (?, ?) and kind >= ? and kind <= ?"
             " order by kind, key limit ?",
-            (space, *after, UNBOUNDED if kind is None else kind, limit),
+            (space, *after, lowest, highest, limit),
         )
         return [SideRecord(*row) for row in rows]
 
@@ -252,28 +255,30 @@ class SqliteReader:
         self,
         space: int,
         index: str,
+        line: Line,
         *,
         start: str,
         end: str | None,
         after: tuple[str, str] | None,
-        version: int,
         limit: int,
     ) -> list[DerivedRow]:
         bound = UNBOUNDED if end is None else end
         columns = "select term, id, branch, start, until from derived"
-        open_at = "start <= ? and (until is null or until > ?)"
+        part = "(branch = ? and start <= ? and (until is null or until > ?))"
+        is_open = "(" + " or ".join([part] * len(line)) + ")"
+        caps = [bound for branch, cap in line for bound in (branch, cap, cap)]
         rows = self._all(
             f"{columns} where space = ? and name = ? and term >= ? and term < ?"
-            f" and (term, id) > (?, ?) and {open_at} order by term, id, branch limit ?",
-            (space, index, start, bound, *(after or ("", "")), version, version, limit),
+            f" and (term, id) > (?, ?) and {is_open} order by term, id, branch limit ?",
+            (space, index, start, bound, *(after or ("", "")), *caps, limit),
         )
         if len(rows) == limit:
             # The last pair may go on past the page: take it whole.
             term, id = rows[-1][:2]
             rows = [row for row in rows if row[:2] != (term, id)] + self._all(
-                f"{columns} where space = ? and name = ? and term = ? and id = ? and {open_at}"
+                f"{columns} where space = ? and name = ? and term = ? and id = ? and {is_open}"
                 " order by branch",
-                (space, index, term, id, version, version),
+                (space, index, term, id, *caps),
             )
         return [DerivedRow(*row) for row in rows]
 

@@ -25,7 +25,7 @@ class SqliteWriter(SqliteReader):
             # Nothing was decided: the transaction is still open.
             raise
         except apsw.Error as error:
-            raise OutcomeUnknown from error
+            raise OutcomeUnknown() from error
 
     def rollback(self) -> None:
         self._heads.clear()

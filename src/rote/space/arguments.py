@@ -1,0 +1,18 @@
+"""Checks of arguments that the face uses itself, before the port sees them."""
+
+from rote.errors import InvalidInput
+
+
+def check_text(text: object, what: str) -> None:
+    if type(text) is not str:
+        raise InvalidInput(f"{what} must be text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} holds a lone surrogate") from None
+
+
+def check_limit(limit: int | None) -> int | None:
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise InvalidInput("limit must be an integer from 0 on, or None for all")
+    return limit

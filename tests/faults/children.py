@@ -1,0 +1,149 @@
+"""What the processes of these tests do: `python -m tests.faults.children <what> <path> …`.
+
+Each prints a line for whatever it was told by the store, and ends with an error when it sees
+something that must not be.
+"""
+
+import itertools
+import os
+import sys
+from typing import Any
+
+import rote
+from rote.errors import Conflict, RoteError, Unavailable
+
+NAME = "agent"
+LEFT, RIGHT, COUNTER = "urn:entity:left", "urn:entity:right", "urn:entity:counter"
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(str(word) for word in words) + "\n")
+    sys.stdout.flush()
+
+
+def operations(writer: str, number: int) -> list[dict[str, Any]]:
+    """Two entities that must agree, and a journal that grows by patches."""
+    value = {"writer": writer, "number": number}
+    entry = [{"op": "add", "path": "/items/-", "value": number}]
+    return [
+        {"op": "set", "id": LEFT, "value": value},
+        {"op": "set", "id": RIGHT, "value": value},
+        {
+            "op": "patch",
+            "id": f"urn:entity:journal:{writer}",
+            "ops": entry,
+            "else": {"items": [number]},
+        },
+    ]
+
+
+def key_of(writer: str, number: int) -> str:
+    return f"{writer}/{number}"
+
+
+def write(path: str, writer: str) -> None:
+    """Commit for ever; a line is the version and the key of an acknowledged commit."""
+    space = rote.open(path).space(NAME)
+    for number in itertools.count(1):
+        key = key_of(writer, number)
+        say(space.transact(operations(writer, number), key=key).version, key)
+
+
+def read(path: str) -> None:
+    """Look at newer and newer states for ever; a line is a version that was whole."""
+    space = rote.open(path).space(NAME)
+    seen = 0
+    while True:
+        version = space.version
+        assert version >= seen, f"went back from {seen} to {version}"
+        state = space.at(version)
+        assert state.get(LEFT) == state.get(RIGHT), f"version {version} is there in part"
+        if version != seen:
+            say(version)
+        seen = version
+
+
+def follow(path: str, until: str) -> None:
+    """See each version of a counter that grows by one with every commit."""
+    space = rote.open(path).space(NAME)
+    say("ready")
+    seen = 0
+    while seen < int(until):
+        for commit in space.log(since=seen):
+            assert commit.version == seen + 1, f"missed a commit after {seen}"
+            seen = commit.version
+            assert space.at(seen).get(COUNTER) == seen - 1
+    say("saw", seen)
+
+
+def count(path: str, times: str) -> None:
+    """Add one so many times by read, modify and write; the last line: how often it conflicted."""
+    space = rote.open(path).space(NAME)
+    conflicts = 0
+    for _ in range(int(times)):
+        while True:
+            try:
+                with space.transaction() as tx:
+                    value = tx.get(COUNTER)
+                    assert isinstance(value, int)
+                    tx.set(COUNTER, value + 1)
+                break
+            except Conflict:
+                conflicts += 1
+    say(conflicts)
+
+
+def begin(path: str, writer: str) -> None:
+    """Make the store and the space, perhaps as one of many, and write to it."""
+    sys.stdin.readline()
+    with rote.open(path) as store:
+        space = store.space(NAME)
+        space.set(f"urn:entity:{writer}", writer)
+        say(space.did)
+
+
+def fork(path: str) -> None:
+    """A store that was opened before a fork, used in the child and then in the parent."""
+    store = rote.open(path)
+    space = store.space(NAME)
+    space.set(LEFT, "before")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            for use in (
+                lambda: space.get(LEFT),
+                lambda: space.set(LEFT, "child"),
+                lambda: space.version,
+                lambda: store.space(NAME),
+                lambda: list(space.scan()),
+                lambda: space.verify(),
+            ):
+                try:
+                    use()
+                except Unavailable as error:
+                    assert "fork" in str(error), error
+                else:
+                    raise AssertionError("a store of the parent worked in the child")
+            store.close()
+            with rote.open(path) as own:
+                own.space(NAME).set(RIGHT, "child")
+            code = 0
+        except RoteError as error:
+            sys.stderr.write(repr(error))
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, f"the child failed: {status}"
+    assert space.get(RIGHT) == "child"
+    space.set(LEFT, "after")
+    assert space.get(LEFT) == "after"
+    assert space.verify().ok
+    store.close()
+    say("worked on")
+
+
+if __name__ == "__main__":
+    what = {"write": write, "read": read, "follow": follow, "count": count, "begin": begin}
+    {**what, "fork": fork}[sys.argv[1]](*sys.argv[2:])
