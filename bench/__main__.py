@@ -26,16 +26,16 @@ WIDTH_IN_FILES = 140
 
 
 def main(
-    only: Annotated[str, typer.Argument(help="part of the names to run: commit, read/warm")] = "",
+    only: Annotated[str, typer.Argument(help="how the names to run begin: commit, read/warm")] = "",
     json: Annotated[bool, typer.Option("--json", help="print the rows for programs")] = False,
     rounds: Annotated[int | None, typer.Option(min=1, max=39, help="turns of each side")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="only see that it works")] = False,
 ) -> None:
     """Measure Rote against raw engine work; exits with 1 when a floor is missed."""
-    chosen = [benchmark for benchmark in BENCHMARKS if only in benchmark.name]
+    chosen = [benchmark for benchmark in BENCHMARKS if benchmark.name.startswith(only)]
     if not chosen:
         names = ", ".join(benchmark.name for benchmark in BENCHMARKS)
-        raise typer.BadParameter(f"nothing is named like {only!r}; there are {names}")
+        raise typer.BadParameter(f"no name begins with {only!r}; there are {names}")
     rounds = rounds or (ROUNDS_QUICK if quick else ROUNDS)
     progress = Console(stderr=True)
     with progress.status("") as status:

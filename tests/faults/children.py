@@ -7,10 +7,12 @@ something that must not be.
 import itertools
 import os
 import sys
-from typing import Any
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import rote
-from rote.errors import Conflict, RoteError, Unavailable
+from rote.errors import Conflict, Unavailable
 
 NAME = "agent"
 LEFT, RIGHT, COUNTER = "urn:entity:left", "urn:entity:right", "urn:entity:counter"
@@ -19,6 +21,12 @@ LEFT, RIGHT, COUNTER = "urn:entity:left", "urn:entity:right", "urn:entity:counte
 def say(*words: object) -> None:
     sys.stdout.write(" ".join(str(word) for word in words) + "\n")
     sys.stdout.flush()
+
+
+def wait_for_the_others() -> None:
+    """Begin when everyone is ready, so that they meet."""
+    say("ready")
+    sys.stdin.readline()
 
 
 def operations(writer: str, number: int) -> list[dict[str, Any]]:
@@ -80,6 +88,7 @@ def count(path: str, times: str) -> None:
     """Add one so many times by read, modify and write; the last line: how often it conflicted."""
     space = rote.open(path).space(NAME)
     conflicts = 0
+    wait_for_the_others()
     for _ in range(int(times)):
         while True:
             try:
@@ -95,7 +104,7 @@ def count(path: str, times: str) -> None:
 
 def begin(path: str, writer: str) -> None:
     """Make the store and the space, perhaps as one of many, and write to it."""
-    sys.stdin.readline()
+    wait_for_the_others()
     with rote.open(path) as store:
         space = store.space(NAME)
         space.set(f"urn:entity:{writer}", writer)
@@ -104,36 +113,13 @@ def begin(path: str, writer: str) -> None:
 
 def fork(path: str) -> None:
     """A store that was opened before a fork, used in the child and then in the parent."""
+    wait_for_the_others()
     store = rote.open(path)
     space = store.space(NAME)
     space.set(LEFT, "before")
     child = os.fork()
     if child == 0:
-        code = 1
-        try:
-            for use in (
-                lambda: space.get(LEFT),
-                lambda: space.set(LEFT, "child"),
-                lambda: space.version,
-                lambda: store.space(NAME),
-                lambda: list(space.scan()),
-                lambda: space.verify(),
-            ):
-                try:
-                    use()
-                except Unavailable as error:
-                    assert "fork" in str(error), error
-                else:
-                    raise AssertionError("a store of the parent worked in the child")
-            store.close()
-            with rote.open(path) as own:
-                own.space(NAME).set(RIGHT, "child")
-            code = 0
-        except RoteError as error:
-            sys.stderr.write(repr(error))
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
+        _be_the_child(path, store, space)
     _, status = os.waitpid(child, 0)
     assert status == 0, f"the child failed: {status}"
     assert space.get(RIGHT) == "child"
@@ -142,6 +128,34 @@ def fork(path: str) -> None:
     assert space.verify().ok
     store.close()
     say("worked on")
+
+
+def _be_the_child(path: str, store: rote.Store, space: rote.Space) -> NoReturn:
+    uses: list[Callable[[], object]] = [
+        lambda: space.get(LEFT),
+        lambda: space.set(LEFT, "child"),
+        lambda: space.version,
+        lambda: store.space(NAME),
+        lambda: list(space.scan()),
+        lambda: space.verify(),
+        lambda: space.checkpoint(),
+    ]
+    code = 1
+    try:
+        for use in uses:
+            try:
+                use()
+            except Unavailable as error:
+                assert "fork" in str(error), error
+            else:
+                raise AssertionError("a store of the parent worked in the child")
+        store.close()
+        with rote.open(path) as own:
+            own.space(NAME).set(RIGHT, "child")
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,8 @@ def check(space: rote.Space, acknowledged: list[str]) -> None:
         sent = [operation["id"] for operation in operations(writer, int(number))]
         assert [fact.id for fact in commit.facts] == sent, f"in part: {commit}"
         assert commit.facts[0].body == commit.facts[1].body
-    assert space.get(LEFT) == space.get(RIGHT)
+    now = space.at(len(log))
+    assert now.get(LEFT) == now.get(RIGHT)
     report = space.verify()
     assert report.ok, report.faults
 

@@ -17,13 +17,16 @@ from typing import Any
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
-from rote.errors import NotFound, RoteError
+from rote.errors import RoteError
 from rote.space import Space
-from rote.values.limits import SQLITE_WAL_BYTES_KEPT
+from rote.values.limits import MIB, SQLITE_WAL_BYTES_KEPT
 
-# How much the quick look reads; `rote verify` reads everything.
+# A small store is verified whole: it takes no longer than people wait. Of a larger one this much
+# is read.
+_SIZE_BYTES_VERIFIED = 16 * MIB
 _COMMITS_LOOKED_AT = 100
 _ENTITIES_LOOKED_AT = 100
+_FAULTS_SHOWN = 3
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -32,7 +35,7 @@ class Examination:
     """What was found."""
 
     versions: dict[str, str]  # of the programs that matter
-    store: dict[str, Any] = field(default_factory=dict)  # the file and what is beside it
+    store: dict[str, Any] = field(default_factory=dict)  # the file and its log; empty without one
     keys: dict[str, Any] = field(default_factory=dict)  # the folder of private keys
     spaces: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  # to be mended
@@ -40,7 +43,7 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "ok": not self.problems,
+            "ok": not self.problems if self.store else None,
             "versions": self.versions,
             "store": self.store,
             "keys": self.keys,
@@ -53,19 +56,20 @@ class Examination:
 def doctor(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
     """Look at a store and its surroundings; exit 1 when there is a problem."""
     examination = Examination(_versions())
-    missing: NotFound | None = None
+    unreachable: RoteError | None = None
     try:
         _examine(examination, store)
-    except NotFound as error:
-        missing = error
     except RoteError as error:
-        examination.problems.append(str(error))
+        if examination.store:
+            examination.problems.append(str(error))
+        else:
+            unreachable = error
     if as_json:
-        print_json(examination.to_dict() if missing is None else {"versions": examination.versions})
+        print_json(examination.to_dict())
     else:
         _print_examination(examination)
-    if missing is not None:
-        raise missing
+    if unreachable is not None:
+        raise unreachable
     if examination.problems:
         raise no()
 
@@ -123,7 +127,7 @@ def _examine_keys(examination: Examination, folder: Path, spaces: list[Space]) -
         "files": len(files),
     }
     for path in _open_to_others([folder, *files.values()]):
-        examination.problems.append(f"other users may reach the key {path}; chmod go= it")
+        examination.problems.append(f"other users may reach {path}; run chmod go= on it")
     for space in spaces:
         if space.did not in files:
             examination.notes.append(f"space {space.name} has no key in {folder}: it cannot sign")
@@ -135,35 +139,37 @@ def _open_to_others(paths: list[Path]) -> Iterator[Path]:
 
 
 def _examine_space(examination: Examination, space: Space) -> None:
+    small = examination.store["size_bytes"] <= _SIZE_BYTES_VERIFIED
     examination.spaces.append(
-        {"name": space.name, "did": space.did, "version": space.version, "head": space.head}
+        {
+            "name": space.name,
+            "did": space.did,
+            "version": space.version,
+            "head": space.head,
+            "verified": small,
+        }
     )
     try:
-        examination.problems += (
-            f"space {space.name}: {fault}; run rote verify --space {space.name}"
-            for fault in _look_into(space)
-        )
+        faults = [str(fault) for fault in space.verify().faults] if small else look_into(space)
     except RoteError as error:
-        examination.problems.append(f"space {space.name}: {error}")
+        faults = [str(error)]
+    examination.problems += (f"space {space.name}: {fault}" for fault in faults[:_FAULTS_SHOWN])
+    if faults:
+        examination.problems.append(f"space {space.name}: rote verify tells all its faults")
 
 
-def _look_into(space: Space) -> Iterator[str]:
-    """Whether the newest commits follow one another, and the first entities can be read."""
+def look_into(space: Space) -> list[str]:
+    """Whether the newest commits are all there, and the first entities can be read."""
     newest = space.version
     since = max(newest - _COMMITS_LOOKED_AT, 0)
-    expected, previous = since, None
-    for commit in space.log(since=since, limit=newest - since):
-        expected += 1
-        if commit.version != expected:
-            yield f"version {expected} is missing"
-            return
-        if previous is not None and commit.previous != previous:
-            yield f"version {expected} does not follow version {expected - 1}"
-        previous = commit.hash
-    if expected != newest:
-        yield f"version {expected + 1} is missing"
+    present = {commit.version for commit in space.log(since=since, limit=newest - since)}
     for _ in islice(space.at(newest).scan(), _ENTITIES_LOOKED_AT):
-        pass
+        pass  # reading it is the test
+    return [
+        f"version {version} is missing"
+        for version in range(since + 1, newest + 1)
+        if version not in present
+    ]
 
 
 def _file_system(path: Path) -> str | None:

@@ -10,6 +10,8 @@ from rote.values import Json, decode
 from rote.values.limits import COMMIT_BYTES_MAX
 
 _TEXT_CHARACTERS_SHOWN = 40
+# What a JSON text that is not a bare word starts with.
+_JSON_STARTS = tuple('{["-0123456789 \t\r\n')
 
 
 def decode_argument(argument: str) -> Json:
@@ -44,12 +46,13 @@ def _decode_stream(stream: BinaryIO, name: str) -> Json:
 
 def _with_advice(error: InvalidValue, argument: str) -> InvalidInput:
     """The error, and how to write what was probably meant."""
-    reason = error.details["reason"]
-    if argument[:1] in ("{", "[", '"'):
-        advice = 'put single quotes around all of it, as in \'{"name":"Ada"}\', or use @file'
+    if argument[:1] not in _JSON_STARTS:
+        words = f"that is not JSON; for text, use both kinds of quotes: {_quoted(argument)}"
+    elif argument[0] in "{[" and '"' not in argument:
+        words = f'{error}; if the shell took the quotes, write it like \'{{"name":"Ada"}}\''
     else:
-        advice = f"text needs both quotes: {_quoted(argument)}"
-    return InvalidInput(f"not JSON: {reason}; {advice}", **error.details)
+        return error
+    return InvalidInput(words, **error.details)
 
 
 def _quoted(text: str) -> str:

@@ -25,13 +25,19 @@ _INDENT = "  "
 _HASH_CHARACTERS_SHOWN = 12
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Rich would end the process here with 1, which means "no"; outcome.py knows better.
+        raise BrokenPipeError
+
+
 def stdout() -> Console:
     """Made for each use, because a test may exchange the stream."""
-    return Console(highlight=False, soft_wrap=True)
+    return _Console(highlight=False, soft_wrap=True)
 
 
 def stderr() -> Console:
-    return Console(stderr=True, highlight=False)
+    return _Console(stderr=True, highlight=False)
 
 
 def print_json(value: Json) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rote.values import Json, decode_canonical
 
 
-class Fact(Struct, frozen=True):
+class Fact(Struct, frozen=True, gc=False):
     """One state change of one entity on one branch."""
 
     id: str  # the entity
@@ -47,7 +47,7 @@ class Fact(Struct, frozen=True):
         return f"Fact({self.op} {self.id} @{self.version}.{self.index} {self.hash[:12]})"
 
 
-class Commit(Struct, frozen=True):
+class Commit(Struct, frozen=True, gc=False):
     """One link of a space's chain: facts that were applied together."""
 
     version: int
@@ -84,7 +84,7 @@ class Commit(Struct, frozen=True):
         return f"Commit({self.version} on {self.branch}, {len(self.facts)} facts, {self.hash[:12]})"
 
 
-class State(Struct, frozen=True):
+class State(Struct, frozen=True, gc=False):
     """One entity as seen at one point."""
 
     id: str

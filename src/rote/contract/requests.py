@@ -9,7 +9,7 @@ from rote.contract.facts import Fact, State
 from rote.values import Json
 
 
-class Guard(Struct, frozen=True):
+class Guard(Struct, frozen=True, gc=False):
     """A commit's claim on a side row: it applies only if the row still has this fence."""
 
     kind: str
@@ -18,7 +18,7 @@ class Guard(Struct, frozen=True):
     body: Json  # what the row holds after the commit
 
 
-class CommitRequest(Struct, frozen=True):
+class CommitRequest(Struct, frozen=True, gc=False):
     """One commit to make. Operations and reads are as the caller sent them, unchecked."""
 
     operations: Sequence[Mapping[str, Any]]
@@ -29,14 +29,14 @@ class CommitRequest(Struct, frozen=True):
     guard: Guard | None = None
 
 
-class View(Struct, frozen=True):
+class View(Struct, frozen=True, gc=False):
     """Where to read: a branch's line, at a version or (None) at its head."""
 
     branch: str = "main"
     version: int | None = None
 
 
-class ScanPage(Struct, frozen=True):
+class ScanPage(Struct, frozen=True, gc=False):
     """Existing entities in id order, all from one state."""
 
     states: tuple[State, ...]
@@ -44,14 +44,14 @@ class ScanPage(Struct, frozen=True):
     next: str | None  # the id to go on after; None at the end
 
 
-class FactPage(Struct, frozen=True):
+class FactPage(Struct, frozen=True, gc=False):
     """An entity's facts, newest first."""
 
     facts: tuple[Fact, ...]
     next: tuple[int, int] | None  # go on below this (version, index); None at the end
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, gc=False):
     """The newest commit of a space, over all branches."""
 
     version: int  # 0 when empty
@@ -59,14 +59,14 @@ class Head(Struct, frozen=True):
     at: int | None  # microseconds since the epoch
 
 
-class SpaceInfo(Struct, frozen=True):
+class SpaceInfo(Struct, frozen=True, gc=False):
     """A space of a store."""
 
     did: str
     name: str
 
 
-class SideRow(Struct, frozen=True):
+class SideRow(Struct, frozen=True, gc=False):
     """A small mutable row beside the chain, written by compare-and-set on its fence."""
 
     kind: str

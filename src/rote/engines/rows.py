@@ -17,14 +17,14 @@ DELETE = 3
 Line = tuple[tuple[int, int], ...]
 
 
-class SpaceRow(Struct, frozen=True):
+class SpaceRow(Struct, frozen=True, gc=False):
     number: int
     did: str
     name: str
     seal: bytes  # see kernel/seals.py
 
 
-class BranchRow(Struct, frozen=True):
+class BranchRow(Struct, frozen=True, gc=False):
     branch: int
     name: str
     parent: int | None
@@ -34,7 +34,7 @@ class BranchRow(Struct, frozen=True):
     seal: bytes
 
 
-class HeadRow(Struct, frozen=True):
+class HeadRow(Struct, frozen=True, gc=False):
     """The newest commit of a space."""
 
     version: int
@@ -42,7 +42,7 @@ class HeadRow(Struct, frozen=True):
     at: int
 
 
-class CommitRow(Struct, frozen=True):
+class CommitRow(Struct, frozen=True, gc=False):
     version: int
     branch: int
     hash: bytes
@@ -54,7 +54,7 @@ class CommitRow(Struct, frozen=True):
     attempt: bytes  # tells one try to commit from another; not part of the history
 
 
-class FactRow(Struct, frozen=True):
+class FactRow(Struct, frozen=True, gc=False):
     branch: int
     version: int
     index: int
@@ -67,7 +67,7 @@ class FactRow(Struct, frozen=True):
     value: bytes | None  # a snapshot: the canonical value after a patch, where policy keeps one
 
 
-class EntityRow(Struct, frozen=True):
+class EntityRow(Struct, frozen=True, gc=False):
     """The newest fact of an entity on one branch: a thin pointer, for scans."""
 
     branch: int
@@ -78,7 +78,7 @@ class EntityRow(Struct, frozen=True):
     revived: bool = False  # live now, deleted before: its tombstone goes
 
 
-class SideRecord(Struct, frozen=True):
+class SideRecord(Struct, frozen=True, gc=False):
     kind: str
     key: str
     fence: int
@@ -86,7 +86,7 @@ class SideRecord(Struct, frozen=True):
     seal: bytes
 
 
-class DerivedRow(Struct, frozen=True):
+class DerivedRow(Struct, frozen=True, gc=False):
     """`term` leads to entity `id` on `branch` for versions in [start, until)."""
 
     term: str

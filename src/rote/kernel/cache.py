@@ -8,10 +8,13 @@ short, what came first goes first.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection
+from typing import cast
+
+from msgspec import UNSET
 
 from rote.engines import Reader
-from rote.engines.rows import HeadRow, Line, SpaceRow
+from rote.engines.rows import HeadRow, SpaceRow
 from rote.errors import VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, load
 from rote.kernel.lines import Branches
@@ -35,6 +38,7 @@ class SpaceCache:
         # Entries of past versions, by branch, entity and version. They never change.
         self._past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
         self._bytes = 0
+        self._ready = False
 
     # -- keeping up --------------------------------------------------------------------------------
 
@@ -42,7 +46,7 @@ class SpaceCache:
         """The head of the space, with the cache brought up to it."""
         head = reads.head(self.number)
         version = 0 if head is None else head.version
-        if version != self.known or not self.branches.rows():
+        if version != self.known or not self._ready:
             self._catch_up(reads, version)
         return head
 
@@ -51,6 +55,7 @@ class SpaceCache:
         changed = self._changed(reads, version)
         with self._lock:
             self.branches = branches
+            self._ready = True
             if version <= self.known:
                 return
             if changed is None:
@@ -82,33 +87,26 @@ class SpaceCache:
             if self.known not in (before, after):
                 return
             for key, entry in entries.items():
-                self._put(key, entry)
+                # What nobody has read or patched yet need not take up room.
+                if key in self._entries or entry.document is not UNSET:
+                    self._put(key, entry)
             # Last: a reader that sees the new version must find no older entry.
             self.known = after
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def entries(
-        self, reads: Reader, branch: str, ids: Sequence[str], *, keep: bool = True
-    ) -> dict[str, Entry]:
+    def newest(self, reads: Reader, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries of `ids` as of `known`; those never written are ABSENT."""
-        line = self.branches.line(branch)
-        number, known = line[0][0], self.known
-        found: dict[str, Entry] = {}
-        missing = []
-        for id in ids:
-            entry = self._entries.get((number, id))
-            if entry is None or entry.version > known:
-                missing.append(id)
-            else:
-                found[id] = entry
+        number, known = self.branches.find(branch).branch, self.known
+        remembered = self._entries.get
+        found = {id: remembered((number, id)) for id in ids}
+        missing = [id for id, entry in found.items() if entry is None or entry.version > known]
         if missing:
-            loaded = load(reads, self.number, missing, _capped(line, known))
+            loaded = load(reads, self.number, missing, self.branches.line(branch, known))
             for id in missing:
                 found[id] = loaded.get(id, ABSENT)
-            if keep:
-                self._keep(known, number, loaded)
-        return found
+            self._keep(known, number, loaded)
+        return cast(dict[str, Entry], found)
 
     def entry_at(self, reads: Reader, branch: str, id: str, version: int) -> Entry:
         """The entry of one id as of a past version, at or below `known`."""
@@ -140,7 +138,7 @@ class SpaceCache:
         return version
 
     def check_version(self, reads: Reader, version: int) -> None:
-        if version > self.known or not self.branches.rows():
+        if version > self.known or not self._ready:
             self.sync(reads)
         if version > self.known:
             raise VersionNotFound(version, newest=self.known)
@@ -157,14 +155,11 @@ class SpaceCache:
         self._drop(key)
         self._entries[key] = entry
         self._bytes += entry.weight()
-        self._evict()
+        if self._bytes > CACHE_BYTES_MAX:
+            self._evict()
 
     def _evict(self) -> None:
         while self._bytes > CACHE_BYTES_MAX:
             oldest = self._past if self._past else self._entries
             _, entry = oldest.popitem(last=False)
             self._bytes -= entry.weight()
-
-
-def _capped(line: Line, version: int) -> Line:
-    return tuple((branch, min(cap, version)) for branch, cap in line)

@@ -13,31 +13,28 @@ import orjson
 from rote.engines.rows import DELETE, PATCH, SET
 
 OPERATION_NAMES = {SET: "set", PATCH: "patch", DELETE: "delete"}
-_OPERATION_BYTES = {SET: b"set", PATCH: b"patch", DELETE: b"delete"}
 
 
-def quoted(text: str) -> bytes:
+def quoted(text: str) -> str:
     """The canonical JSON of a string."""
-    return orjson.dumps(text)
+    return orjson.dumps(text).decode()
 
 
-def optional(text: str | None) -> bytes:
-    return b"null" if text is None else orjson.dumps(text)
+def optional(text: str | None) -> str:
+    return "null" if text is None else quoted(text)
 
 
-def empty_hash(quoted_id: bytes) -> bytes:
+def empty_hash(quoted_id: str) -> bytes:
     """What the first fact of an entity has for a parent."""
-    return sha256(b'{"id":%b,"kind":"empty/1"}' % quoted_id).digest()
+    return sha256(f'{{"id":{quoted_id},"kind":"empty/1"}}'.encode()).digest()
 
 
-def fact_hash(
-    quoted_id: bytes, op: int, *, salt: bytes, body: bytes | None, parent: bytes
-) -> bytes:
+def fact_hash(quoted_id: str, op: int, salt: bytes, body: bytes | None, parent: bytes) -> bytes:
     """Covers the body by a salted digest, so that body and salt can be erased and the chain holds."""
-    digest = b"null" if body is None else b'"%b"' % sha256(salt + body).hexdigest().encode()
+    digest = "null" if body is None else f'"{sha256(salt + body).hexdigest()}"'
     return sha256(
-        b'{"body":%b,"id":%b,"kind":"fact/1","op":"%b","parent":"%b"}'
-        % (digest, quoted_id, _OPERATION_BYTES[op], parent.hex().encode())
+        f'{{"body":{digest},"id":{quoted_id},"kind":"fact/1",'
+        f'"op":"{OPERATION_NAMES[op]}","parent":"{parent.hex()}"}}'.encode()
     ).digest()
 
 
@@ -54,20 +51,13 @@ def commit_hash(
     meta: bytes | None,
     event: bytes | None,
 ) -> bytes:
-    hashes = b",".join([b'"%b"' % fact.hex().encode() for fact in facts])
+    """`space` and `branch` need no escaping: their names allow nothing that JSON escapes."""
+    hashes = ",".join([f'"{fact.hex()}"' for fact in facts])
+    meta_digest = "null" if meta is None else f'"{sha256(meta).hexdigest()}"'
+    previous_hash = "null" if previous is None else f'"{previous.hex()}"'
     return sha256(
-        b'{"at":"%b","author":%b,"branch":%b,"event":%b,"facts":[%b],"key":%b,"kind":"commit/1",'
-        b'"meta":%b,"previous":%b,"space":%b,"version":%d}'
-        % (
-            at.encode(),
-            optional(author),
-            quoted(branch),
-            event or b"null",
-            hashes,
-            optional(key),
-            b"null" if meta is None else b'"%b"' % sha256(meta).hexdigest().encode(),
-            b"null" if previous is None else b'"%b"' % previous.hex().encode(),
-            quoted(space),
-            version,
-        )
+        f'{{"at":"{at}","author":{optional(author)},"branch":"{branch}",'
+        f'"event":{"null" if event is None else event.decode()},"facts":[{hashes}],'
+        f'"key":{optional(key)},"kind":"commit/1","meta":{meta_digest},'
+        f'"previous":{previous_hash},"space":"{space}","version":{version}}}'.encode()
     ).digest()

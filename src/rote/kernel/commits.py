@@ -50,11 +50,13 @@ class Committer:
                 return
             except Contended:
                 for job in jobs:
-                    job.result = job.error = None
+                    job.error = None
             except RoteError as error:
-                # It may have failed before anyone was taken along.
+                # It may have failed before anyone was taken along. What was decided on the way,
+                # conflicts with others in line included, did not happen.
                 jobs.extend(take())
-                fail(jobs, error)
+                for job in jobs:
+                    job.error = error
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
@@ -71,6 +73,7 @@ class Committer:
                     0 if head is None else head.version,
                     None if head is None else head.hash,
                     0 if head is None else head.at,
+                    bool(self._indexes),
                 )
                 before = draft.version
                 answers = self._plan(draft, jobs, take)
@@ -114,6 +117,8 @@ class Committer:
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         """COMMIT failed without saying how: find out before anyone is answered."""
+        if not draft.commits:
+            raise error
         first = draft.commits[0]
         try:
             durable = self._engine.settle(draft.cache.number, first.version, first.attempt)

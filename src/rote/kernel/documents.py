@@ -15,7 +15,7 @@ from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
 from rote.kernel.entry import Entry
 from rote.kernel.operations import value_bytes
 from rote.patch import encode_operations, parse_pointer, replay
-from rote.values import Json, canonical, decode_canonical, depth_of
+from rote.values import Json, canonical, decode_canonical, depth_of, format_time
 from rote.values.limits import (
     DEPTH_MAX,
     INLINE_SNAPSHOT_BYTES_MAX,
@@ -26,7 +26,7 @@ from rote.values.limits import (
 _Operations = list[dict[str, Any]]
 
 
-class Patched(Struct, frozen=True):
+class Patched(Struct, frozen=True, gc=False):
     """The outcome of a patch."""
 
     entry: Entry  # the new value, still without version, hash and salt
@@ -34,12 +34,12 @@ class Patched(Struct, frozen=True):
     snapshot: bytes | None  # the whole value, where one is due
 
 
-def stamped(data: bytes, pointers: tuple[str, ...], at: str) -> bytes:
+def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
     """A canonical value with the commit's time at each pointer."""
     return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
 
 
-def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: str) -> Patched:
+def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:
     """`before` after the canonical operations `data` and the stamps."""
     operations: _Operations = decode_canonical(data)
     document = replay(before.shared_document(), [operations])
@@ -128,8 +128,9 @@ def _depth_bound(before: Entry, operations: _Operations) -> int:
     return bound
 
 
-def _stamps(pointers: tuple[str, ...], at: str) -> _Operations:
-    return [{"op": "add", "path": pointer, "value": at} for pointer in pointers]
+def _stamps(pointers: tuple[str, ...], at: int) -> _Operations:
+    text = format_time(at)
+    return [{"op": "add", "path": pointer, "value": text} for pointer in pointers]
 
 
 def _stamp_into(document: Json, stamps: _Operations) -> Json:

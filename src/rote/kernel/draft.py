@@ -4,7 +4,7 @@ Commits are planned one after the other against the draft, so each sees those be
 one only reads; a commit that fails leaves the draft as it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
@@ -23,7 +23,7 @@ from rote.kernel.entry import Entry
 from rote.values import decode_canonical, format_time
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """An entity after one commit, for the indexes."""
 
     version: int
@@ -40,40 +40,38 @@ class Draft(Struct):
     version: int  # of the newest commit, drafted ones included
     hash: bytes | None
     at: int  # of the newest commit
+    follows: bool  # whether indexes want to know the changes
     commits: list[CommitRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
     entries: dict[tuple[int, str], Entry] = field(default_factory=dict)
     entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
-    salts: dict[str, bytes] = field(default_factory=dict)
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
 
-    def look_up(self, branch: str, ids: Sequence[str]) -> dict[str, Entry]:
+    def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries on the branch's line, drafted ones first."""
+        if not self.entries:
+            return self.cache.newest(self.reads, branch, ids)
         number = self.cache.branches.find(branch).branch
-        found: dict[str, Entry] = {}
-        missing: list[str] = []
-        for id in ids:
-            entry = self.entries.get((number, id))
-            if entry is None:
-                missing.append(id)
-            else:
-                found[id] = entry
+        drafted = {id: self.entries[(number, id)] for id in ids if (number, id) in self.entries}
+        missing = [id for id in ids if id not in drafted]
         if missing:
-            found.update(self.cache.entries(self.reads, branch, missing, keep=False))
-        return found
+            drafted.update(self.cache.newest(self.reads, branch, missing))
+        return drafted
 
     def side(self, kind: str, key: str) -> SideRecord | None:
         drafted = self.sides.get((kind, key))
         return drafted or self.reads.side(self.cache.number, kind, key)
 
-    def known_salts(self, ids: list[str]) -> dict[str, bytes]:
+    def known_salts(self, ids: Collection[str]) -> dict[str, bytes]:
         """Salts of entities that are new to a line but not to the space."""
-        known = {id: self.salts[id] for id in ids if id in self.salts}
-        if len(self.cache.branches.rows()) > 1:
-            missing = [id for id in ids if id not in known]
-            known.update(self.reads.salts(self.cache.number, missing))
-        return known
+        if len(self.cache.branches.rows()) == 1:
+            return {}
+        drafted = {
+            id: entry.salt for (_, id), entry in self.entries.items() if id in ids and entry.salt
+        }
+        missing = [id for id in ids if id not in drafted]
+        return {**self.reads.salts(self.cache.number, missing), **drafted}
 
     def batch(self) -> Batch:
         return Batch(self.commits, self.facts, list(self.entities.values()))

@@ -13,7 +13,7 @@ from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import PAGE_MAX, REPLAY_MAX
 
 
-class Entry(Struct):
+class Entry(Struct, gc=False):
     """Once it is in a cache nothing about it changes but the form in which its value is held."""
 
     version: int  # of the newest fact; 0 when never written

@@ -42,20 +42,21 @@ class Group:
 
     def _lead_line(self) -> None:
         taken: list[Job] = []
-
-        def take() -> list[Job]:
-            with self._mutex:
-                more = list(self._line)[len(taken) : GROUP_MAX]
-            taken.extend(more)
-            return more
-
         try:
-            self._lead(take)
+            self._lead(lambda: self._take(taken))
         finally:
             if not taken:
-                take()
+                self._take(taken)
             fail(taken, Unavailable("the writing thread was interrupted; try again"))
             self._dismiss(taken)
+
+    def _take(self, taken: list[Job]) -> list[Job]:
+        if len(self._line) == len(taken):
+            return []
+        with self._mutex:
+            more = list(self._line)[len(taken) : GROUP_MAX]
+        taken.extend(more)
+        return more
 
     def _dismiss(self, taken: list[Job]) -> None:
         """Wake everyone who was answered, and the next to lead."""

@@ -176,7 +176,7 @@ def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:
         return fault("fact", "its content is missing, and no erasure explains it")
     if before is not None and before.salt != fact.salt:
         fault("fact", "its salt is not the entity's")
-    hash = fact_hash(quoted_id, fact.op, salt=fact.salt, body=fact.body, parent=fact.parent)
+    hash = fact_hash(quoted_id, fact.op, fact.salt, fact.body, fact.parent)
     if hash != fact.hash:
         fault("fact", "its content does not match its hash")
     _inspect_snapshot(inspection, page, fact, before)

@@ -8,7 +8,7 @@ from rote.errors import RoteError, invariant
 from rote.kernel.operations import Operation, parse_operations, payload_digest
 from rote.kernel.reads import Read, parse_reads
 from rote.kernel.sides import check_own
-from rote.values import canonical, check_branch_name, check_key
+from rote.values import canonical, check_key
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,6 @@ class Job:
 
 def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job:
     """Everything that can be checked without looking at the store."""
-    check_branch_name(request.branch)
     if request.key is not None:
         check_key(request.key, reserved_allowed=request.guard is not None)
     operations = parse_operations(request.operations)

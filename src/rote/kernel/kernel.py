@@ -35,7 +35,7 @@ from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
 from rote.kernel.job import job_of
 from rote.kernel.spaces import Spaces
-from rote.values import Json, check_author, check_branch_name, check_entity_id, micros_of
+from rote.values import Json, check_author, check_entity_id, micros_of
 
 
 class Kernel:
@@ -104,8 +104,7 @@ class Kernel:
         if version is None:
             with self._engine.reader() as reads:
                 cache.sync(reads)
-                check_branch_name(view.branch)
-                entries = cache.entries(reads, view.branch, ids)
+                entries = cache.newest(reads, view.branch, ids)
             return tuple([state_of(id, entries[id]) for id in ids])
         return tuple([state_of(id, self._entry_at(cache, view.branch, id, version)) for id in ids])
 

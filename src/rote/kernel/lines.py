@@ -2,6 +2,7 @@
 
 from rote.engines.rows import BranchRow, Line
 from rote.errors import NotFound
+from rote.values import check_branch_name
 
 # Above every version: the cap of a line that is read at its head.
 NEWEST = 2**62
@@ -18,6 +19,7 @@ class Branches:
     def find(self, name: str) -> BranchRow:
         row = self._by_name.get(name)
         if row is None:
+            check_branch_name(name)
             raise NotFound(f"there is no branch {name!r}; see `space.branches()`", branch=name)
         return row
 
@@ -40,7 +42,9 @@ class Branches:
             line = self._lines[name] = self._trace(self.find(name))
         if version == NEWEST:
             return line
-        return tuple((branch, min(cap, version)) for branch, cap in line)
+        if len(line) == 1:
+            return ((line[0][0], version),)
+        return tuple([(branch, min(cap, version)) for branch, cap in line])
 
     def _trace(self, row: BranchRow) -> Line:
         parts, cap = [(row.branch, NEWEST)], NEWEST

@@ -22,12 +22,12 @@ _MEMBERS = {
 }
 
 
-class Operation(Struct, frozen=True):
+class Operation(Struct, frozen=True, gc=False):
     """One checked operation."""
 
     kind: int  # SET, PATCH or DELETE
     id: str
-    quoted_id: bytes
+    quoted_id: str  # as JSON
     data: bytes | None = None  # canonical value of a set, canonical operations of a patch
     otherwise: bytes | None = None  # canonical value to set when a patch finds nothing
     stamp: tuple[str, ...] = ()  # pointers that receive the commit's time
@@ -35,7 +35,7 @@ class Operation(Struct, frozen=True):
 
 def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
     """The operations, or the first thing that is wrong with them."""
-    if not isinstance(raw, list | tuple):
+    if type(raw) not in (list, tuple):
         raise InvalidInput("operations must be a list")
     if not raw:
         raise InvalidInput("a commit needs at least one operation")
@@ -44,8 +44,10 @@ def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
             "the number of operations", size=len(raw), limit=OPERATIONS_MAX,
             advice="split the commit",
         )  # fmt: skip
-    operations = [_parse(index, operation) for index, operation in enumerate(raw)]
-    size = sum(len(op.data or b"") + len(op.otherwise or b"") + len(op.id) for op in operations)
+    operations = [_parse(index, sent) for index, sent in enumerate(raw)]
+    size = 0
+    for operation in operations:
+        size += len(operation.id) + len(operation.data or b"") + len(operation.otherwise or b"")
     if size > COMMIT_BYTES_MAX:
         raise LimitExceeded(
             "the commit in bytes", size=size, limit=COMMIT_BYTES_MAX, advice="split the commit"
@@ -57,7 +59,7 @@ def payload_digest(branch: str, operations: Sequence[Operation]) -> str:
     """What a key stands for: the operations as sent, and their branch."""
     return sha256_hex(
         b'{"branch":%b,"kind":"commit_payload/1","operations":[%b]}'
-        % (quoted(branch), b",".join(_as_sent(operation) for operation in operations))
+        % (quoted(branch).encode(), b",".join(_as_sent(operation) for operation in operations))
     )
 
 
@@ -65,7 +67,7 @@ def _as_sent(operation: Operation) -> bytes:
     members = []
     if operation.otherwise is not None:
         members.append(b'"else":%b' % operation.otherwise)
-    members.append(b'"id":%b' % operation.quoted_id)
+    members.append(b'"id":%b' % operation.quoted_id.encode())
     if operation.kind == SET:
         members.append(b'"op":"set"')
     elif operation.kind == PATCH:

@@ -4,9 +4,9 @@ Everything is decided before anything is added, so a commit that cannot be made 
 salts of new entities are drawn last, in operation order, when nothing can fail any more.
 """
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from rote.contract import Commit, IdSource
+from rote.contract import Commit, Guard, IdSource
 from rote.engines.rows import (
     DELETE,
     PATCH,
@@ -18,7 +18,7 @@ from rote.engines.rows import (
 )
 from rote.errors import Conflict, Denied, InvalidInput, NotFound, PayloadMismatch
 from rote.kernel.chain import commit_hash, empty_hash, fact_hash
-from rote.kernel.documents import Patched, patched, stamped
+from rote.kernel.documents import patched, stamped
 from rote.kernel.draft import Change, Draft, commit_of
 from rote.kernel.entry import Entry
 from rote.kernel.job import Job
@@ -27,11 +27,12 @@ from rote.kernel.seals import side_record
 from rote.kernel.validation import find_conflicts
 from rote.values import canonical, decode_canonical, format_time
 
+SALT_BYTES = 16
 # Side rows that say which commit a caller's key made.
 KEY = "key"
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, gc=False):
     """One operation, applied."""
 
     operation: Operation
@@ -44,34 +45,35 @@ class Step(Struct, frozen=True):
 
 def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
     """The commit, added to the draft; or the one this job's key already made."""
-    made = _already_made(draft, job)
-    if made is not None:
-        return made
-    _check_guard(draft, job)
+    if job.key is not None:
+        made = _already_made(draft, job.key, job.payload)
+        if made is not None:
+            return made
+    if job.guard is not None:
+        _check_guard(draft, job.guard)
     branch = _writable(draft, job)
-    conflicts = find_conflicts(draft, job.reads)
-    if conflicts:
-        raise Conflict(conflicts)
+    if job.reads:
+        conflicts = find_conflicts(draft, job.reads)
+        if conflicts:
+            raise Conflict(conflicts)
     at = max(now, draft.at)
-    steps = _apply(draft, job, format_time(at))
-    _draw_salts(draft, job, steps, ids)
-    facts = _facts(draft, job, branch.branch, steps)
+    steps = _apply(draft, job, at)
+    salts = _draw_salts(draft, job, steps, ids)
+    facts = _facts(draft, branch.branch, steps, salts)
     row = _commit_row(draft, job, branch, facts, at)
-    previous = draft.hash
+    commit = commit_of(row, facts, previous=draft.hash, branch=job.branch)
     _add(draft, job, row, facts, steps)
-    return commit_of(row, facts, previous=previous, branch=job.branch)
+    return commit
 
 
-def _already_made(draft: Draft, job: Job) -> Commit | None:
-    if job.key is None:
-        return None
-    row = draft.side(KEY, job.key)
+def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
+    row = draft.side(KEY, key)
     if row is None:
         return None
     made = decode_canonical(row.body)
     version: int = made["version"]
-    if made["payload"] != job.payload:
-        raise PayloadMismatch(job.key, version=version)
+    if made["payload"] != payload:
+        raise PayloadMismatch(key, version=version)
     return commit_at(draft, version)
 
 
@@ -90,10 +92,7 @@ def commit_at(draft: Draft, version: int) -> Commit:
     return commit_of(row, facts, previous=previous, branch=draft.cache.branches.name(row.branch))
 
 
-def _check_guard(draft: Draft, job: Job) -> None:
-    guard = job.guard
-    if guard is None:
-        return
+def _check_guard(draft: Draft, guard: Guard) -> None:
     row = draft.side(guard.kind, guard.key)
     if row is None or row.fence != guard.fence:
         raise Denied(
@@ -112,76 +111,75 @@ def _writable(draft: Draft, job: Job) -> BranchRow:
     return branch
 
 
-def _apply(draft: Draft, job: Job, at: str) -> list[Step]:
+def _apply(draft: Draft, job: Job, at: int) -> list[Step]:
     """The operations in order, each on what those before it left."""
-    current = draft.look_up(job.branch, list({op.id: None for op in job.operations}))
+    current = draft.look_up(job.branch, {operation.id for operation in job.operations})
     steps = []
     for operation in job.operations:
-        step = _step(operation, current[operation.id], at)
-        current[operation.id] = step.after
+        id, before = operation.id, current[operation.id]
+        if operation.kind == SET:
+            step = _set(operation, before, operation.data, at)
+        elif before.exists:
+            step = _change(operation, before, at)
+        elif operation.otherwise is not None:
+            step = _set(operation, before, operation.otherwise, at)
+        else:
+            raise NotFound(f"{id} does not exist; set it first, or patch it with an `else`", id=id)
+        current[id] = step.after
         steps.append(step)
     return steps
 
 
-def _step(operation: Operation, before: Entry, at: str) -> Step:
-    if operation.kind == SET:
-        return _set(operation, before, operation.data, at)
-    if not before.exists:
-        if operation.otherwise is not None:
-            return _set(operation, before, operation.otherwise, at)
-        raise NotFound(
-            f"{operation.id} does not exist; set it first, or give the patch an `else`",
-            id=operation.id,
-        )
-    if operation.kind == DELETE:
-        return Step(operation, DELETE, None, None, before, Entry(0, None, None, False))
-    assert operation.data is not None
-    change: Patched = patched(before, operation.data, operation.stamp, at)
-    return Step(operation, PATCH, change.operations, change.snapshot, before, change.entry)
-
-
-def _set(operation: Operation, before: Entry, data: bytes | None, at: str) -> Step:
+def _set(operation: Operation, before: Entry, data: bytes | None, at: int) -> Step:
     assert data is not None
     if operation.stamp:
         data = stamped(data, operation.stamp, at)
     size = len(data)
-    after = Entry(0, None, None, True, data, snapshot_bytes=size, size_bound=size)
+    after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
     return Step(operation, SET, data, None, before, after)
 
 
-def _draw_salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> None:
-    """Every new entity gets a salt, in operation order, once for the job."""
-    first: dict[str, Entry] = {}
+def _change(operation: Operation, before: Entry, at: int) -> Step:
+    if operation.kind == DELETE:
+        return Step(operation, DELETE, None, None, before, Entry(0, None, None, False))
+    assert operation.data is not None
+    change = patched(before, operation.data, operation.stamp, at)
+    return Step(operation, PATCH, change.operations, change.snapshot, before, change.entry)
+
+
+def _draw_salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> dict[str, bytes]:
+    """The salts of all entities. A new one is drawn in operation order, once for the job."""
+    salts: dict[str, bytes] = {}
+    known: dict[str, bytes] | None = None
     for step in steps:
-        first.setdefault(step.operation.id, step.before)
-    new = [id for id, before in first.items() if before.salt is None]
-    if not new:
-        return
-    known = draft.known_salts(new)
-    for id in new:
-        if id in known:
-            job.salts[id] = known[id]
-        elif id not in job.salts:
-            job.salts[id] = ids.random_bytes(16)
+        id = step.operation.id
+        if id in salts:
+            continue
+        salt = step.before.salt or job.salts.get(id)
+        if salt is None:
+            if known is None:
+                known = draft.known_salts({step.operation.id for step in steps})
+            salt = known.get(id) or ids.random_bytes(SALT_BYTES)
+            job.salts[id] = salt
+        salts[id] = salt
+    return salts
 
 
-def _facts(draft: Draft, job: Job, branch: int, steps: list[Step]) -> list[FactRow]:
+def _facts(draft: Draft, branch: int, steps: list[Step], salts: dict[str, bytes]) -> list[FactRow]:
     """Hash the steps into facts and give their entries a version, a hash and a salt."""
     version = draft.version + 1
     facts = []
     for index, step in enumerate(steps):
         operation, before, after = step.operation, step.before, step.after
-        quoted_id = operation.quoted_id
-        salt = before.salt or job.salts[operation.id]
+        id, quoted_id, salt = operation.id, operation.quoted_id, salts[operation.id]
         parent = before.hash or empty_hash(quoted_id)
-        hash = fact_hash(quoted_id, step.op, salt=salt, body=step.body, parent=parent)
+        hash = fact_hash(quoted_id, step.op, salt, step.body, parent)
         after.version, after.hash, after.salt = version, hash, salt
         facts.append(
             FactRow(
-                branch, version, index, operation.id, step.op, hash, parent, salt, step.body,
-                step.snapshot,
+                branch, version, index, id, step.op, hash, parent, salt, step.body, step.snapshot
             )
-        )  # fmt: skip
+        )
     return facts
 
 
@@ -210,21 +208,19 @@ def _add(draft: Draft, job: Job, row: CommitRow, facts: list[FactRow], steps: li
     draft.version, draft.hash, draft.at = row.version, row.hash, row.at
     draft.commits.append(row)
     draft.facts.extend(facts)
-    touched: dict[str, Entry] = {}
+    entities, entries = draft.entities, draft.entries
     for fact, step in zip(facts, steps, strict=True):
-        key = (fact.branch, fact.id)
-        touched[fact.id] = draft.entries[key] = step.after
-        earlier = draft.entities.get(key)
-        revived = step.before.version > 0 and not step.before.exists
-        if earlier is not None:
-            revived = revived or earlier.revived
-        draft.entities[key] = EntityRow(
-            fact.branch, fact.id, fact.version, fact.index, step.after.exists, revived
+        key, before, after = (fact.branch, fact.id), step.before, step.after
+        revived = not before.exists and before.version > 0
+        if key in entities:
+            revived = revived or entities[key].revived
+        entities[key] = EntityRow(
+            fact.branch, fact.id, fact.version, fact.index, after.exists, revived
         )
-        assert step.after.salt is not None
-        draft.salts[fact.id] = step.after.salt
-    for id, entry in touched.items():
-        draft.changes.append(Change(row.version, row.branch, id, entry))
+        entries[key] = after
+    for (branch, id), entry in draft.entries.items() if draft.follows else ():
+        if branch == row.branch and entry.version == row.version:
+            draft.changes.append(Change(row.version, branch, id, entry))
     if job.key is not None:
         body = canonical({"payload": job.payload, "version": row.version})
         draft.sides[(KEY, job.key)] = side_record(KEY, job.key, 1, body)

@@ -14,7 +14,7 @@ from rote.values.ranges import prefix_end
 _SHAPES = ("id", "prefix", "from")
 
 
-class Read(Struct, frozen=True):
+class Read(Struct, frozen=True, gc=False):
     """One checked read: of an entity (perhaps one path in it), or of a range of ids."""
 
     version: int  # the version the reader saw

@@ -1,0 +1,11 @@
+"""What tests of Rote are made of; it ships so that users can test their own parts against it.
+
+Suites, strategies and the machine are imported from their own modules, since they bring pytest and
+hypothesis along: rote.testing.engine_suite, .space_suite, .strategies, .machine, .faults.
+"""
+
+from rote.testing.clocks import FixedClock, SteppingClock
+from rote.testing.sources import SeededIds
+from rote.testing.stores import StoreSettings, open_on
+
+__all__ = ["FixedClock", "SeededIds", "SteppingClock", "StoreSettings", "open_on"]

@@ -62,6 +62,8 @@ def _second_text(seconds: int) -> str:
 
 def micros_of(moment: Any) -> int:
     """The instant of an aware datetime."""
+    if type(moment) is datetime and moment.tzinfo is UTC:
+        return (moment - _EPOCH_UTC) // _MICROSECOND
     offset = moment.utcoffset() if isinstance(moment, datetime) else None
     if offset is None:
         raise InvalidInput(

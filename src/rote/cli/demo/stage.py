@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.panel import Panel
-from rich.syntax import Syntax
 from rich.text import Text
 
 # About as fast as people read.
@@ -33,10 +31,7 @@ class Stage:
         self._scene += 1
         heading = f"{self._scene}/{self._scenes}  {title}"
         self._console.print()
-        if self.is_live:
-            self._console.print(Panel(Text(heading, style="bold"), border_style="cyan"))
-        else:
-            self._console.print(Text(heading))
+        self._frame(Text(heading, style="bold"), "cyan")
         self._pause(title)
 
     def tell(self, text: str) -> None:
@@ -46,16 +41,12 @@ class Stage:
 
     def show_code(self, code: str) -> None:
         """What the program does."""
-        if self.is_live:
-            shown = Syntax(code, "python", background_color="default")
-            self._console.print(Padding(shown, (0, _INDENT)))
-        else:
-            self._print_indented(code, "")
+        self._print_indented(code, "cyan")
         self._pause(code)
 
     def show_answer(self, text: str) -> None:
         """What really came out."""
-        self._print_indented(f"-> {text}", "yellow")
+        self._print_indented(f"-> {text}", "bold")
         self._pause(text)
 
     def conclude(self, text: str) -> None:
@@ -65,10 +56,13 @@ class Stage:
 
     def end(self, text: str) -> None:
         self._console.print()
+        self._frame(Text(text), "green")
+
+    def _frame(self, text: Text, style: str) -> None:
         if self.is_live:
-            self._console.print(Panel(Text(text), border_style="green"))
+            self._console.print(Panel(text, border_style=style), soft_wrap=False)
         else:
-            self._console.print(Text(text))
+            self._console.print(text)
 
     def _print_indented(self, text: str, style: str) -> None:
         for line in text.splitlines():

@@ -42,7 +42,8 @@ def tell(stage: Stage, path: Path) -> None:
         scene(stage, path)
     stage.end(
         "That was Rote: every version kept, no write lost, no change unseen.\n"
-        'Your turn: rote set urn:entity:me \'{"name":"…"}\'   then   rote log   and   rote --help'
+        'Your turn:  rote set urn:entity:me \'{"name":"…"}\'  then  rote log\n'
+        "All commands:  rote --help"
     )
 
 
@@ -174,16 +175,17 @@ def find_tampering(stage: Stage, path: Path) -> None:
     copy = path.with_name("copy.db")
     with open_store(path, create=False) as store:
         store.backup(copy)
-        version = store.space("default").read(ADA).version
-        original = store.space("default").verify()
     _raise_budget(copy)
     with _space(copy) as space:
         told = _budget(space.get(ADA))
         report = space.verify()
+    with _space(path) as space:
+        original = space.verify()
+        version = space.read(ADA).version
     found = [fault for fault in report.faults if (fault.id, fault.version) == (ADA, version)]
     invariant(told == 90, "the change did not reach the value")
     invariant(not report.ok and bool(found), "verify did not find the changed byte")
-    invariant(original.ok, "the original is not whole")
+    invariant(original.ok, "the original does not verify any more")
     stage.show_answer(f"reading the copy: budget {told}")
     stage.show_answer(f"verifying it:     {found[0]}")
     stage.conclude("found, with its entity and version. The original still verifies.")

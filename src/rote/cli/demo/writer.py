@@ -22,4 +22,7 @@ def write(path: str) -> None:
 
 
 if __name__ == "__main__":
-    write(sys.argv[1])
+    try:
+        write(sys.argv[1])
+    except BrokenPipeError:
+        pass  # nobody listens any more: the story was broken off

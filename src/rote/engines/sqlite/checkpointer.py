@@ -21,22 +21,27 @@ class Checkpointer:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._stopped = False
-        self.log_pages = 0
+        self._log_pages = 0
+        self._copied_pages = 0  # as of the last time the thread was woken
 
     def watch(self, connection: apsw.Connection) -> None:
         connection.set_wal_hook(self._grown)
 
     def _grown(self, connection: apsw.Connection, database: str, pages: int) -> int:
-        self.log_pages = pages
+        self._log_pages = pages
         return apsw.SQLITE_OK
 
     def after_commit(self, connection: apsw.Connection) -> None:
         """Called by the writer between two transactions."""
-        if self.log_pages < SQLITE_WAL_PAGES_SOFT:
+        pages = self._log_pages
+        if pages < self._copied_pages:
+            self._copied_pages = 0  # the log has started over
+        if pages - self._copied_pages < SQLITE_WAL_PAGES_SOFT:
             return
-        if self.log_pages >= SQLITE_WAL_PAGES_HARD:
+        self._copied_pages = pages
+        if pages >= SQLITE_WAL_PAGES_HARD:
             _checkpoint(connection)
-        elif not self._wake.is_set():
+        else:
             self._start()
             self._wake.set()
 

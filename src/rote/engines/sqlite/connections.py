@@ -1,10 +1,11 @@
 """How a connection to a store's file is opened and configured."""
 
 import sys
+import time
 
 import apsw
 
-from rote.errors import InternalError, Unavailable
+from rote.errors import Busy, InternalError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_WAL_BYTES_KEPT
 
 # Older releases can lose acknowledged commits when several connections checkpoint and write.
@@ -34,7 +35,15 @@ def is_memory(filename: str) -> bool:
 
 def use_write_ahead_log(connection: apsw.Connection) -> None:
     """Switch the file to WAL mode; it stays so."""
-    mode = connection.pragma("journal_mode", "wal")
+    for _ in range(BUSY_SECONDS_MAX * 100):
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+            break
+        except apsw.BusyError:
+            # Another process is switching it too, and SQLite does not wait for that by itself.
+            time.sleep(0.01)
+    else:
+        raise Busy(f"{connection.filename} is held by other processes; try again")
     if mode != "wal":
         raise Unavailable(f"{connection.filename}: this file system cannot hold a write-ahead log")
 

@@ -7,9 +7,8 @@ of this process take turns by a lock, processes by SQLite's own.
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import TracebackType
 from urllib.parse import quote
 
 import apsw
@@ -28,6 +27,9 @@ from rote.values.limits import BUSY_SECONDS_MAX, IDLE_CONNECTIONS_MAX
 
 # Connections of a parent process, kept for ever so that nothing in a child closes them.
 _inherited: list[object] = []
+# Grows with every fork: what was opened under another number belongs to a parent process.
+_forks: list[None] = []
+os.register_at_fork(after_in_child=lambda: _forks.append(None))
 
 
 class SqliteEngine:
@@ -48,7 +50,7 @@ class SqliteEngine:
         )
         self._durability = durability
         self._vfs = vfs
-        self._process = os.getpid()
+        self._forks = len(_forks)
         self._closed = False
         self._broken = False  # the writing connection could not be replaced
         self._idle: deque[SqliteReader] = deque()
@@ -68,7 +70,7 @@ class SqliteEngine:
             return reads.spaces()
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        with self._transaction() as writes:
+        with _Transaction(self) as writes:
             taken = [row for row in writes.spaces() if row.name == name or row.did == did]
             if taken:
                 return taken[0]
@@ -109,33 +111,42 @@ class SqliteEngine:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def writer(self, space: int) -> AbstractContextManager[SqliteWriter]:
+    def writer(self, space: int) -> "_Transaction":
         # SQLite has one writer for all spaces of a file.
-        return self._transaction()
+        return _Transaction(self)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[SqliteWriter]:
+    def begin(self) -> SqliteWriter:
+        """Start the transaction that `end` ends."""
         self._check_usable()
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
         try:
             self._check_usable()
-            writer = self._writer
-            try:
-                writer.begin()
-                yield writer
-                writer.commit()
-            except OutcomeUnknown as error:
-                self._undo(error)
+            self._writer.begin()
+        except BaseException as error:
+            self._write_lock.release()
+            if isinstance(error, DRIVER_ERRORS):
+                raise translate(error, filename=self.filename) from error
+            raise
+        return self._writer
+
+    def end(self, error: BaseException | None) -> None:
+        """Commit, or undo what `error` interrupted."""
+        try:
+            if error is None:
+                self._writer.commit()
+                self._checkpointer.after_commit(self._writer.connection)
+                return
+            self._undo(error)
+        except BaseException as failure:
+            self._undo(failure)
+            error = failure
+            if not isinstance(failure, DRIVER_ERRORS):
                 raise
-            except BaseException as error:
-                self._undo(error)
-                raise
-            self._checkpointer.after_commit(writer.connection)
-        except DRIVER_ERRORS as error:
-            raise translate(error, filename=self.filename) from error
         finally:
             self._write_lock.release()
+        if isinstance(error, DRIVER_ERRORS):
+            raise translate(error, filename=self.filename) from error
 
     def _undo(self, error: BaseException) -> None:
         """Leave no transaction open; a connection whose state is in doubt is replaced."""
@@ -205,7 +216,7 @@ class SqliteEngine:
             part.unlink(missing_ok=True)
 
     def close(self) -> None:
-        if self._closed or os.getpid() != self._process:
+        if self._closed or self._forks != len(_forks):
             return
         with self._write_lock:
             self._closed = True
@@ -223,7 +234,7 @@ class SqliteEngine:
             raise Unavailable("the store is closed; open it again")
         if self._broken:
             raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
-        if os.getpid() != self._process:
+        if self._forks != len(_forks):
             _inherited.append((self._writer, self._idle))
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
@@ -241,7 +252,7 @@ class SqliteEngine:
         connection = self._writer.connection
         if _identity(connection) == (APPLICATION_ID, FORMAT):
             return
-        with self._transaction():
+        with _Transaction(self):
             identity = _identity(connection)
             if identity == (APPLICATION_ID, FORMAT):
                 return  # another process was first
@@ -250,6 +261,26 @@ class SqliteEngine:
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", FORMAT)
+
+
+class _Transaction:
+    """A `with` block around begin and end."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> SqliteWriter:
+        return self._engine.begin()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._engine.end(error)
 
 
 def _start_log_over(connection: apsw.Connection) -> None:

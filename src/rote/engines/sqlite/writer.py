@@ -1,15 +1,23 @@
 """One write transaction on SQLite."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import apsw
+from msgspec.structs import astuple
 
 from rote.engines.protocol import OutcomeUnknown
-from rote.engines.rows import Batch, DerivedRow, EntityRow, HeadRow, SideRecord
+from rote.engines.rows import Batch, DerivedRow, HeadRow, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
 
-PUT_ENTITY = "insert or replace into {} values (?, ?, ?, ?, ?)"
-DROP_ENTITY = "delete from {} where space = ? and branch = ? and id = ?"
+_PUT = {
+    True: "insert or replace into entities values (?, ?, ?, ?, ?)",
+    False: "insert or replace into tombstones values (?, ?, ?, ?, ?)",
+}
+_DROP = {
+    True: "delete from entities where space = ? and branch = ? and id = ?",
+    False: "delete from tombstones where space = ? and branch = ? and id = ?",
+}
 
 
 class SqliteWriter(SqliteReader):
@@ -34,35 +42,18 @@ class SqliteWriter(SqliteReader):
             self._cursor.execute("rollback")
 
     def append(self, space: int, batch: Batch) -> None:
+        many = self._cursor.executemany
+        many(_commits_into(space), map(astuple, batch.commits))
+        many(_facts_into(space), map(astuple, batch.facts))
         execute = self._cursor.execute
-        for c in batch.commits:
-            execute(
-                "insert into commits values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    space, c.version, c.branch, c.hash, c.at, c.author, c.key, c.meta, c.event,
-                    c.attempt,
-                ),
-            )  # fmt: skip
-        for f in batch.facts:
-            execute(
-                "insert into facts values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    space, f.branch, f.version, f.index, f.id, f.op, f.hash, f.parent, f.salt,
-                    f.body, f.value,
-                ),
-            )  # fmt: skip
         for entity in batch.entities:
-            self._point(space, entity)
+            live, key = entity.live, (space, entity.branch, entity.id)
+            execute(_PUT[live], (*key, entity.version, entity.index))
+            if entity.revived or not live:
+                # The pointer was in the other table.
+                execute(_DROP[not live], key)
         newest = batch.commits[-1]
         self._heads[space] = HeadRow(newest.version, newest.hash, newest.at)
-
-    def _point(self, space: int, entity: EntityRow) -> None:
-        """Move the thin pointer; a deletion moves it to the other table."""
-        here, there = ("entities", "tombstones") if entity.live else ("tombstones", "entities")
-        key = (space, entity.branch, entity.id)
-        self._cursor.execute(PUT_ENTITY.format(here), (*key, entity.version, entity.index))
-        if entity.revived or not entity.live:
-            self._cursor.execute(DROP_ENTITY.format(there), key)
 
     def put_side(self, space: int, row: SideRecord) -> None:
         self._cursor.execute(
@@ -102,3 +93,15 @@ class SqliteWriter(SqliteReader):
             self._cursor.execute(
                 f"delete from {table} where space = ? and name = ?", (space, index)
             )
+
+
+@lru_cache
+def _commits_into(space: int) -> str:
+    """Takes the fields of a CommitRow, in order."""
+    return f"insert into commits values ({space:d}, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@lru_cache
+def _facts_into(space: int) -> str:
+    """Takes the fields of a FactRow, in order."""
+    return f"insert into facts values (null, {space:d}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

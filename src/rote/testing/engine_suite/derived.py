@@ -1,0 +1,141 @@
+"""Derived rows: disposable index rows, each with the versions between which it counts."""
+
+from rote.engines.rows import MAIN, DerivedRow, Line
+from rote.testing.engine_suite.ground import ON_MAIN, EngineGround
+
+WORDS = "words/1"
+
+
+class DerivedRowTests(EngineGround):
+    def derived_rows(
+        self,
+        start: str = "",
+        end: str | None = None,
+        *,
+        after: tuple[str, str] | None = None,
+        line: Line = ON_MAIN,
+        limit: int = 99,
+    ) -> list[DerivedRow]:
+        with self.engine.reader() as reads:
+            return reads.derived(
+                self.space, WORDS, line, start=start, end=end, after=after, limit=limit
+            )
+
+    def open_at(self, version: int) -> list[DerivedRow]:
+        """The rows of main that count at a version."""
+        return self.derived_rows(line=((MAIN, version),))
+
+    def test_rows_come_in_term_and_id_order(self) -> None:
+        rows = [
+            DerivedRow("a", "urn:1", MAIN, 1, None),
+            DerivedRow("a", "urn:\U00010000", MAIN, 1, None),
+            DerivedRow("aa", "urn:1", MAIN, 1, None),
+            DerivedRow("\uffff", "urn:1", MAIN, 1, None),
+            DerivedRow("\U00010000", "urn:1", MAIN, 1, None),
+        ]
+        self.derive(*reversed(rows))
+        assert self.derived_rows() == rows
+
+    def test_terms_are_within_a_half_open_range(self) -> None:
+        rows = [DerivedRow(term, "urn:1", MAIN, 1, None) for term in ("", "a", "a!", "b", "c")]
+        self.derive(*rows)
+        assert [row.term for row in self.derived_rows("a", "c")] == ["a", "a!", "b"]
+        assert [row.term for row in self.derived_rows("a", "a\0")] == ["a"]
+        assert [row.term for row in self.derived_rows("a\0", None)] == ["a!", "b", "c"]
+        assert [row.term for row in self.derived_rows("", "a")] == [""]
+
+    def test_a_row_is_open_from_its_start_until_before_its_end(self) -> None:
+        row = DerivedRow("a", "urn:1", MAIN, 3, 5)
+        self.derive(row)
+        assert [version for version in range(1, 8) if self.open_at(version)] == [3, 4]
+
+    def test_a_row_without_end_stays_open(self) -> None:
+        self.derive(DerivedRow("a", "urn:1", MAIN, 3, None))
+        assert [version for version in range(1, 6) if self.open_at(version)] == [
+            3,
+            4,
+            5,
+        ]
+
+    def test_ending_a_row_closes_it_and_no_other(self) -> None:
+        first = DerivedRow("a", "urn:1", MAIN, 1, None)
+        others = [
+            DerivedRow("a", "urn:1", 2, 1, None),
+            DerivedRow("a", "urn:2", MAIN, 1, None),
+            DerivedRow("b", "urn:1", MAIN, 1, None),
+        ]
+        self.derive(first, *others)
+        again = DerivedRow("a", "urn:1", MAIN, 6, None)
+        ended = DerivedRow("a", "urn:1", MAIN, 1, 4)
+        with self.engine.writer(self.space) as writes:
+            writes.derive(self.space, WORDS, rows=[], ended=[ended], indexed=4)
+        assert self.open_at(4) == others[1:]
+        with self.engine.writer(self.space) as writes:
+            writes.derive(self.space, WORDS, rows=[again], ended=[], indexed=6)
+        with self.engine.reader() as reads:
+            rows = reads.derived_of(self.space, WORDS, "urn:1")
+            assert reads.derived_count(self.space, WORDS) == 5
+        assert set(rows) == {ended, again, others[0], others[2]}
+        assert self.open_at(3) == [ended, *others[1:]]
+
+    def test_rows_count_on_the_branches_of_the_line_each_up_to_its_cap(self) -> None:
+        on_main = DerivedRow("a", "urn:1", MAIN, 1, 4)
+        late_on_main = DerivedRow("a", "urn:1", MAIN, 4, None)
+        on_child = DerivedRow("b", "urn:2", 2, 5, None)
+        self.derive(on_main, late_on_main, on_child, DerivedRow("a", "urn:1", 3, 1, None))
+        assert self.derived_rows(line=((2, 9), (MAIN, 3))) == [on_main, on_child]
+        assert self.derived_rows(line=((2, 4), (MAIN, 3))) == [on_main]
+        assert self.derived_rows(line=((MAIN, 9),)) == [late_on_main]
+
+    def test_an_index_is_complete_up_to_what_was_said_last(self) -> None:
+        with self.engine.reader() as reads:
+            assert reads.indexed(self.space, WORDS) == 0
+        self.derive(indexed=4)
+        self.derive(indexed=7)
+        self.derive(index="other/1", indexed=2)
+        with self.engine.reader() as reads:
+            assert reads.indexed(self.space, WORDS) == 7
+            assert reads.indexed(self.space, "other/1") == 2
+
+    def test_pages_lose_nothing_and_never_split_a_term_and_id(self) -> None:
+        rows = [
+            DerivedRow(term, id, branch, 1, None)
+            for term in ("a", "b")
+            for id in ("urn:1", "urn:2", "urn:3")
+            for branch in (1, 2, 3)
+        ]
+        self.derive(*rows, DerivedRow("a", "urn:1", 4, 1, None))
+        line: Line = ((3, 9), (2, 9), (1, 9))
+        for limit in (1, 2, 3, 4, 5, 7):
+            paged: list[DerivedRow] = []
+            after: tuple[str, str] | None = None
+            while page := self.derived_rows(after=after, line=line, limit=limit):
+                pairs = {(row.term, row.id) for row in page}
+                assert len(page) == 3 * len(pairs), f"a pair was split at limit {limit}"
+                paged += page
+                after = (page[-1].term, page[-1].id)
+            assert sorted(paged, key=lambda row: (row.term, row.id, row.branch)) == rows
+
+    def test_a_page_with_less_than_its_limit_is_the_last(self) -> None:
+        """The kernel stops at such a page, so a closed row must not shorten one in the middle."""
+        ids = [f"urn:{number}" for number in range(6)]
+        self.derive(
+            *(
+                DerivedRow("a", id, MAIN, 1, 2 if number % 2 else None)
+                for number, id in enumerate(ids)
+            )
+        )
+        assert [row.id for row in self.derived_rows(limit=2)] == ["urn:0", "urn:2"]
+        assert [row.id for row in self.derived_rows(after=("a", "urn:2"), limit=2)] == ["urn:4"]
+
+    def test_dropping_an_index_leaves_the_others(self) -> None:
+        self.derive(DerivedRow("a", "urn:1", MAIN, 1, None))
+        self.derive(DerivedRow("a", "urn:1", MAIN, 1, None), index="other/1")
+        with self.engine.writer(self.space) as writes:
+            writes.drop_derived(self.space, WORDS)
+        with self.engine.reader() as reads:
+            assert reads.derived_count(self.space, WORDS) == 0
+            assert reads.indexed(self.space, WORDS) == 0
+            assert reads.derived_count(self.space, "other/1") == 1
+            assert reads.indexed(self.space, "other/1") == 1
+        assert self.derived_rows() == []

@@ -1,0 +1,103 @@
+"""Keeping: what is durable, what is whole, and what is copied."""
+
+from pathlib import Path
+
+import pytest
+
+from rote.engines import Engine
+from rote.engines.rows import DELETE, MAIN, DerivedRow
+from rote.engines.sqlite import SqliteEngine
+from rote.errors import InvalidInput, Unavailable
+from rote.testing.engine_suite.ground import EngineGround, commit, fact, side
+
+
+class KeepingTests(EngineGround):
+    def test_settle_finds_an_attempt_that_is_in_the_log(self) -> None:
+        self.write(fact("urn:a", 1), fact("urn:a", 2))
+        assert self.engine.settle(self.space, 1, commit(1).attempt)
+        assert self.engine.settle(self.space, 2, commit(2).attempt)
+
+    def test_settle_refuses_another_attempt_and_a_version_that_is_not_there(self) -> None:
+        self.write(fact("urn:a", 1))
+        assert not self.engine.settle(self.space, 1, b"another")
+        assert not self.engine.settle(self.space, 2, commit(1).attempt)
+        assert not self.engine.settle(self.make_space("other"), 1, commit(1).attempt)
+
+    def test_hardening_changes_no_answer(self) -> None:
+        self.engine.harden()
+        self.write(fact("urn:a", 1))
+        self.engine.harden()
+        with self.engine.reader() as reads:
+            assert reads.counts(self.space, until=1) == (1, 1)
+
+    def test_a_healthy_engine_reports_no_damage(self) -> None:
+        self.write(fact("urn:a", 1))
+        assert self.engine.damage() == []
+
+    def test_a_backup_is_a_sqlite_store_with_everything_in_it(self) -> None:
+        other = self.make_space("other")
+        self.write(fact("urn:a", 1), fact("urn:b", 1, index=1))
+        self.write(fact("urn:b", 2, op=DELETE), fact("urn:c", 3, branch=2))
+        self.write(fact("urn:there", 1), space=other)
+        self.put_sides(side("key", "k"), side("run", "r"))
+        self.derive(DerivedRow("a", "urn:a", MAIN, 1, None), indexed=3)
+        path = self.place / "copy.db"
+        self.engine.backup(path)
+        copy = SqliteEngine(path)
+        try:
+            assert [(row.did, row.name, row.seal) for row in copy.spaces()] == [
+                (row.did, row.name, row.seal) for row in self.engine.spaces()
+            ]
+            for row in self.engine.spaces():
+                number = next(found.number for found in copy.spaces() if found.did == row.did)
+                assert _contents(copy, number) == _contents(self.engine, row.number)
+        finally:
+            copy.close()
+
+    def test_a_backup_overwrites_no_file(self) -> None:
+        path = self.place / "precious.txt"
+        path.write_text("mine")
+        with pytest.raises(InvalidInput):
+            self.engine.backup(path)
+        assert path.read_text() == "mine"
+
+    def test_a_backup_into_a_missing_folder_is_an_error_of_ours(self, tmp_path: Path) -> None:
+        with pytest.raises(Unavailable):
+            self.engine.backup(tmp_path / "nowhere" / "copy.db")
+
+    def test_a_closed_engine_says_so_in_every_call(self) -> None:
+        self.engine.close()
+        with pytest.raises(Unavailable):
+            self.engine.spaces()
+        with pytest.raises(Unavailable), self.engine.reader() as reads:
+            reads.head(self.space)
+        with pytest.raises(Unavailable), self.engine.writer(self.space) as writes:
+            writes.head(self.space)
+        with pytest.raises(Unavailable):
+            self.engine.harden()
+        with pytest.raises(Unavailable):
+            self.engine.settle(self.space, 1, b"")
+        with pytest.raises(Unavailable):
+            self.engine.damage()
+        with pytest.raises(Unavailable):
+            self.engine.backup(self.place / "copy.db")
+
+    def test_closing_twice_is_closing_once(self) -> None:
+        self.engine.close()
+        self.engine.close()
+
+
+def _contents(engine: Engine, space: int) -> list[object]:
+    """Everything that an engine says about a space."""
+    with engine.reader() as reads:
+        ids = ["urn:a", "urn:b", "urn:c", "urn:there"]
+        return [
+            reads.head(space),
+            reads.branches(space),
+            reads.commits(space, after=0, limit=99),
+            reads.facts(space, after=0, until=99),
+            reads.entity_rows(space, after=None, limit=99),
+            reads.sides(space, None, after=("", ""), limit=99),
+            reads.indexed(space, "words/1"),
+            [reads.derived_of(space, "words/1", id) for id in ids],
+        ]

@@ -1,0 +1,91 @@
+"""Spaces: numbered rows that keep everything else apart."""
+
+import threading
+
+from rote.engines.rows import DELETE, MAIN, DerivedRow, SpaceRow
+from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, EngineGround, fact, side
+
+THREADS = 8
+
+
+class SpaceRowTests(EngineGround):
+    def test_a_space_is_listed_as_it_was_made(self) -> None:
+        made = self.engine.create_space(did="did:key:z1", name="x", seal=b"\0s", main=MAIN_BRANCH)
+        assert made == SpaceRow(made.number, "did:key:z1", "x", b"\0s")
+        assert made in self.engine.spaces()
+
+    def test_spaces_are_listed_by_name(self) -> None:
+        for name in ("b", "a", "Z", "zz"):
+            self.make_space(name)
+        assert [row.name for row in self.engine.spaces()] == ["Z", "a", "b", "notes", "zz"]
+
+    def test_a_new_space_has_its_main_branch_and_nothing_else(self) -> None:
+        with self.engine.reader() as reads:
+            assert reads.branches(self.space) == [MAIN_BRANCH]
+            assert reads.head(self.space) is None
+            assert reads.commits(self.space, after=0, limit=9) == []
+            assert reads.entity_rows(self.space, after=None, limit=9) == []
+            assert reads.sides(self.space, None, after=("", ""), limit=9) == []
+            assert reads.counts(self.space, until=9) == (0, 0)
+
+    def test_a_name_that_is_taken_gives_the_space_that_has_it(self) -> None:
+        first = self.engine.create_space(did="did:key:z1", name="x", seal=b"1", main=MAIN_BRANCH)
+        second = self.engine.create_space(did="did:key:z2", name="x", seal=b"2", main=MAIN_BRANCH)
+        assert second == first
+        assert "did:key:z2" not in {row.did for row in self.engine.spaces()}
+
+    def test_a_did_that_is_taken_gives_the_space_that_has_it(self) -> None:
+        first = self.engine.create_space(did="did:key:z1", name="x", seal=b"1", main=MAIN_BRANCH)
+        second = self.engine.create_space(did="did:key:z1", name="y", seal=b"2", main=MAIN_BRANCH)
+        assert second == first
+        assert "y" not in {row.name for row in self.engine.spaces()}
+
+    def test_threads_that_race_for_a_name_all_get_one_space(self) -> None:
+        barrier = threading.Barrier(THREADS)
+        rows: list[SpaceRow] = []
+
+        def make(number: int) -> None:
+            barrier.wait()
+            did = f"did:key:racer{number}"
+            rows.append(self.engine.create_space(did=did, name="race", seal=b"s", main=MAIN_BRANCH))
+
+        threads = [threading.Thread(target=make, args=(number,)) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(rows) == THREADS
+        assert len(set(rows)) == 1
+        assert [row.name for row in self.engine.spaces()].count("race") == 1
+
+    def test_nothing_of_one_space_is_seen_from_another(self) -> None:
+        other = self.make_space("other")
+        self.write(fact("urn:a", 1), fact("urn:gone", 1, index=1))
+        self.write(fact("urn:gone", 2, op=DELETE))
+        self.put_sides(side("run", "r"))
+        self.derive(DerivedRow("term", "urn:a", MAIN, 1, None))
+        with self.engine.reader() as reads:
+            assert reads.head(other) is None
+            assert reads.commits(other, after=0, limit=9) == []
+            assert reads.facts(other, after=0, until=9) == []
+            assert reads.changed(other, after=0, until=9, limit=9) == []
+            assert reads.newest(other, ["urn:a"], ON_MAIN) == []
+            assert reads.newest(other, ["urn:a", "urn:gone"], ON_MAIN) == []
+            assert reads.salts(other, ["urn:a"]) == {}
+            assert reads.entities(other, MAIN, start="", end=None, version=0, limit=9) == []
+            assert reads.entity_rows(other, after=None, limit=9) == []
+            assert reads.pointers(other, MAIN, ["urn:a"]) == []
+            assert reads.newest_in_range(other, ON_MAIN, start="", end=None, after=0) is None
+            assert reads.side(other, "run", "r") is None
+            assert reads.sides(other, None, after=("", ""), limit=9) == []
+            assert reads.indexed(other, "words/1") == 0
+            assert reads.derived_of(other, "words/1", "urn:a") == []
+            assert reads.derived_count(other, "words/1") == 0
+
+    def test_two_spaces_have_the_same_versions_and_ids_side_by_side(self) -> None:
+        other = self.make_space("other")
+        self.write(fact("urn:a", 1, body=b'"here"'))
+        self.write(fact("urn:a", 1, body=b'"there"'), space=other)
+        with self.engine.reader() as reads:
+            assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].body == b'"here"'
+            assert reads.newest(other, ["urn:a"], ON_MAIN)[0].body == b'"there"'

@@ -1,0 +1,35 @@
+"""EngineSuite: what an engine's own test subclasses.
+
+class TestMyEngine(SharedEngineSuite):
+    def make_engine(self, place: Path) -> Engine:
+        return MyEngine(place / "store")
+"""
+
+from rote.testing.engine_suite.derived import DerivedRowTests
+from rote.testing.engine_suite.entities import EntityTests
+from rote.testing.engine_suite.keeping import KeepingTests
+from rote.testing.engine_suite.lines import LineTests
+from rote.testing.engine_suite.log import LogTests
+from rote.testing.engine_suite.ranges import RangeTests
+from rote.testing.engine_suite.sharing import SharingTests
+from rote.testing.engine_suite.sides import SideTests
+from rote.testing.engine_suite.spaces import SpaceRowTests
+from rote.testing.engine_suite.writing import WritingTests
+
+
+class EngineSuite(
+    SpaceRowTests,
+    LogTests,
+    LineTests,
+    RangeTests,
+    EntityTests,
+    SideTests,
+    DerivedRowTests,
+    WritingTests,
+    KeepingTests,
+):
+    """Every engine, also one whose place ends with it."""
+
+
+class SharedEngineSuite(EngineSuite, SharingTests):
+    """An engine whose place can be opened again and by several at once."""

@@ -1,0 +1,38 @@
+"""Opening a store for a test: everything that is usually the system's comes from the test."""
+
+from dataclasses import dataclass, field
+
+from rote.contract import Clock, IdSource, Index, KeyRing
+from rote.engines import Engine
+from rote.kernel import Kernel
+from rote.opening.sources import SystemTokens
+from rote.space import Store
+from rote.testing.clocks import FixedClock
+from rote.testing.sources import SeededIds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """What a suite asks of the store it opens."""
+
+    clock: Clock = field(default_factory=FixedClock)
+    ids: IdSource = field(default_factory=SeededIds)
+    author: str | None = None  # noted in every commit
+    seed: bytes | None = None  # the key seed of the next space that is made
+    indexes: tuple[Index, ...] = ()  # derived indexes that the store keeps
+
+
+def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
+    """An embedded store on any engine."""
+    kernel = Kernel(
+        engine,
+        clock=settings.clock,
+        ids=settings.ids,
+        # Attempts never become part of the history, so they need not be repeatable.
+        tokens=SystemTokens(),
+        keys=keys,
+        author=settings.author,
+        seed=settings.seed,
+        indexes=settings.indexes,
+    )
+    return Store(kernel, url="test:")

@@ -1,0 +1,118 @@
+"""Every example in README.md and docs/ runs as it stands. tests/docs/pages.py says what counts."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.docs.pages import RUN, Block, blocks, commands, matches, run_console, run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+RUNNABLE = [page for page in PAGES if any(b.tag in RUN for b in blocks(page.read_text("utf-8")))]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
+def test_the_examples_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROTE_STORE", raising=False)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page.read_text("utf-8")):
+        if block.tag == "python":
+            run_python(block, page=page, namespace=namespace)
+        elif block.tag == "console":
+            run_console(block, page=page, folder=tmp_path, environment=environment)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_and_the_guide_have_examples() -> None:
+    assert {ROOT / "README.md", ROOT / "docs" / "guide.md"} <= set(RUNNABLE)
+
+
+# -- the extractor finds what it is there to find ----------------------------------------------------
+
+
+def test_a_block_keeps_its_tag_its_line_and_its_text() -> None:
+    page = "a\n```python\nx = 1\n\ny = 2\n```\n````text\n```python\nnot code\n```\n````\n"
+    assert list(blocks(page)) == [
+        Block("python", 3, "x = 1\n\ny = 2\n"),
+        Block("text", 8, "```python\nnot code\n```\n"),
+    ]
+
+
+def test_a_false_assertion_in_an_example_fails_at_its_line_of_the_page() -> None:
+    [block] = blocks("one\n\n```python\nx = 1\nassert x == 2\n```\n")
+    with pytest.raises(AssertionError) as raised:
+        run_python(block, page=Path("page.md"), namespace={})
+    assert raised.traceback[-1].lineno + 1 == 5
+
+
+def test_an_example_of_an_error_fails_when_no_error_comes() -> None:
+    [block] = blocks("```python\ntry:\n    x = 1\nexcept ValueError:\n    pass\n```\n")
+    with pytest.raises(AssertionError, match="no error came"):
+        run_python(block, page=Path("page.md"), namespace={})
+
+
+def test_a_command_has_the_lines_that_it_shows() -> None:
+    text = dedent("""\
+        $ first \\
+            --more
+        one
+        two
+        $ second
+        """)
+    shown = [(command.text, command.shown) for command in commands(Block("console", 1, text))]
+    assert shown == [("first \\\n    --more", "one\ntwo\n"), ("second", "")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\n", "a\n", True),
+        ("a\n", "b\n", False),
+        ("a … c\n", "a b c\n", True),
+        ("a\n…\nd\n", "a\nb\nc\nd\n", True),
+        ("a\n", "a\nb\n", False),
+        ("a.c\n", "abc\n", False),
+    ],
+)
+def test_what_is_shown_is_compared_with_what_is_printed(
+    shown: str, printed: str, same: bool
+) -> None:
+    assert matches(shown, printed) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("$ echo one\ntwo\n", "the page shows"),
+        ("$ false\n$ echo more\n", "exits with 1, not 0"),
+        ("$ true\n[exit 1]\n", "exits with 0, not 1"),
+    ],
+)
+def test_a_command_that_is_not_as_shown_fails(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(AssertionError, match=told):
+        run_console(
+            Block("console", 1, text),
+            page=Path("page.md"),
+            folder=tmp_path,
+            environment=dict(os.environ),
+        )
+
+
+def test_a_command_may_fail_when_the_page_says_so(tmp_path: Path) -> None:
+    block = Block("console", 1, "$ echo no; false\nno\n[exit 1]\n$ true\n")
+    run_console(block, page=Path("page.md"), folder=tmp_path, environment=dict(os.environ))

@@ -1,0 +1,265 @@
+"""A small store that holds everything, ways to change it behind Rote's back, and a look at it."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+
+import rote
+from rote.contract import CommitRequest, Guard, View
+from rote.engines.sqlite import SqliteEngine
+from rote.errors import NotFound, RoteError
+from rote.kernel import Kernel
+from rote.opening.keys import MemoryKeys
+from rote.opening.sources import SystemTokens
+from rote.values import Json
+
+SEED = bytes(range(32))
+# More pages than a store of this size has: verify does not end.
+PAGES_MAX = 100
+
+Cell = int | str | bytes | None
+
+
+class Ticks:
+    """A clock that goes on by a second whenever it is asked."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self._now += timedelta(seconds=1)
+        return self._now
+
+
+class Seeded:
+    """Randomness that is the same every time."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def random_bytes(self, size: int, /) -> bytes:
+        return self._random.randbytes(size)
+
+
+class Tags:
+    """An index of entities by their tag."""
+
+    name = "tags/1"
+
+    def terms(self, id: str, value: Json, /) -> Iterable[str]:
+        return [str(value["tag"])] if isinstance(value, dict) and "tag" in value else []
+
+
+def open_port(path: Path) -> Kernel:
+    """A store with the index declared; wired as rote.open does, but for the sources."""
+    return Kernel(
+        SqliteEngine(path, durability="os"),
+        clock=Ticks(),
+        ids=Seeded(1),
+        tokens=SystemTokens(),
+        keys=MemoryKeys(),
+        author="did:key:author",
+        seed=SEED,
+        indexes=(Tags(),),
+    )
+
+
+# -- the store that is tampered with ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A closed store, as bytes, and what is known of it elsewhere."""
+
+    content: bytes
+    dids: tuple[str, ...]
+    version: int  # of the first space
+    checkpoint: dict[str, Any] = field(repr=False)  # of the first space, older than its head
+    checkpoint_at_head: dict[str, Any] = field(repr=False)
+
+    def restore(self, path: Path) -> None:
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.write_bytes(self.content)
+
+
+def make_sample(path: Path) -> Sample:
+    """About twenty commits of every kind, in two spaces."""
+    port = open_port(path)
+    dids = [port.space(name, create=True).did for name in ("agent", "other")]
+    _write_history(rote.Space(port, port.space("agent", create=False)), short=False)
+    checkpoint = port.checkpoint(dids[0])
+    space = rote.Space(port, port.space("agent", create=False))
+    space.patch("urn:entity:large", [{"op": "add", "path": "/note", "value": "x" * 2_100}])
+    port.put_side(dids[0], "run", "one", {"state": "running"}, fence=0)
+    guard = Guard("run", "one", 1, {"state": "done"})
+    operation = {"op": "set", "id": "urn:entity:tagged", "value": {"tag": "last"}}
+    port.commit(dids[0], CommitRequest([operation], key="rote:run", guard=guard))
+    _write_history(rote.Space(port, port.space("other", create=False)), short=True)
+    at_head, version = port.checkpoint(dids[0]), port.head(dids[0]).version
+    port.close()
+    return Sample(path.read_bytes(), tuple(dids), version, checkpoint, at_head)
+
+
+def _write_history(space: rote.Space, *, short: bool) -> None:
+    space.set("urn:entity:a", {"text": "é\0", "number": 1}, key="key-a")
+    space.set("urn:entity:tagged", {"tag": "one"})
+    space.delete("urn:entity:a")
+    if short:
+        return
+    space.set("urn:entity:a", ["back"])
+    space.transact(
+        [
+            {"op": "set", "id": "urn:entity:b", "value": {"items": []}},
+            {"op": "patch", "id": "urn:entity:b", "ops": [
+                {"op": "add", "path": "/items/-", "value": 1.5}]},
+            {"op": "set", "id": "urn:entity:c", "value": None},
+        ],
+        meta={"why": "all at once"},
+        key="key-b",
+    )  # fmt: skip
+    for number in range(3):
+        space.patch("urn:entity:b", [{"op": "add", "path": "/items/-", "value": number}])
+    space.set("urn:entity:large", {"text": "x" * 2_100})
+    for number in range(3):
+        space.patch("urn:entity:large", [{"op": "add", "path": f"/{number}", "value": number}])
+    space.set("urn:entity:tagged", {"tag": "two"})
+    space.delete("urn:entity:c")
+    space.set("urn:entity:d", {"tag": "gone"}, key="key-d")
+    space.delete("urn:entity:d")
+
+
+# -- changing it -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def raw(path: Path) -> Iterator[apsw.Connection]:
+    """The file behind Rote's back."""
+    connection = apsw.Connection(str(path))
+    try:
+        connection.pragma("synchronous", "off")
+        yield connection
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table, as it was written."""
+
+    table: str
+    cells: dict[str, Cell]
+    keys: tuple[str, ...]  # the columns of its primary key
+
+    def where(self) -> tuple[str, list[Cell]]:
+        return " and ".join(f"{key} = ?" for key in self.keys), [self.cells[k] for k in self.keys]
+
+    def put(self, connection: apsw.Connection, column: str, cell: Cell | tuple[bytes]) -> None:
+        """Set one cell; a tuple holds the bytes of a text that may not be UTF-8."""
+        condition, bindings = self.where()
+        value, shown = ("cast(? as text)", cell[0]) if isinstance(cell, tuple) else ("?", cell)
+        connection.execute(
+            f"update {self.table} set {column} = {value} where {condition}", [shown, *bindings]
+        )
+
+    def delete(self, connection: apsw.Connection) -> None:
+        condition, bindings = self.where()
+        connection.execute(f"delete from {self.table} where {condition}", bindings)
+
+    def insert(self, connection: apsw.Connection) -> None:
+        names, marks = ", ".join(self.cells), ", ".join("?" for _ in self.cells)
+        connection.execute(
+            f"insert into {self.table} ({names}) values ({marks})", list(self.cells.values())
+        )
+
+
+def tables(path: Path) -> dict[str, list[Row]]:
+    """Every row of every table."""
+    with raw(path) as connection:
+        names = connection.execute("select name from sqlite_schema where type = 'table'").fetchall()
+        return {name: _rows(connection, name) for (name,) in sorted(names)}
+
+
+def _rows(connection: apsw.Connection, table: str) -> list[Row]:
+    columns = connection.execute(f"pragma table_info({table})").fetchall()
+    keys = tuple(column[1] for column in columns if column[5])
+    cursor = connection.execute(f"select * from {table} order by {', '.join(keys)}")
+    names = [column[1] for column in columns]
+    return [Row(table, dict(zip(names, row, strict=True)), keys) for row in cursor.fetchall()]
+
+
+# -- looking at it ---------------------------------------------------------------------------------
+
+
+def is_found(path: Path, dids: Iterable[str]) -> bool:
+    """Does opening or verify say that this store is not as it was? Only errors of Rote come out."""
+    try:
+        port = open_port(path)
+    except RoteError:
+        return True
+    try:
+        return any([not _verifies(port, did) for did in dids])
+    finally:
+        port.close()
+
+
+def _verifies(port: Kernel, did: str) -> bool:
+    pages = 0
+
+    def count(done: int, total: int) -> None:
+        nonlocal pages
+        pages += 1
+        assert pages < PAGES_MAX, "verify does not end"
+
+    try:
+        port.space(did, create=False)
+        return port.verify(did, against=None, progress=count).ok
+    except NotFound:
+        return False
+    except RoteError as error:
+        assert error.code == "corrupt", repr(error)
+        return False
+
+
+def read_everything(path: Path, dids: Iterable[str], version: int) -> None:
+    """Every kind of read; a damaged store may refuse it, but only with an error of Rote."""
+    with contextlib.suppress(RoteError):
+        port = open_port(path)
+        try:
+            for did in dids:
+                for use in _uses(port, did, version):
+                    with contextlib.suppress(RoteError):
+                        use()
+        finally:
+            port.close()
+
+
+def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
+    ids = [f"urn:entity:{name}" for name in ("a", "b", "c", "d", "large", "tagged")]
+    return [
+        lambda: port.spaces(),
+        lambda: port.head(did),
+        lambda: [port.head_at(did, version=v) for v in range(version + 1)],
+        lambda: port.head_at(did, at=1_767_225_610_000_000),
+        lambda: [port.read(did, [id], View()) for id in ids],
+        lambda: [port.read(did, [id], View(version=v)) for id in ids for v in range(version + 1)],
+        lambda: port.scan(did, start="", end=None, after=None, limit=100, view=View()),
+        lambda: [port.history(did, id, before=None, limit=100, view=View()) for id in ids],
+        lambda: [commit.to_dict() for commit in port.log(did, since=0, limit=100)],
+        lambda: port.find(
+            did, "tags/1", start="", end=None, after=None, limit=10, view=View(version=3)
+        ),
+        lambda: port.sides(did, "run", after="", limit=10),
+        lambda: port.commit(
+            did,
+            CommitRequest(
+                [{"op": "set", "id": ids[0], "value": {"text": "é\0", "number": 1}}], key="key-a"
+            ),
+        ),
+    ]

@@ -1,0 +1,362 @@
+"""Every change of stored content is found: each byte of each column of each row, changed once.
+
+What verify cannot find by itself, because the store is whole and only another one, is found against
+a checkpoint that someone kept.
+"""
+
+import copy
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+
+import rote
+from rote.errors import InvalidInput
+from tests.faults.tampering import (
+    SEED,
+    Cell,
+    Row,
+    Sample,
+    is_found,
+    make_sample,
+    open_port,
+    raw,
+    read_everything,
+    tables,
+)
+from tests.lanes import SLOW, examples
+
+# Columns that cannot change an answer, each with the reason.
+EXEMPT = {
+    ("commits", "attempt"): "tells one try from another while it is under way; nothing reads it",
+    ("facts", "number"): "a row's place in the file; nothing refers to it",
+}
+TABLES = (
+    "branches", "commits", "derived", "derived_state", "entities", "facts", "sides", "spaces",
+    "tombstones",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    return make_sample(tmp_path_factory.mktemp("sample") / "memory.db")
+
+
+@pytest.fixture
+def rows(sample: Sample, tmp_path: Path) -> dict[str, list[Row]]:
+    sample.restore(tmp_path / "rows.db")
+    return tables(tmp_path / "rows.db")
+
+
+def other_cells(cell: Cell, random: Random) -> Iterator[Cell | tuple[bytes]]:
+    """The cell with one of its bytes changed: each once, or in the quick lane one of them."""
+    if cell is None:
+        return
+    if isinstance(cell, int):
+        content = cell.to_bytes(8, "big", signed=True)
+    else:
+        content = cell.encode() if isinstance(cell, str) else cell
+    positions = range(len(content)) if SLOW else random.sample(range(len(content)), 1)
+    for position in positions if content else ():
+        changed = bytearray(content)
+        changed[position] ^= random.randrange(1, 128 if isinstance(cell, str) else 256)
+        if isinstance(cell, int):
+            yield int.from_bytes(changed, "big", signed=True)
+        elif isinstance(cell, bytes):
+            yield bytes(changed)
+        else:
+            yield (bytes(changed),)
+            changed[position] = 0xFF  # nowhere in UTF-8
+            yield (bytes(changed),)
+
+
+def changes_of(rows: list[Row], random: Random) -> Iterator[tuple[Row, str, Cell | tuple[bytes]]]:
+    for row in rows:
+        for column, cell in row.cells.items():
+            for other in other_cells(cell, random):
+                yield row, column, other
+            # What was there goes, or comes where nothing was.
+            if cell is not None:
+                yield row, column, None
+            else:
+                same = next((r.cells[column] for r in rows if r.cells[column] is not None), None)
+                yield row, column, 1 if same is None else same
+
+
+def test_the_sample_holds_every_kind_of_row(sample: Sample, rows: dict[str, list[Row]]) -> None:
+    assert tuple(rows) == TABLES
+    assert all(rows.values())
+    facts = [row.cells for row in rows["facts"] if row.cells["space"] == 1]
+    assert 15 <= sample.version <= 25
+    assert {fact["op"] for fact in facts} == {1, 2, 3}
+    patches = [fact for fact in facts if fact["op"] == 2]
+    assert any(fact["value"] is None for fact in patches)
+    assert any(len(bytes(str(fact["value"]), "utf-8")) > 1_500 for fact in patches)
+    assert {row.cells["kind"] for row in rows["sides"]} == {"key", "checkpoint", "run"}
+
+
+def test_an_untouched_store_verifies(sample: Sample, store_path: Path) -> None:
+    sample.restore(store_path)
+    assert not is_found(store_path, sample.dids)
+
+
+class Verdicts:
+    """What became of changed stores; one that was not found, or that crashed, is kept."""
+
+    def __init__(self, sample: Sample, path: Path) -> None:
+        self._sample = sample
+        self._path = path
+        self.changes = 0
+        self.missed: dict[str, str] = {}
+
+    def judge(self, what: str, place: object, *, exempt: bool = False) -> None:
+        """Look at the store in its present state; `what` was changed, at `place`."""
+        self.changes += 1
+        try:
+            if not is_found(self._path, self._sample.dids) and not exempt:
+                self.missed.setdefault(f"{what}: not found", repr(place)[:300])
+            # The quick lane reads the changed stores less often than it verifies them.
+            if self.changes % examples(5, 1) == 0:
+                read_everything(self._path, self._sample.dids, self._sample.version)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            kind = f"{what}: {type(error).__name__} in {Path(where.filename).name}:{where.name}"
+            self.missed.setdefault(kind, f"{error} {place!r}"[:300])
+
+    def check(self, changes_min: int) -> None:
+        assert self.changes >= changes_min
+        shown = "\n".join(f"{what} ({place})" for what, place in sorted(self.missed.items()))
+        assert not self.missed, f"of {self.changes} changes:\n{shown}"
+
+
+@pytest.fixture
+def verdicts(sample: Sample, store_path: Path) -> Verdicts:
+    return Verdicts(sample, store_path)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_changed_byte_is_found(
+    sample: Sample, rows: dict[str, list[Row]], store_path: Path, verdicts: Verdicts, table: str
+) -> None:
+    for row, column, cell in changes_of(rows[table], Random(table)):
+        sample.restore(store_path)
+        with raw(store_path) as connection:
+            try:
+                row.put(connection, column, cell)
+            except (apsw.ConstraintError, apsw.MismatchError):
+                continue  # the file itself refuses it
+        exempt = (table, column) in EXEMPT or is_taken_away(row, column, cell)
+        verdicts.judge(column, (row.cells, cell), exempt=exempt)
+    verdicts.check(len(rows[table]))
+
+
+def is_taken_away(row: Row, column: str, cell: Cell | tuple[bytes]) -> bool:
+    """Moved to a space that does not exist, which is the same as deleted."""
+    return comes_and_goes(row) and column == "space" and cell not in (1, 2)
+
+
+def comes_and_goes(row: Row) -> bool:
+    """A side row that is no key is written and dropped at any time: that one is missing tells
+    nothing. A checkpoint is worth something only where someone else keeps it."""
+    return row.table == "sides" and row.cells["kind"] != "key"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_missing_row_is_found(
+    sample: Sample, rows: dict[str, list[Row]], store_path: Path, verdicts: Verdicts, table: str
+) -> None:
+    for row in rows[table]:
+        sample.restore(store_path)
+        with raw(store_path) as connection:
+            row.delete(connection)
+        verdicts.judge("row", row.cells, exempt=comes_and_goes(row))
+    verdicts.check(len(rows[table]))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_that_was_emptied_is_found(
+    sample: Sample, store_path: Path, verdicts: Verdicts, table: str
+) -> None:
+    sample.restore(store_path)
+    with raw(store_path) as connection:
+        connection.execute(f"delete from {table}")
+    verdicts.judge("table", table)
+    read_everything(store_path, sample.dids, sample.version)
+    verdicts.check(1)
+
+
+# What makes a row this row; the rest is its content.
+PLACES = {
+    "facts": ("number", "space", "version", "position", "branch"),
+    "derived": ("space", "name", "id", "branch", "start"),
+    "spaces": ("number",),
+}
+
+
+def swapped(first: Row, second: Row) -> tuple[Row, Row] | None:
+    """The two rows, each with the other's content; None when that changes nothing."""
+    place = PLACES.get(first.table, first.keys)
+
+    def mixed(here: Row, there: Row) -> Row:
+        cells = {name: (here if name in place else there).cells[name] for name in here.cells}
+        return Row(here.table, cells, here.keys)
+
+    pair = mixed(first, second), mixed(second, first)
+    return None if pair[0].cells == first.cells else pair
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_two_rows_that_changed_places_are_found(
+    sample: Sample, rows: dict[str, list[Row]], store_path: Path, verdicts: Verdicts, table: str
+) -> None:
+    for index, first in enumerate(rows[table]):
+        for second in rows[table][index + 1 :][: examples(1, 100)]:
+            pair = swapped(first, second)
+            if pair is None:
+                continue
+            sample.restore(store_path)
+            with raw(store_path) as connection:
+                for row in (first, second):
+                    row.delete(connection)
+                for row in pair:
+                    row.insert(connection)
+            verdicts.judge("pair", (first.cells, second.cells))
+    verdicts.check(0)
+
+
+def forged(row: Row, random: Random) -> Row:
+    """A copy of a row that stands in a new place."""
+    cells = dict(row.cells)
+    column = [name for name in row.keys if name != "space"][-1]
+    cell = cells[column]
+    cells[column] = cell + 1_000 if isinstance(cell, int) else f"{cell}-{random.randrange(10)}"
+    if row.table == "spaces":
+        cells["did"], cells["name"] = f"{cells['did']}x", "forged"
+    if row.table == "branches":
+        cells["name"] = "forged"
+    if row.table == "facts":
+        cells["version"] = random.randrange(1, 10)
+        cells["position"] = 7
+    return Row(row.table, cells, row.keys)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_forged_row_is_found(
+    sample: Sample, rows: dict[str, list[Row]], store_path: Path, verdicts: Verdicts, table: str
+) -> None:
+    random = Random(table)
+    for row in rows[table]:
+        sample.restore(store_path)
+        with raw(store_path) as connection:
+            forged(row, random).insert(connection)
+        # Nothing is said of a space or an index that nobody asked for.
+        verdicts.judge("row", row.cells, exempt=table in ("spaces", "derived_state"))
+    verdicts.check(len(rows[table]))
+
+
+# -- what only a checkpoint finds ------------------------------------------------------------------
+
+TRUNCATE = """
+    delete from commits where space = 1 and version > :version;
+    delete from facts where space = 1 and version > :version;
+    delete from entities where space = 1;
+    delete from tombstones where space = 1;
+    insert into entities select space, branch, id, version, position from newest where op <> 3;
+    insert into tombstones select space, branch, id, version, position from newest where op = 3;
+    delete from sides where space = 1 and kind = 'key'
+        and key not in (select key from commits where space = 1 and key is not null);
+    delete from sides where space = 1 and kind = 'checkpoint' and cast(key as int) > :version;
+    delete from derived where space = 1;
+    delete from derived_state where space = 1;
+"""
+NEWEST = """
+    create temp view newest as
+    select *, max(version * 1000 + position) from main.facts where space = 1 group by branch, id
+"""
+
+
+def truncate(path: Path, version: int) -> None:
+    """Cut the first space off above a version, and mend all that would tell."""
+    with raw(path) as connection:
+        connection.execute(NEWEST)
+        connection.execute(TRUNCATE, {"version": version})
+
+
+def verifies(path: Path, did: str, against: dict[str, object] | None = None) -> bool:
+    port = open_port(path)
+    try:
+        return port.verify(did, against=against, progress=None).ok
+    finally:
+        port.close()
+
+
+def test_a_store_extends_the_checkpoints_that_were_made_of_it(
+    sample: Sample, store_path: Path
+) -> None:
+    sample.restore(store_path)
+    assert sample.checkpoint["version"] < sample.version
+    assert verifies(store_path, sample.dids[0], sample.checkpoint)
+    assert verifies(store_path, sample.dids[0], sample.checkpoint_at_head)
+    assert not verifies(store_path, sample.dids[1], sample.checkpoint)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_a_log_that_was_cut_off_consistently_is_found_only_against_a_checkpoint(
+    sample: Sample, store_path: Path, cut: int
+) -> None:
+    sample.restore(store_path)
+    truncate(store_path, sample.version - cut)
+    did = sample.dids[0]
+    assert verifies(store_path, did)
+    assert not verifies(store_path, did, sample.checkpoint_at_head)
+    # The older checkpoint still holds as long as the cut is above it.
+    above = sample.version - cut >= sample.checkpoint["version"]
+    assert verifies(store_path, did, sample.checkpoint) == above
+
+
+def test_a_log_that_was_cut_off_and_grew_again_is_found_only_against_a_checkpoint(
+    sample: Sample, store_path: Path
+) -> None:
+    sample.restore(store_path)
+    truncate(store_path, sample.version - 5)
+    with rote.open(store_path) as store:
+        space = store.space(sample.dids[0])
+        for number in range(10):
+            space.set("urn:entity:other", number)
+        assert space.verify().ok
+        assert not space.verify(against=sample.checkpoint).ok
+        assert not space.verify(against=sample.checkpoint_at_head).ok
+
+
+def test_a_log_that_was_rewritten_is_found_only_against_a_checkpoint(
+    sample: Sample, store_path: Path
+) -> None:
+    """Whoever has the key of the space can make it anew, with another past."""
+    with rote.open(store_path, key=SEED) as store:
+        space = store.space("agent")
+        assert space.did == sample.dids[0]
+        for number in range(sample.version + 3):
+            space.set("urn:entity:a", number)
+        assert space.verify().ok
+        assert space.verify(against=space.checkpoint()).ok
+        assert not space.verify(against=sample.checkpoint).ok
+        assert not space.verify(against=sample.checkpoint_at_head).ok
+
+
+def test_a_checkpoint_that_was_changed_is_refused(sample: Sample, store_path: Path) -> None:
+    sample.restore(store_path)
+    random = Random(1)
+    for member, value in sample.checkpoint.items():
+        checkpoint = copy.deepcopy(sample.checkpoint)
+        if isinstance(value, str):
+            position = random.randrange(len(value))
+            checkpoint[member] = f"{value[:position]}!{value[position + 1 :]}"
+        else:
+            checkpoint[member] = 1 if value is None else value - 1
+        try:
+            assert not verifies(store_path, sample.dids[0], checkpoint), member
+        except InvalidInput:
+            pass

@@ -1,0 +1,88 @@
+"""A store file that an earlier Rote wrote opens, verifies and gives the same answers.
+
+`sqlite-1.store` holds the stories of `chain-1.json` in SQLite format 1. To add a file for a new
+format: run `python -m tests.golden.test_sqlite NAME` and list the name in STORES.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import rote
+from tests.golden import stories
+from tests.golden.formulas import Story
+
+STORES = ["sqlite-1.store"]
+STORIES = stories.load("chain-1.json")
+SIZE_BYTES_MAX = 100_000
+
+
+@pytest.fixture(params=STORES)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy: opening a store may write to it."""
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(stories.FOLDER / request.param, copy)
+    return copy
+
+
+def test_a_golden_store_is_small_and_stands_alone(golden: Path) -> None:
+    assert golden.stat().st_size < SIZE_BYTES_MAX
+    assert [path.name for path in stories.FOLDER.glob("*.store-*")] == []
+
+
+def test_a_golden_store_verifies_with_the_heads_it_was_written_with(golden: Path) -> None:
+    with rote.open(golden, create=False) as store:
+        assert [space.name for space in store.spaces()] == [story["name"] for story in STORIES]
+        for story in STORIES:
+            report = store.space(story["did"]).verify(against=story["checkpoint"])
+            assert report.ok, report.faults
+            assert report.head == story["commits"][-1]["hash"]
+            assert report.commits == len(story["commits"])
+
+
+def test_a_golden_store_gives_every_value_at_every_version(golden: Path) -> None:
+    with rote.open(golden, create=False) as store:
+        for story in STORIES:
+            space = store.space(story["name"])
+            for version, told in enumerate(story["commits"], start=1):
+                for id, value in told["values"].items():
+                    assert space.at(version).get(id) == value
+            newest = {
+                id: value for told in story["commits"] for id, value in told["values"].items()
+            }
+            assert {id: space.get(id) for id in newest} == newest
+
+
+def test_a_golden_store_remembers_its_keys(golden: Path) -> None:
+    with rote.open(golden, create=False) as store:
+        for story in STORIES:
+            space = store.space(story["name"])
+            for version, told in enumerate(story["commits"], start=1):
+                if "key" in told["request"]:
+                    assert space.transact(**told["request"]).version == version
+            assert space.version == len(story["commits"])
+
+
+def test_a_golden_store_goes_on(golden: Path) -> None:
+    with rote.open(golden, create=False) as store:
+        for story in STORIES:
+            space = store.space(story["name"])
+            commit = space.set("urn:note:1", "written later")
+            assert commit.previous == story["commits"][-1]["hash"]
+            assert space.verify(against=story["checkpoint"]).ok
+
+
+def write(path: Path, told: list[Story]) -> None:
+    """A closed store file to which every story has happened, each with its checkpoint."""
+    for story in told:
+        with stories.tell(story, path) as store:
+            store.space(story["name"]).checkpoint()
+    shutil.rmtree(path.with_name(path.name + ".keys"))
+
+
+if __name__ == "__main__":
+    target = stories.FOLDER / sys.argv[1]
+    assert not target.exists(), "golden files are added, never edited"
+    write(target, STORIES)

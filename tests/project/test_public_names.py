@@ -1,0 +1,187 @@
+"""The names users type are these. A name joins or leaves only here and in CHANGELOG.md."""
+
+import inspect
+from collections.abc import Callable, Iterable
+
+import pytest
+
+import rote
+from rote import errors
+
+NAMES = [
+    "Commit", "Fact", "Fault", "ReadConflict", "RoteError", "Space", "State", "Store",
+    "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
+    "open", "patch",
+]  # fmt: skip
+
+SIGNATURES: dict[Callable[..., object], str] = {
+    rote.open: "(url, *, durability, author, clock, ids, create, key)",
+    rote.canonical: "(value, *, depth_max)",
+    rote.json_v1: "(value)",
+    rote.digest: "(value)",
+    rote.fingerprint: "(value)",
+    rote.patch.apply: "(value, operations)",
+    rote.patch.diff: "(before, after)",
+}
+
+MEMBERS: dict[type, dict[str, str | None]] = {
+    # None: an attribute or a property.
+    rote.Store: {
+        "backup": "(self, path)",
+        "close": "(self)",
+        "space": "(self, name)",
+        "spaces": "(self)",
+    },
+    rote.Space: {
+        "at": "(self, point)",
+        "branch": None,
+        "checkpoint": "(self)",
+        "delete": "(self, id, *, key)",
+        "did": None,
+        "get": "(self, id, default)",
+        "head": None,
+        "history": "(self, id, *, limit)",
+        "log": "(self, *, since, limit)",
+        "name": None,
+        "patch": "(self, id, ops, *, key)",
+        "read": "(self, id)",
+        "scan": "(self, prefix, *, after, limit)",
+        "set": "(self, id, value, *, key)",
+        "transact": "(self, operations, *, reads, key, meta)",
+        "transaction": "(self, *, key, meta)",
+        "update": "(self, id, function, *, attempts)",
+        "verify": "(self, *, against, progress)",
+        "version": None,
+    },
+    rote.Transaction: {
+        "delete": "(self, id)",
+        "get": "(self, id, default)",
+        "patch": "(self, id, ops)",
+        "read": "(self, id)",
+        "scan": "(self, prefix, *, after, limit)",
+        "set": "(self, id, value)",
+        "version": None,
+    },
+}  # fmt: skip
+
+FIELDS: dict[type, list[str]] = {
+    rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
+    rote.Fact: [
+        "id", "op", "body", "salt", "parent", "hash", "version", "index", "commit", "erased",
+        "to_dict",
+    ],
+    rote.Commit: [
+        "version", "hash", "previous", "branch", "facts", "at", "author", "key", "meta", "event",
+        "to_dict",
+    ],
+    rote.VerifyReport: [
+        "ok", "version", "head", "facts", "commits", "erased", "faults", "to_dict",
+    ],
+    rote.Fault: ["kind", "version", "id", "message"],
+    rote.ReadConflict: [
+        "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",
+        "actual_hash",
+    ],
+}  # fmt: skip
+
+# Public only because they hold the bytes that `body` and `meta` decode.
+INTERNAL_FIELDS = {"data", "meta_data"}
+
+# Class, the class above it, its code.
+ERRORS = [
+    ("RoteError", "Exception", "rote_error"),
+    ("InvalidInput", "RoteError", "invalid_input"),
+    ("InvalidValue", "InvalidInput", "invalid_value"),
+    ("PatchFailed", "InvalidInput", "patch_failed"),
+    ("NotFound", "RoteError", "not_found"),
+    ("VersionNotFound", "NotFound", "version_not_found"),
+    ("Compacted", "NotFound", "compacted"),
+    ("Conflict", "RoteError", "conflict"),
+    ("PayloadMismatch", "RoteError", "payload_mismatch"),
+    ("RunAborted", "RoteError", "run_aborted"),
+    ("LimitExceeded", "RoteError", "limit_exceeded"),
+    ("Denied", "RoteError", "denied"),
+    ("SessionRevoked", "Denied", "session_revoked"),
+    ("Unavailable", "RoteError", "unavailable"),
+    ("Busy", "Unavailable", "busy"),
+    ("Corrupt", "RoteError", "corrupt"),
+    ("InternalError", "RoteError", "internal_error"),
+]
+
+
+def test_the_package_exports_these_names() -> None:
+    assert sorted(rote.__all__) == sorted(NAMES)
+    assert all(hasattr(rote, name) for name in NAMES)
+
+
+@pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)
+def test_a_function_takes_these_arguments(function: Callable[..., object]) -> None:
+    assert arguments(function) == SIGNATURES[function]
+
+
+@pytest.mark.parametrize("kind", MEMBERS, ids=lambda kind: kind.__name__)
+def test_a_class_has_these_members_with_these_arguments(kind: type) -> None:
+    members = {
+        name: arguments(member) if inspect.isfunction(member) else None
+        for name, member in vars(kind).items()
+        if not name.startswith("_")
+    }
+    assert members == MEMBERS[kind]
+
+
+def test_instances_have_these_attributes_of_their_own() -> None:
+    with rote.open(":memory:") as store:
+        space = store.space("names")
+        transaction = space.transaction()
+        assert public(vars(store)) == {"url"}
+        assert public(vars(space)) == set()
+        assert public(vars(transaction)) == {"commit"}
+
+
+@pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
+def test_a_value_has_these_fields(kind: type) -> None:
+    assert public(dir(kind)) - INTERNAL_FIELDS == set(FIELDS[kind])
+
+
+def test_values_cannot_be_changed() -> None:
+    conflict = rote.ReadConflict("urn:a:1", None, None, None, "main", 1, 2, None)
+    with rote.open(":memory:") as store:
+        space = store.space("names")
+        commit = space.set("urn:a:1", 1)
+        values = [commit, commit.facts[0], space.read("urn:a:1"), space.verify(), conflict]
+    for value in [*values, rote.Fault("fact", 1, None, "it was changed")]:
+        with pytest.raises(AttributeError):
+            setattr(value, FIELDS[type(value)][0], "other")
+
+
+def test_the_tree_of_errors_is_this_one() -> None:
+    actual = [
+        (name, kind.__bases__[0].__name__, kind.code)
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.RoteError)
+    ]
+    assert actual == ERRORS
+
+
+def test_an_error_tells_its_code_its_message_and_its_details() -> None:
+    error = errors.LimitExceeded("the value in bytes", size=2, limit=1)
+    assert error.to_dict() == {
+        "code": "limit_exceeded",
+        "message": str(error),
+        "details": {"what": "the value in bytes", "size": 2, "limit": 1},
+    }
+
+
+def public(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
+
+
+def arguments(function: Callable[..., object]) -> str:
+    """The names of the arguments, with `*` where only names are taken."""
+    shown, starred = [], False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            shown.append("*")
+            starred = True
+        shown.append(parameter.name)
+    return f"({', '.join(shown)})"

@@ -1,0 +1,68 @@
+"""Running `rote` in a test: in this process for most, as a real one where the process matters."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from rote.cli.app import app
+from rote.values import decode
+
+ROTE = Path(sys.executable).with_name("rote")
+SECONDS_MAX = 60
+
+
+def run(*args: str, store: Path | None = None, stdin: str | bytes = "") -> Result:
+    """`rote ARGS` in this process."""
+    options = [] if store is None else ["--store", str(store)]
+    # A fixed place for what the environment would say.
+    return CliRunner().invoke(app, [*args, *options], input=stdin, env={"ROTE_STORE": None})
+
+
+def run_ok(*args: str, store: Path, stdin: str | bytes = "") -> str:
+    """What `rote ARGS` prints; it must succeed and complain about nothing."""
+    result = run(*args, store=store, stdin=stdin)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def run_json(*args: str, store: Path) -> Any:
+    """The JSON document that `rote ARGS --json` prints."""
+    return decode(run_ok(*args, "--json", store=store))
+
+
+def error_of(result: Result) -> str:
+    """The one line of a command that could not answer."""
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment without what would steer `rote` or its colours."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("ROTE_")
+        and name not in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE")
+    }
+    return {**kept, **extra}
+
+
+def run_process(*args: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    """`rote ARGS` as a process of its own, without a terminal."""
+    return subprocess.run(
+        [ROTE, *args],
+        cwd=cwd,
+        env=environment(**extra),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )

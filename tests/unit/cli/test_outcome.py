@@ -1,0 +1,139 @@
+"""What only a real process shows: exit codes, streams, signals, closed pipes, terminals."""
+
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rote.opening import open as open_store
+from tests.unit.cli.command import ROTE, SECONDS_MAX, environment, error_of, run, run_process
+
+ADA = "urn:entity:ada"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["--nonsense"],
+        ["get"],
+        ["get", ADA, "--nonsense"],
+        ["get", ADA, "and", "more"],
+        ["log", "--limit", "x"],
+        ["log", "--limit", "-1"],
+        ["log", "--since", "9" * 30],
+        ["set", ADA, "-5"],
+        ["get", "ada\n\x1b[31m"],
+        ["get", "\udcff"],
+        ["get", ADA, "--store", "http://localhost"],
+        ["get", ADA, "--store", "ftp://x"],
+        ["get", ADA, "--store", "."],
+        ["get", ADA, "--store", ""],
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_one_line_and_exit_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert error_of(run(*arguments)).rstrip("\n").isprintable()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_command_the_help_lists_the_commands() -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert "Usage: rote" in result.stdout
+
+
+def test_an_error_in_a_process_is_one_line_and_exit_2(tmp_path: Path) -> None:
+    ended = run_process("get", ADA, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"error: there is no store at {tmp_path / 'rote.db'}; ")
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_store_is_the_option_else_the_environment_else_rote_db(tmp_path: Path) -> None:
+    assert run_process("set", ADA, '"default"', cwd=tmp_path).returncode == 0
+    extra = {"ROTE_STORE": "environment.db"}
+    assert run_process("set", ADA, '"environment"', cwd=tmp_path, **extra).returncode == 0
+    option = ["--store", "sqlite:///option.db"]
+    assert run_process("set", ADA, '"option"', *option, cwd=tmp_path, **extra).returncode == 0
+    for path, value in (("rote", "default"), ("environment",) * 2, ("option",) * 2):
+        with open_store(tmp_path / f"{path}.db", create=False) as store:
+            assert store.space("default").get(ADA) == value
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_reader_that_goes_away_ends_the_command_quietly(
+    tmp_path: Path, options: list[str]
+) -> None:
+    with open_store(tmp_path / "rote.db", durability="os") as store:
+        operations = [{"op": "set", "id": f"urn:entity:{n}", "value": "x" * 100} for n in range(99)]
+        for _ in range(30):
+            store.space("default").transact(operations)
+        store.space("default").set(ADA, "x" * 1_000_000)
+    for command in (["log"], ["get", ADA]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        ended = subprocess.run(
+            [ROTE, *command, *options], cwd=tmp_path, env=environment(), stdout=writer,
+            stderr=subprocess.PIPE, timeout=SECONDS_MAX, check=False,
+        )  # fmt: skip
+        os.close(writer)
+        assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("moment", ["Rote is memory", "Another process commits"])
+def test_ctrl_c_is_one_line_and_exit_130_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
+    with subprocess.Popen(
+        [ROTE, "demo"], cwd=tmp_path, env=environment(TMPDIR=str(tmp_path)),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert any(line.startswith(moment) for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        # Its writer has the same stderr: as long as that lived, this would not end.
+        _, said = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, said) == (130, "error: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_that_cannot_show_a_character_gets_its_escape(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, "茶")
+    ended = run_process("get", ADA, cwd=tmp_path, PYTHONIOENCODING="ascii")
+    assert (ended.returncode, ended.stdout) == (0, '"\\u8336"\n')
+
+
+def on_terminal(*args: str, cwd: Path, **extra: str) -> str:
+    """What `rote ARGS` shows on a terminal."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [ROTE, *args], cwd=cwd, env=environment(TERM="xterm", **extra),
+        stdin=follower, stdout=follower, stderr=follower,
+    ) as process:  # fmt: skip
+        os.close(follower)
+        shown = b""
+        try:
+            while data := os.read(leader, 65_536):
+                shown += data
+        except OSError:
+            pass  # how Linux says that the last writer is gone
+        os.close(leader)
+        assert process.wait(SECONDS_MAX) == 0
+    return shown.decode()
+
+
+def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, {"name": "Ada"})
+    for command in (["get", ADA], ["log"], ["verify"], ["doctor"]):
+        assert "\x1b[" in on_terminal(*command, cwd=tmp_path)
+        assert "\x1b" not in run_process(*command, cwd=tmp_path).stdout
+    assert "verifying commits" in on_terminal("verify", cwd=tmp_path)
+    assert "\x1b[3" not in on_terminal("get", ADA, cwd=tmp_path, NO_COLOR="1")
+    assert "\x1b" not in on_terminal("get", ADA, "--json", cwd=tmp_path)

@@ -1,0 +1,37 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from rote.cli.output import indented, printable
+from rote.values import Json, canonical, decode
+
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers(-(2**53), 2**53) | some.text(),
+    lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner),
+)
+
+
+@given(VALUES)
+def test_an_indented_value_is_the_same_value(value: Json) -> None:
+    assert canonical(decode(indented(value))) == canonical(value)
+
+
+@pytest.mark.parametrize("value", [{}, [], [[], {}], {"a": [1, {"b": []}], "c": "{,:["}, "x", 1])
+def test_an_indented_value_looks_like_json_of_the_standard_library(value: Json) -> None:
+    assert indented(value) == json.dumps(value, indent=2)
+
+
+@given(some.text())
+def test_printable_text_holds_nothing_that_a_terminal_would_obey(text: str) -> None:
+    assert printable(text).isprintable()
+
+
+def test_printable_text_is_left_as_it_is() -> None:
+    assert printable("Ada trinkt Tee, 茶") == "Ada trinkt Tee, 茶"
+
+
+def test_printable_json_is_still_the_same_json() -> None:
+    text = canonical("\x00\x9b\u202e\U000e0001").decode()
+    assert decode(printable(text)) == decode(text)

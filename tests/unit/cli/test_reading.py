@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+from rote.opening import open as open_store
+from rote.values import decode
+from tests.unit.cli.command import error_of, run, run_json, run_ok
+
+ADA = "urn:entity:ada"
+
+
+@pytest.fixture
+def store(store_path: Path) -> Path:
+    """Ada, written three times; and somebody who was deleted."""
+    with open_store(store_path, author="tester") as opened:
+        space = opened.space("default")
+        space.set(ADA, {"name": "Ada", "drink": "tea"})
+        space.patch(ADA, [{"op": "replace", "path": "/drink", "value": "coffee"}])
+        space.set("urn:entity:bob", 1)
+        space.delete("urn:entity:bob")
+    return store_path
+
+
+def test_get_prints_the_value_indented(store: Path) -> None:
+    assert run_ok("get", ADA, store=store) == '{\n  "drink": "coffee",\n  "name": "Ada"\n}\n'
+
+
+def test_get_json_prints_the_whole_state_as_canonical_json(store: Path) -> None:
+    with open_store(store) as opened:
+        state = opened.space("default").read(ADA)
+    assert run_json("get", ADA, store=store) == state.to_dict()
+
+
+def test_get_at_a_version_prints_the_value_of_then(store: Path) -> None:
+    assert '"tea"' in run_ok("get", ADA, "--at", "1", store=store)
+
+
+def test_get_at_a_time_prints_the_value_of_then(store: Path) -> None:
+    with open_store(store) as opened:
+        first = next(opened.space("default").log())
+    assert '"tea"' in run_ok("get", ADA, "--at", first.at, store=store)
+
+
+@pytest.mark.parametrize("id", ["urn:entity:bob", "urn:entity:nobody"])
+def test_get_of_an_absent_entity_exits_1_and_prints_no_value(store: Path, id: str) -> None:
+    result = run("get", id, store=store)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"{id} does not exist\n"
+
+
+def test_get_json_of_an_absent_entity_exits_1_and_says_so_in_json(store: Path) -> None:
+    result = run("get", "urn:entity:nobody", "--json", store=store)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert decode(result.stdout) == {
+        "id": "urn:entity:nobody",
+        "value": None,
+        "exists": False,
+        "version": 0,
+        "hash": None,
+        "erased": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        ("5", "version 5 does not exist"),
+        ("9999999999999999999", "does not exist"),
+        ("1" * 5000, "not an RFC 3339 time"),
+        ("-1", "not an RFC 3339 time"),
+        ("yesterday", "not an RFC 3339 time"),
+        ("2026-01-31T12:00:00", "not an RFC 3339 time"),
+    ],
+)
+def test_get_at_a_point_that_is_none_is_an_error(store: Path, point: str, words: str) -> None:
+    assert words in error_of(run("get", ADA, "--at", point, store=store))
+
+
+def test_a_value_cannot_steer_the_terminal(store: Path) -> None:
+    with open_store(store) as opened:
+        opened.space("default").set(ADA, "\x1b[31m\x9b\u202e[bold]")
+    assert run_ok("get", ADA, store=store) == '"\\u001b[31m\\u009b\\u202e[bold]"\n'
+
+
+def test_log_prints_one_line_for_each_commit_oldest_first(store: Path) -> None:
+    rows = [line.split("\t") for line in run_ok("log", store=store).splitlines()]
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        ("1", "tester", f"set {ADA}"),
+        ("2", "tester", f"patch {ADA}"),
+        ("3", "tester", "set urn:entity:bob"),
+        ("4", "tester", "delete urn:entity:bob"),
+    ]
+
+
+def test_log_counts_the_facts_of_a_large_commit_that_it_does_not_name(store: Path) -> None:
+    with open_store(store) as opened:
+        operations = [{"op": "set", "id": f"urn:entity:{n}", "value": n} for n in range(5)]
+        opened.space("default").transact(operations)
+    assert "set urn:entity:2, 2 more\t" in run_ok("log", "--since", "4", store=store)
+
+
+def test_log_json_prints_the_commits_as_json_lines(store: Path) -> None:
+    with open_store(store) as opened:
+        commits = [commit.to_dict() for commit in opened.space("default").log()]
+    lines = run_ok("log", "--json", store=store).splitlines()
+    assert [decode(line) for line in lines] == commits
+
+
+def test_log_starts_above_since_and_ends_at_limit(store: Path) -> None:
+    lines = run_ok("log", "--since", "1", "--limit", "2", store=store).splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["2", "3"]
+
+
+def test_history_prints_the_facts_newest_first(store: Path) -> None:
+    rows = [line.split("\t") for line in run_ok("history", ADA, store=store).splitlines()]
+    assert [row[:3] for row in rows] == [
+        ["2", "patch", '[{"op":"replace","path":"/drink","value":"coffee"}]'],
+        ["1", "set", '{"drink":"tea","name":"Ada"}'],
+    ]
+
+
+def test_history_json_prints_the_facts_as_json_lines(store: Path) -> None:
+    with open_store(store) as opened:
+        facts = [fact.to_dict() for fact in opened.space("default").history("urn:entity:bob")]
+    lines = run_ok("history", "urn:entity:bob", "--json", store=store).splitlines()
+    assert [decode(line) for line in lines] == facts
+
+
+def test_history_ends_at_limit(store: Path) -> None:
+    assert run_ok("history", ADA, "--limit", "1", store=store).startswith("2\tpatch\t")
+    assert run_ok("history", ADA, "--limit", "0", store=store) == ""
+
+
+@pytest.mark.parametrize(
+    "command", [["get", ADA], ["log"], ["history", ADA], ["verify"], ["checkpoint"], ["patch", ADA, "[]"],
+                ["delete", ADA], ["backup", "copy.db"]]
+)  # fmt: skip
+def test_a_command_on_a_missing_store_or_space_is_an_error_and_creates_nothing(
+    store: Path, tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert "there is no store" in error_of(run(*command, store=tmp_path / "missing.db"))
+    if command[0] != "backup":
+        assert "no space" in error_of(run(*command, "--space", "missing", store=store))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_store_in_memory_is_refused(store: Path) -> None:
+    assert "name a file" in error_of(run("log", "--store", ":memory:"))
