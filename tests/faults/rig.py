@@ -95,9 +95,10 @@ class Rig:
         self.numbers = numbers or itertools.count(1_000)
         self._notes = threading.Lock()
 
-    def open(self) -> None:
+    def open(self, durability: str = "fsync") -> None:
         """As rote.open wires it, with the disk's VFS below."""
-        self.engine = SqliteEngine(self.disk.directory / FILE, vfs=self.disk.vfs_name)
+        path = self.disk.directory / FILE
+        self.engine = SqliteEngine(path, durability=durability, vfs=self.disk.vfs_name)
         kernel = Kernel(
             self.engine,
             clock=SystemClock(),

@@ -328,16 +328,36 @@ def test_a_commit_that_is_answered_after_a_kill_is_durable(prepared: Path, tmp_p
     step = committing(small_patch)
     found = []
     for fault in every_fault(count_operations(prepared, tmp_path, step), ("power_cut",)):
-        with (
-            faulted(prepared, tmp_path, step, fault) as rig,
-            restarted(rig, tmp_path) as successor,
-        ):
-            found.append(successor.check_image("none"))
-            key = list(rig.sent)[-1]
-            successor.commit(key=key)
-            assert successor.check_images() == {7}
+        with faulted(prepared, tmp_path, step, fault) as rig:
+            found.append(rig.check_image("none"))
+            with restarted(rig, tmp_path) as successor:
+                successor.commit(key=list(rig.sent)[-1])
+                assert successor.check_images() == {7}
     # The last kill is the one of the story: written, not yet synced.
     assert found[-1] == 6
+
+
+@contextlib.contextmanager
+def answered_for_another(prepared: Path, work: Path, *, sync_off: bool = False) -> Iterator[Rig]:
+    """Someone else on the same disk commits without a sync, and then we are asked for its key."""
+    with rig_on(prepared, work) as rig:
+        other = Rig(rig.disk, work, numbers=rig.numbers)
+        other.open(durability="os")
+        other.commit()
+        assert rig.check_image("none") == 6, "the other one did sync"
+        rig.disk.sync_off = sync_off
+        (key,) = other.sent
+        rig.sent[key] = other.sent[key]
+        rig.commit(key=key)
+        yield rig
+        other.close()
+
+
+def test_a_commit_that_another_made_without_a_sync_is_durable_when_we_answer_for_it(
+    prepared: Path, tmp_path: Path
+) -> None:
+    with answered_for_another(prepared, tmp_path) as rig:
+        assert rig.check_images() == {7}
 
 
 def test_a_commit_on_top_of_one_that_a_killed_writer_left_makes_both_durable(
@@ -365,10 +385,8 @@ def test_a_disk_that_lies_about_its_syncs_is_found_out(prepared: Path, tmp_path:
 def test_an_answer_from_the_page_cache_alone_would_be_found_out(
     prepared: Path, tmp_path: Path
 ) -> None:
-    step = committing(pair)
-    last = Fault("power_cut", count_operations(prepared, tmp_path, step))
-    with faulted(prepared, tmp_path, step, last) as rig, restarted(rig, tmp_path) as successor:
-        successor.disk.sync_off = True
-        successor.commit(key=list(rig.sent)[-1])
-        with pytest.raises(AssertionError, match="lost"):
-            successor.check_images()
+    with (
+        answered_for_another(prepared, tmp_path, sync_off=True) as rig,
+        pytest.raises(AssertionError, match="lost"),
+    ):
+        rig.check_images()

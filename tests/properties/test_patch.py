@@ -110,7 +110,7 @@ def differs_by_design(operation: dict[str, Any]) -> bool:
     return bool(name == "remove" and path == "")
 
 
-@settings(max_examples=examples(500, 50_000))
+@settings(max_examples=examples(500, 20_000))
 @given(patches(count=4, splice=False))
 def test_apply_agrees_with_the_jsonpatch_package(case: tuple[Any, list[Any]]) -> None:
     value, chosen = case
@@ -129,7 +129,7 @@ def test_apply_agrees_with_the_jsonpatch_package(case: tuple[Any, list[Any]]) ->
         assert canonical(value) == expected
 
 
-@settings(max_examples=examples(500, 50_000))
+@settings(max_examples=examples(500, 20_000))
 @given(patches(count=8))
 def test_a_patch_is_its_operations_one_by_one(case: tuple[Any, list[Any]]) -> None:
     document, chosen = case
@@ -151,7 +151,7 @@ def test_a_patch_is_its_operations_one_by_one(case: tuple[Any, list[Any]]) -> No
     assert case == before
 
 
-@settings(max_examples=examples(500, 50_000))
+@settings(max_examples=examples(500, 20_000))
 @given(patches(count=8), st.data())
 def test_replay_is_repeated_apply_and_mutates_nothing(
     case: tuple[Any, list[Any]], data: st.DataObject
@@ -174,7 +174,7 @@ def test_replay_is_repeated_apply_and_mutates_nothing(
     assert (document, lists) == before
 
 
-@settings(max_examples=examples(500, 50_000))
+@settings(max_examples=examples(500, 20_000))
 @given(VALUES, VALUES)
 def test_a_difference_turns_one_value_into_the_other(before: Any, after: Any) -> None:
     kept = copy.deepcopy((before, after))
@@ -185,7 +185,7 @@ def test_a_difference_turns_one_value_into_the_other(before: Any, after: Any) ->
     assert (before, after) == kept
 
 
-@settings(max_examples=examples(500, 50_000))
+@settings(max_examples=examples(500, 20_000))
 @given(patches(count=4))
 def test_a_difference_of_a_small_change_holds_too(case: tuple[Any, list[Any]]) -> None:
     document, chosen = case
@@ -210,7 +210,7 @@ def at(value: Any, path: tuple[str, ...]) -> bytes | None:
         return None
 
 
-@settings(max_examples=examples(500, 50_000))
+@settings(max_examples=examples(500, 20_000))
 @given(patches(count=3))
 def test_a_read_that_no_operation_overlaps_still_holds(case: tuple[Any, list[Any]]) -> None:
     document, chosen = case

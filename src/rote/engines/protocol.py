@@ -67,6 +67,10 @@ class Reader(Protocol):
         """How many commits and facts there are up to a version."""
         ...
 
+    def strays(self, space: int) -> int:
+        """How many facts and pointers have a version that no commit has, or could have."""
+        ...
+
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
         """For each id its newest fact on the line; ids without one are left out."""
         ...

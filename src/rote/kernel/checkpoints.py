@@ -31,7 +31,8 @@ def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[
         key = f"{checkpoint['version']:020d}"
         earlier = writes.side(cache.number, SIDE, key)
         fence = 1 if earlier is None else earlier.fence + 1
-        writes.put_side(cache.number, side_record(SIDE, key, fence, canonical(checkpoint)))
+        row = side_record(cache.did, SIDE, key, fence, canonical(checkpoint))
+        writes.put_side(cache.number, row)
     return checkpoint
 
 

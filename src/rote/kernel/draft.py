@@ -17,6 +17,7 @@ from rote.engines.rows import (
     FactRow,
     SideRecord,
 )
+from rote.errors import Corrupt
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
@@ -97,9 +98,12 @@ def commit_of(
 
 
 def fact_of(row: FactRow, commit: str) -> Fact:
+    name = OPERATION_NAMES.get(row.op)
+    if name is None:
+        raise Corrupt(f"a fact of {row.id} is no known operation; run `rote verify`")
     return Fact(
         row.id,
-        OPERATION_NAMES[row.op],
+        name,
         row.body,
         None if row.salt is None else row.salt.hex(),
         row.parent.hex(),

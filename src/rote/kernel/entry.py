@@ -10,7 +10,7 @@ from rote.engines.rows import DELETE, PATCH, FactRow, Line
 from rote.errors import Corrupt, PatchFailed
 from rote.patch import replay
 from rote.values import Json, canonical, decode_canonical
-from rote.values.limits import PAGE_MAX, REPLAY_MAX
+from rote.values.limits import PAGE_MAX
 
 
 class Entry(Struct, gc=False):
@@ -104,7 +104,7 @@ def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
                 row.version, row.hash, row.salt, True, data, document, len(patches), patch_bytes,
                 len(snapshot), len(data),
             )  # fmt: skip
-        if older.op != PATCH or len(patches) > REPLAY_MAX:
+        if older.op != PATCH:
             break
         patches.append(older)
     raise Corrupt(f"{row.id} has no snapshot below version {row.version}; run `rote verify`")
@@ -117,7 +117,7 @@ def _older(reads: Reader, space: int, row: FactRow, line: Line) -> Iterable[Fact
         yield from rows
         if len(rows) < limit:
             return
-        before, limit = (rows[-1].version, rows[-1].index), REPLAY_MAX
+        before, limit = (rows[-1].version, rows[-1].index), min(limit * 2, PAGE_MAX)
 
 
 def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:

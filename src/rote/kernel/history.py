@@ -3,7 +3,7 @@
 from rote.contract import Commit, FactPage, Head, View
 from rote.engines import Reader
 from rote.engines.rows import CommitRow, FactRow
-from rote.errors import InvalidInput, VersionNotFound
+from rote.errors import Corrupt, InvalidInput, VersionNotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
 from rote.values import check_entity_id
@@ -28,7 +28,7 @@ def history(
     line = cache.branches.line(view.branch, version)
     rows = reads.history(cache.number, id, line, before=before, after=0, limit=limit)
     hashes = {
-        version: reads.commits(cache.number, after=version - 1, limit=1)[0].hash.hex()
+        version: _commit(cache, reads, version).hash.hex()
         for version in {row.version for row in rows}
     }
     facts = tuple(fact_of(row, hashes[row.version]) for row in rows)
@@ -86,7 +86,10 @@ def _version_at(cache: SpaceCache, reads: Reader, at: int, newest: int) -> int:
 
 
 def _commit(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
-    return reads.commits(cache.number, after=version - 1, limit=1)[0]
+    rows = reads.commits(cache.number, after=version - 1, limit=1)
+    if not rows or rows[0].version != version:
+        raise Corrupt(f"commit {version} is missing; run `rote verify`")
+    return rows[0]
 
 
 def page_size(limit: int) -> int:

@@ -41,8 +41,10 @@ def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
                 return
         with engine.writer(cache.number) as writes:
             done = writes.indexed(cache.number, index.name)
-            until = min(done + INDEX_BATCH_COMMITS, cache.resolve(writes, None))
-            if done < until:
+            cache.sync(writes)
+            rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
+            if rows:
+                until = rows[-1].version
                 changes = _changes(cache, writes, after=done, until=until)
                 _advance(writes, cache.number, index, changes, until)
 

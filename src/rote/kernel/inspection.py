@@ -48,32 +48,31 @@ class Inspection:
 def inspect_log(inspection: Inspection, reads: Reader) -> None:
     inspection.branches = Branches(reads.branches(inspection.space))
     previous: CommitRow | None = None
-    after = 0
-    while after < inspection.version:
-        until = min(after + VERIFY_PAGE_COMMITS, inspection.version)
+    while True:
+        after = 0 if previous is None else previous.version
         rows = [
             row
             for row in reads.commits(inspection.space, after=after, limit=VERIFY_PAGE_COMMITS)
-            if row.version <= until
+            if row.version <= inspection.version
         ]
-        facts = reads.facts(inspection.space, after=after, until=until)
+        if not rows:
+            break
+        facts = reads.facts(inspection.space, after=after, until=rows[-1].version)
         page = _Page(inspection, reads, facts, after)
         for row in rows:
             _inspect_commit(inspection, page, row, previous)
             previous = row
-        if len(rows) != until - after:
-            inspection.fault("commit", f"commits are missing between {after} and {until}")
         inspection.commits += len(rows)
         inspection.facts += len(facts)
         _inspect_keys(inspection, reads, rows)
         _inspect_pointed(inspection, reads, facts)
         inspection.advance()
-        after = until
-    if reads.counts(inspection.space, until=inspection.version) != (
-        inspection.commits,
-        inspection.facts,
-    ):
-        inspection.fault("log", "there are facts or commits that belong to no place in the log")
+    found = (inspection.commits, inspection.facts)
+    if found != reads.counts(inspection.space, until=inspection.version):
+        inspection.fault("log", "there are facts that belong to no commit")
+    strays = reads.strays(inspection.space)
+    if strays:
+        inspection.fault("log", f"{strays} rows lie outside the log")
 
 
 class _Page:
@@ -125,6 +124,8 @@ def _inspect_commit(
 ) -> None:
     version = row.version
     facts = page.by_version.get(version, [])
+    if version != (1 if previous is None else previous.version + 1):
+        inspection.fault("commit", "commits before it are missing", version=version)
     if not inspection.branches.knows(row.branch):
         inspection.fault("commit", "it is on a branch that does not exist", version=version)
         return
@@ -268,7 +269,7 @@ def inspect_beside(inspection: Inspection, reads: Reader) -> None:
     if "main" not in inspection.branches:
         inspection.fault("branch", "main is missing")
     for branch in inspection.branches.rows():
-        if branch.seal != branch_seal(branch):
+        if branch.seal != branch_seal(cache.did, branch):
             inspection.fault("branch", "it was changed", id=branch.name)
     after = ("", "")
     while True:
@@ -281,7 +282,7 @@ def inspect_beside(inspection: Inspection, reads: Reader) -> None:
 
 
 def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> None:
-    if row != side_record(row.kind, row.key, row.fence, row.body):
+    if row != side_record(inspection.cache.did, row.kind, row.key, row.fence, row.body):
         inspection.fault(row.kind, "the side row was changed", id=row.key)
         return
     if row.kind == KEY:
@@ -300,6 +301,9 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
 def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None:
     """Compare each entity's rows with those its facts call for."""
     indexed = reads.indexed(inspection.space, index.name)
+    head = reads.head(inspection.space)
+    if indexed > (0 if head is None else head.version):
+        inspection.fault("index", f"{index.name} claims to be ahead of the log")
     seen = 0
     after: tuple[int, str] | None = None
     while True:

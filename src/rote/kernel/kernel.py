@@ -159,18 +159,18 @@ class Kernel:
     # -- side rows ---------------------------------------------------------------------------------
 
     def side(self, space: str, kind: str, key: str) -> SideRow | None:
-        return sides.get(self._engine, self._spaces.cache(space).number, kind, key)
+        return sides.get(self._engine, self._spaces.cache(space), kind, key)
 
     def sides(self, space: str, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
-        number = self._spaces.cache(space).number
-        return sides.page(self._engine, number, kind, after=after, limit=limit)
+        cache = self._spaces.cache(space)
+        return sides.page(self._engine, cache, kind, after=after, limit=limit)
 
     def put_side(self, space: str, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
-        number = self._spaces.cache(space).number
-        return sides.put(self._engine, number, kind, key, body, fence=fence)
+        cache = self._spaces.cache(space)
+        return sides.put(self._engine, cache, kind, key, body, fence=fence)
 
     def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
-        sides.drop(self._engine, self._spaces.cache(space).number, kind, key, fence=fence)
+        sides.drop(self._engine, self._spaces.cache(space), kind, key, fence=fence)
 
     # -- trust and keeping -------------------------------------------------------------------------
 

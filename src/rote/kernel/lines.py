@@ -1,7 +1,7 @@
 """Branches of a space and their lines: which facts count for whom, without walking the log."""
 
 from rote.engines.rows import BranchRow, Line
-from rote.errors import NotFound
+from rote.errors import Corrupt, NotFound
 from rote.values import check_branch_name
 
 # Above every version: the cap of a line that is read at its head.
@@ -20,7 +20,7 @@ class Branches:
         row = self._by_name.get(name)
         if row is None:
             check_branch_name(name)
-            raise NotFound(f"there is no branch {name!r}; see `space.branches()`", branch=name)
+            raise NotFound(f"there is no branch {name!r} in this space", branch=name)
         return row
 
     def __contains__(self, name: str) -> bool:
@@ -30,7 +30,7 @@ class Branches:
         return number in self._by_number
 
     def name(self, number: int) -> str:
-        return self._by_number[number].name
+        return self._row(number).name
 
     def rows(self) -> list[BranchRow]:
         return list(self._by_number.values())
@@ -46,10 +46,16 @@ class Branches:
             return ((line[0][0], version),)
         return tuple([(branch, min(cap, version)) for branch, cap in line])
 
+    def _row(self, number: int) -> BranchRow:
+        row = self._by_number.get(number)
+        if row is None:
+            raise Corrupt(f"branch number {number} is missing; run `rote verify`")
+        return row
+
     def _trace(self, row: BranchRow) -> Line:
         parts, cap = [(row.branch, NEWEST)], NEWEST
         while row.parent is not None:
             cap = min(cap, row.fork_version)
-            row = self._by_number[row.parent]
+            row = self._row(row.parent)
             parts.append((row.branch, cap))
         return tuple(parts)

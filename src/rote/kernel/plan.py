@@ -16,7 +16,7 @@ from rote.engines.rows import (
     EntityRow,
     FactRow,
 )
-from rote.errors import Conflict, Denied, InvalidInput, NotFound, PayloadMismatch
+from rote.errors import Conflict, Corrupt, Denied, InvalidInput, NotFound, PayloadMismatch
 from rote.kernel.chain import commit_hash, empty_hash, fact_hash
 from rote.kernel.documents import patched, stamped
 from rote.kernel.draft import Change, Draft, commit_of
@@ -79,17 +79,21 @@ def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
 
 def commit_at(draft: Draft, version: int) -> Commit:
     """A commit of the log, or of this draft."""
-    rows = [row for row in draft.commits if row.version in (version - 1, version)]
+    number = draft.cache.number
+    rows = draft.reads.commits(number, after=max(version - 2, 0), limit=2) + draft.commits
+    by_version = {row.version: row for row in rows}
+    row, previous = by_version.get(version), by_version.get(version - 1)
+    if row is None:
+        raise Corrupt(f"commit {version} is missing; run `rote verify`")
     facts = [fact for fact in draft.facts if fact.version == version]
-    if not rows or rows[0].version == version:
-        rows = (
-            draft.reads.commits(draft.cache.number, after=version - 2, limit=2 - len(rows)) + rows
-        )
     if not facts:
-        facts = draft.reads.facts(draft.cache.number, after=version - 1, until=version)
-    previous = rows[0].hash if rows[0].version < version else None
-    row = rows[-1]
-    return commit_of(row, facts, previous=previous, branch=draft.cache.branches.name(row.branch))
+        facts = draft.reads.facts(number, after=version - 1, until=version)
+    return commit_of(
+        row,
+        facts,
+        previous=None if previous is None else previous.hash,
+        branch=draft.cache.branches.name(row.branch),
+    )
 
 
 def _check_guard(draft: Draft, guard: Guard) -> None:
@@ -124,7 +128,7 @@ def _apply(draft: Draft, job: Job, at: int) -> list[Step]:
         elif operation.otherwise is not None:
             step = _set(operation, before, operation.otherwise, at)
         else:
-            raise NotFound(f"{id} does not exist; set it first, or patch it with an `else`", id=id)
+            raise NotFound(f"{id} does not exist; set it first", id=id)
         current[id] = step.after
         steps.append(step)
     return steps
@@ -221,11 +225,12 @@ def _add(draft: Draft, job: Job, row: CommitRow, facts: list[FactRow], steps: li
     for (branch, id), entry in draft.entries.items() if draft.follows else ():
         if branch == row.branch and entry.version == row.version:
             draft.changes.append(Change(row.version, branch, id, entry))
+    did = draft.cache.did
     if job.key is not None:
         body = canonical({"payload": job.payload, "version": row.version})
-        draft.sides[(KEY, job.key)] = side_record(KEY, job.key, 1, body)
+        draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)
     if job.guard is not None:
         guard = job.guard
         draft.sides[(guard.kind, guard.key)] = side_record(
-            guard.kind, guard.key, guard.fence + 1, job.guard_body
+            did, guard.kind, guard.key, guard.fence + 1, job.guard_body
         )

@@ -20,9 +20,10 @@ def space_seal(did: str, name: str) -> bytes:
     return seal_of("space", did, name)
 
 
-def branch_seal(row: BranchRow) -> bytes:
+def branch_seal(did: str, row: BranchRow) -> bytes:
     return seal_of(
         "branch",
+        did,
         row.branch,
         row.name,
         row.parent,
@@ -32,7 +33,7 @@ def branch_seal(row: BranchRow) -> bytes:
     )
 
 
-def side_record(kind: str, key: str, fence: int, body: bytes) -> SideRecord:
-    """A side row with its seal."""
-    seal = seal_of("side", kind, key, fence, sha256(body).hexdigest())
+def side_record(did: str, kind: str, key: str, fence: int, body: bytes) -> SideRecord:
+    """A side row of a space, with its seal."""
+    seal = seal_of("side", did, kind, key, fence, sha256(body).hexdigest())
     return SideRecord(kind, key, fence, body, seal)

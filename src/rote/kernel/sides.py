@@ -4,6 +4,7 @@ from rote.contract import SideRow
 from rote.engines import Engine, Reader
 from rote.engines.rows import SideRecord
 from rote.errors import Denied, InvalidInput
+from rote.kernel.cache import SpaceCache
 from rote.kernel.history import page_size
 from rote.kernel.seals import side_record
 from rote.values import Json, canonical, decode_canonical
@@ -12,35 +13,39 @@ from rote.values import Json, canonical, decode_canonical
 KERNEL_KINDS = frozenset({"key", "checkpoint"})
 
 
-def get(engine: Engine, space: int, kind: str, key: str) -> SideRow | None:
+def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | None:
     _check_names(kind, key)
     with engine.reader() as reads:
-        row = reads.side(space, kind, key)
+        row = reads.side(cache.number, kind, key)
     return None if row is None else _seen(row)
 
 
-def page(engine: Engine, space: int, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
+def page(
+    engine: Engine, cache: SpaceCache, kind: str, *, after: str, limit: int
+) -> tuple[SideRow, ...]:
     canonical([kind, after])
     with engine.reader() as reads:
-        rows = reads.sides(space, kind, after=(kind, after), limit=page_size(limit))
+        rows = reads.sides(cache.number, kind, after=(kind, after), limit=page_size(limit))
     return tuple(_seen(row) for row in rows)
 
 
-def put(engine: Engine, space: int, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
+def put(
+    engine: Engine, cache: SpaceCache, kind: str, key: str, body: Json, *, fence: int
+) -> SideRow:
     """Write the row if nobody has since it was read with `fence`."""
     check_own(kind, key, fence)
-    row = side_record(kind, key, fence + 1, canonical(body))
-    with engine.writer(space) as writes:
-        _check_fence(writes, space, kind, key, fence)
-        writes.put_side(space, row)
+    row = side_record(cache.did, kind, key, fence + 1, canonical(body))
+    with engine.writer(cache.number) as writes:
+        _check_fence(writes, cache.number, kind, key, fence)
+        writes.put_side(cache.number, row)
     return _seen(row)
 
 
-def drop(engine: Engine, space: int, kind: str, key: str, *, fence: int) -> None:
+def drop(engine: Engine, cache: SpaceCache, kind: str, key: str, *, fence: int) -> None:
     check_own(kind, key, fence)
-    with engine.writer(space) as writes:
-        _check_fence(writes, space, kind, key, fence)
-        writes.drop_side(space, kind, key)
+    with engine.writer(cache.number) as writes:
+        _check_fence(writes, cache.number, kind, key, fence)
+        writes.drop_side(cache.number, kind, key)
 
 
 def check_own(kind: str, key: str, fence: int) -> None:

@@ -2,6 +2,8 @@
 
 import threading
 
+from msgspec import structs
+
 from rote.contract import IdSource, KeyRing, SpaceInfo
 from rote.engines import Engine
 from rote.engines.rows import MAIN, BranchRow, SpaceRow
@@ -63,7 +65,7 @@ class Spaces:
         row = None
         try:
             row = self._engine.create_space(
-                did=did, name=name, seal=space_seal(did, name), main=_main_branch()
+                did=did, name=name, seal=space_seal(did, name), main=_main_branch(did)
             )
         finally:
             # Another process may have made the name first, or the engine failed.
@@ -75,6 +77,6 @@ class Spaces:
         return row
 
 
-def _main_branch() -> BranchRow:
+def _main_branch(did: str) -> BranchRow:
     main = BranchRow(MAIN, "main", None, 0, 0, None, b"")
-    return BranchRow(MAIN, "main", None, 0, 0, None, branch_seal(main))
+    return structs.replace(main, seal=branch_seal(did, main))

@@ -8,12 +8,12 @@ them are reported, up to a bound.
     pass 3  what is beside the log: side rows, checkpoints, branches, names, indexes
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rote.contract import Index, Progress, VerifyReport
 from rote.engines import Engine, Reader
-from rote.errors import RoteError
 from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.inspection import (
@@ -40,11 +40,10 @@ def verify(
         head = reads.head(cache.number)
         version = 0 if head is None else head.version
         inspection = Inspection(cache, version, progress)
-        _guarded(inspection, inspect_log, reads)
-        _guarded(inspection, inspect_entities, reads)
-        _guarded(inspection, inspect_beside, reads)
+        for inspect in (inspect_log, inspect_entities, inspect_beside):
+            _guarded(inspection, inspect, reads)
         for index in indexes:
-            inspect_indexes(inspection, reads, index)
+            _guarded(inspection, partial(inspect_indexes, index=index), reads)
         if against is not None:
             inspection.faults += checkpoints.faults_against(cache, reads, against)
     for words in engine.damage():
@@ -60,9 +59,14 @@ def verify(
     )
 
 
-def _guarded(inspection: Inspection, inspect: Any, reads: Reader) -> None:
-    """A pass that stumbles over damage reports it; the other passes still run."""
+def _guarded(
+    inspection: Inspection, inspect: Callable[[Inspection, Reader], None], reads: Reader
+) -> None:
+    """A pass that stumbles over damage reports it; the other passes still run.
+
+    Damaged rows can make anything stumble, so every exception counts.
+    """
     try:
         inspect(inspection, reads)
-    except RoteError as error:
-        inspection.fault("unreadable", str(error))
+    except Exception as error:
+        inspection.fault("unreadable", f"{type(error).__name__}: {error}")

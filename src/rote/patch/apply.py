@@ -5,8 +5,7 @@
 
 A container is copied the first time an operation writes into it; later operations of the same call
 write into that copy. So the input is never mutated, values of operations are never mutated, and a
-hundred operations on one list copy it once. `copy` puts one value into two places, after which no
-container counts as ours any more.
+hundred operations on one list copy it once. `copy` makes a value of its own, not a second reference.
 """
 
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from rote.errors import InvalidInput, LimitExceeded, PatchFailed
 from rote.patch.operations import Operation, normalize
 from rote.patch.pointer import parse_index, parse_pointer
 from rote.values.canonical import canonical
+from rote.values.decoding import decode_canonical
 from rote.values.limits import VALUE_BYTES_MAX
 from rote.values.types import Json
 
@@ -79,16 +79,21 @@ class _Document:
             node = owned
         return node
 
-    def count_copy(self, value: Json) -> None:
-        """Bound what one patch may copy: a copy into itself doubles, and sixty of them never end."""
+    def duplicate(self, value: Json) -> Json:
+        """A value like this one that shares no container with it.
+
+        What one patch may copy is bounded: a copy into itself doubles, and sixty of them never end.
+        """
         try:
-            self.copied_bytes += len(canonical(value))
+            data = canonical(value)
         except InvalidInput as error:
             raise _Fails(str(error), "from") from None
+        self.copied_bytes += len(data)
         if self.copied_bytes > VALUE_BYTES_MAX:
             raise LimitExceeded(
                 "what one patch copies, in bytes", size=self.copied_bytes, limit=VALUE_BYTES_MAX
             )
+        return decode_canonical(data) if type(value) in (dict, list, tuple) else value
 
     def _own(self, node: Any) -> Any:
         if id(node) in self.owned:
@@ -180,11 +185,7 @@ def _move(document: _Document, operation: Operation) -> None:
 
 def _copy(document: _Document, operation: Operation) -> None:
     value = document.find(parse_pointer(operation["from"]), "from")
-    document.count_copy(value)
-    # From here on the value has two places, so nothing in it may be written into any more. Before
-    # the insertion, because the second place may lie inside the first.
-    document.owned.clear()
-    _insert(document, parse_pointer(operation["path"]), value)
+    _insert(document, parse_pointer(operation["path"]), document.duplicate(value))
 
 
 def _test(document: _Document, operation: Operation) -> None:

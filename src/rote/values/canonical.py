@@ -39,7 +39,8 @@ _dumps = orjson.dumps
 # `l`, the count 5 and five little-endian digits of 15 bits, the last one from 8 on beyond signed
 # 64 bit; wider ones orjson refuses. The type byte may carry the flag 0x80.
 _MARSHAL_FORMAT = 4
-_not_finite = re.compile(rb"[\x7f\xff](?<=[g\xe7].{6}[\xf0-\xff].)", re.DOTALL).search
+_not_finite_positive = re.compile(rb"\x7f(?<=[g\xe7].{6}[\xf0-\xff].)", re.DOTALL).search
+_not_finite_negative = re.compile(rb"\xff(?<=[g\xe7].{6}[\xf0-\xff].)", re.DOTALL).search
 _beyond_int64 = re.compile(
     rb"\x05(?<=[l\xec]\x05)\x00\x00\x00.{8}[\x08-\x0f]\x00", re.DOTALL
 ).search
@@ -50,11 +51,12 @@ _LEAD_BEYOND_BMP = 0xF0
 _LEADS_UNUSUAL = (0xF1, 0xF2, 0xF3, 0xF4)
 
 # orjson writes exponents with a sign, also where ECMAScript writes none, and whole floats with `.0`.
+# What ends a number follows, so that texts like "v1.0" are rarely taken for one.
 _PLUS, _MINUS, _POINT = b"+-."
-_exponent = re.compile(rb"e(?<=[0-9]e)[-+][0-9]").search
-_point_zero = re.compile(rb"\.0(?![0-9])")
+_exponent = re.compile(rb"e(?<=[0-9]e)[-+][0-9]+(?=[,\]}]|\Z)").search
+_point_zero = re.compile(rb"\.0(?=[,\]}]|\Z)")
 _with_exponent = re.compile(rb"-?[0-9.]+e[-+][0-9]+")
-_negative_zero = re.compile(rb"-0\.0(?![0-9])")
+_negative_zero = re.compile(rb"-0\.0(?=[,\]}]|\Z)")
 
 # Bytes that UTF-8 never holds stand for escaped characters while a text is cut at its quotes.
 _BACKSLASH, _QUOTE = b"\xfe", b"\xff"
@@ -100,7 +102,8 @@ def _encode_fast(value: Json, depth_max: int) -> bytes | None:
         return None
     # Looking for one byte costs next to nothing, so it stands before every pattern.
     if (
-        ((shape.find(0x7F) >= 0 or shape.find(0xFF) >= 0) and _not_finite(shape))
+        (shape.find(0x7F) >= 0 and _not_finite_positive(shape))
+        or (shape.find(0xFF) >= 0 and _not_finite_negative(shape))
         or _beyond_int64(shape)
         or (data.count(b"[") + data.count(b"{") > depth_max and text_is_deeper(data, depth_max))
         or not (data.isascii() or _order_is_safe(data))

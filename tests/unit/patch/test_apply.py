@@ -159,6 +159,12 @@ def test_copies_that_double_each_time_meet_a_limit(start: Any) -> None:
     assert replay(start, [growing[:1]] * 2)
 
 
+def test_a_copied_container_is_another_one() -> None:
+    after = apply({"a": [[1]]}, [{"op": "copy", "from": "/a", "path": "/b"}])
+    after["a"][0].append(2)
+    assert after["b"] == [[1]]
+
+
 def test_malformed_operations_are_found_before_any_is_applied() -> None:
     with pytest.raises(PatchFailed) as caught:
         apply({}, [{"op": "remove", "path": "/missing"}, {"op": "spam", "path": "/a"}])

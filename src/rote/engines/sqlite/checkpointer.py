@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import apsw
 
+from rote.errors import RoteError
 from rote.values.limits import SQLITE_WAL_PAGES_HARD, SQLITE_WAL_PAGES_SOFT
 
 
@@ -51,11 +52,18 @@ class Checkpointer:
             self._thread.start()
 
     def _run(self) -> None:
-        connection = self._open_connection()
         try:
-            while self._wake.wait() and not self._stopped:
-                _checkpoint(connection)
+            connection = self._open_connection()
+        except (apsw.Error, RoteError):
+            return  # the writer goes on by itself at the hard bound
+        try:
+            while True:
+                self._wake.wait()
+                # Cleared first, so that a wake-up during the checkpoint is not lost.
                 self._wake.clear()
+                if self._stopped:
+                    return
+                _checkpoint(connection)
         finally:
             connection.close()
 

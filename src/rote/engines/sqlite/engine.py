@@ -18,11 +18,11 @@ from rote.engines.rows import BranchRow, SpaceRow
 from rote.engines.sqlite.checkpointer import Checkpointer
 from rote.engines.sqlite.connections import connect, is_memory, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
-from rote.engines.sqlite.location import memory_filename, prepare_file
+from rote.engines.sqlite.location import make_private, memory_filename, prepare_file
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
-from rote.errors import Busy, InvalidInput, RoteError, Unavailable
+from rote.errors import Busy, InvalidInput, NotFound, RoteError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, IDLE_CONNECTIONS_MAX
 
 # Connections of a parent process, kept for ever so that nothing in a child closes them.
@@ -201,7 +201,10 @@ class SqliteEngine:
         if path.exists():
             raise InvalidInput(f"{path} exists; name a new file")
         part = path.with_name(path.name + ".part")
+        if not path.parent.is_dir():
+            raise NotFound(f"the folder {path.parent} does not exist; make it first")
         part.unlink(missing_ok=True)
+        make_private(part)
         try:
             with self.reader() as reads:
                 # Named with its file system: a store in memory would copy itself into memory.

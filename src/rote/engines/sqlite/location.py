@@ -12,6 +12,9 @@ NETWORK_FILE_SYSTEMS = frozenset(
      "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "ncpfs", "ocfs2"}
 )  # fmt: skip
 
+# SQLite takes a shorter file for an empty one and would write over it.
+SQLITE_FILE_BYTES_MIN = 512
+
 _memory_numbers = count(1)
 
 
@@ -25,17 +28,20 @@ def prepare_file(path: Path, *, create: bool) -> Path:
     path = path.absolute()
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder; name a file in it, for example {path / 'rote.db'}")
-    if not path.exists():
-        if not create:
-            raise NotFound(f"there is no store at {path}; create it by writing to it")
+    size = path.stat().st_size if path.exists() else None
+    if size is not None and 0 < size < SQLITE_FILE_BYTES_MIN:
+        raise InvalidInput(f"{path} is not a Rote store; name another file")
+    if not size and not create:
+        raise NotFound(f"there is no store at {path}; write something to make one")
+    if size is None:
         if not path.parent.is_dir():
             raise NotFound(f"the folder {path.parent} does not exist; make it first")
-        _make_private(path)
+        make_private(path)
     _refuse_network(path)
     return path
 
 
-def _make_private(path: Path) -> None:
+def make_private(path: Path) -> None:
     """An empty file that only its owner may read: memories are personal."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

@@ -17,6 +17,7 @@ from rote.engines.rows import (
     SideRecord,
     SpaceRow,
 )
+from rote.errors import Corrupt
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
 # The most frequent read: one entity on a branch without ancestors.
@@ -120,9 +121,24 @@ class SqliteReader:
         )
         return commits[0][0], facts[0][0]
 
+    def strays(self, space: int) -> int:
+        outside = "where space = ?1 and (version < 1 or version > (select newest from log))"
+        rows = self._all(
+            "with log as (select coalesce(max(version), 0) as newest from commits"
+            " where space = ?1)"
+            f" select (select count(*) from facts indexed by facts_by_entity {outside})"
+            f" + (select count(*) from entities {outside})"
+            f" + (select count(*) from tombstones {outside})",
+            (space,),
+        )
+        count: int = rows[0][0]
+        return count
+
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
+        if not ids:
+            return []
         if len(ids) == 1 and len(line) == 1:
-            rows = self._cursor.execute(_NEWEST_OF_ONE, (space, ids[0], *line[0])).fetchall()
+            rows = self._all(_NEWEST_OF_ONE, (space, ids[0], *line[0]))
         else:
             condition, bounds = _on_line(line)
             rows = self._all(
@@ -130,7 +146,7 @@ class SqliteReader:
                 " where f.number = (select number from facts indexed by facts_by_entity"
                 f" where space = ? and id = wanted.value and {condition}"
                 " order by version desc, position desc limit 1)",
-                (apsw.carray(tuple(ids)), space, *bounds),
+                (_array(ids), space, *bounds),
             )
         return [FactRow(*row) for row in rows]
 
@@ -155,12 +171,14 @@ class SqliteReader:
         return [FactRow(*row) for row in rows]
 
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
+        if not ids:
+            return {}
         rows = self._all(
             "select f.id, f.salt from carray(?) as wanted cross join facts as f"
             " where f.number = (select number from facts indexed by facts_by_entity"
             " where space = ? and id = wanted.value"
             " order by version desc, position desc limit 1)",
-            (apsw.carray(tuple(ids)), space),
+            (_array(ids), space),
         )
         return {id: salt for id, salt in rows if salt is not None}
 
@@ -198,7 +216,9 @@ class SqliteReader:
         return rows[:limit]
 
     def pointers(self, space: int, branch: int, ids: Sequence[str]) -> list[EntityRow]:
-        wanted = apsw.carray(tuple(ids))
+        if not ids:
+            return []
+        wanted = _array(ids)
         return [
             EntityRow(branch, id, version, position, live)
             for table, live in (("entities", True), ("tombstones", False))
@@ -300,6 +320,13 @@ class SqliteReader:
 
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
         return self._cursor.execute(sql, bindings).fetchall()
+
+
+def _array(ids: Sequence[str]) -> object:
+    try:
+        return apsw.carray(tuple(ids))
+    except ValueError:
+        raise Corrupt("a stored id holds a NUL; run `rote verify`") from None
 
 
 def _on_line(line: Line) -> tuple[str, list[int]]:

@@ -1,0 +1,58 @@
+"""The hashes of the contract, written from its text: dictionaries through rote.digest, no kernel."""
+
+from hashlib import sha256
+
+from rote.contract import Commit, Fact
+from rote.values import canonical, digest
+
+
+def empty_reference(id: str) -> str:
+    return digest({"kind": "empty/1", "id": id})
+
+
+def fact_hash(fact: Fact) -> str:
+    body = None
+    if fact.op != "delete":
+        assert fact.salt is not None
+        body = sha256(bytes.fromhex(fact.salt) + canonical(fact.body)).hexdigest()
+    return digest(
+        {"kind": "fact/1", "id": fact.id, "op": fact.op, "body": body, "parent": fact.parent}
+    )
+
+
+def commit_hash(did: str, commit: Commit) -> str:
+    return digest(
+        {
+            "kind": "commit/1",
+            "space": did,
+            "version": commit.version,
+            "branch": commit.branch,
+            "previous": commit.previous,
+            "facts": [fact.hash for fact in commit.facts],
+            "at": commit.at,
+            "author": commit.author,
+            "key": commit.key,
+            "meta": None if commit.meta is None else digest(commit.meta),
+            "event": commit.event,
+        }
+    )
+
+
+def check_chain(did: str, commits: list[Commit]) -> None:
+    """Every hash and link of a log that begins with version 1, on one branch."""
+    previous: Commit | None = None
+    newest: dict[str, Fact] = {}
+    for commit in commits:
+        assert commit.version == (1 if previous is None else previous.version + 1)
+        assert commit.previous == (None if previous is None else previous.hash)
+        assert previous is None or previous.at <= commit.at
+        for index, fact in enumerate(commit.facts):
+            before = newest.get(fact.id)
+            assert fact.index == index
+            assert (fact.version, fact.commit) == (commit.version, commit.hash)
+            assert fact.parent == (empty_reference(fact.id) if before is None else before.hash)
+            assert before is None or fact.salt == before.salt
+            assert fact.hash == fact_hash(fact)
+            newest[fact.id] = fact
+        assert commit.hash == commit_hash(did, commit)
+        previous = commit

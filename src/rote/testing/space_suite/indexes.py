@@ -1,0 +1,122 @@
+"""Derived indexes through the port: found by term, right at every version, never behind."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from rote.contract import Hit, Index, View
+from rote.errors import InvalidInput
+from rote.space import Space
+from rote.testing.space_suite.ground import A, B, C, SpaceGround, add, port_of, put, remove
+
+
+class Words:
+    """Lists an entity under every word of its `text`."""
+
+    name = "words/1"
+
+    def terms(self, id: str, value: Any, /) -> Iterable[str]:
+        text = value.get("text", "") if isinstance(value, dict) else ""
+        return text.split()
+
+
+WORDS: Index = Words()
+
+
+class IndexGround(SpaceGround):
+    """Asks the index of words."""
+
+    def hits(
+        self,
+        space: Space,
+        start: str = "",
+        end: str | None = None,
+        *,
+        version: int | None = None,
+        after: Hit | None = None,
+        limit: int = 99,
+    ) -> list[tuple[str, str]]:
+        found = space._port.find(
+            space.did, "words/1", start=start, end=end, after=after, limit=limit,
+            view=View("main", version),
+        )  # fmt: skip
+        return [(hit.term, hit.id) for hit in found]
+
+
+class IndexTests(IndexGround):
+    @pytest.fixture
+    def indexed(self) -> Space:
+        return self.open_fresh("indexed", indexes=(WORDS,)).space("x")
+
+    def test_entities_are_found_by_term_in_order(self, indexed: Space) -> None:
+        indexed.transact([put(B, {"text": "red blue"}), put(A, {"text": "red"}), put(C, 1)])
+        assert self.hits(indexed) == [("blue", B), ("red", A), ("red", B)]
+        assert self.hits(indexed, "red", "red\0") == [("red", A), ("red", B)]
+        assert self.hits(indexed, "c") == [("red", A), ("red", B)]
+        assert self.hits(indexed, "", "c") == [("blue", B)]
+
+    def test_a_term_without_entities_has_no_hits(self, indexed: Space) -> None:
+        assert self.hits(indexed) == []
+        indexed.set(A, {"text": "red"})
+        assert self.hits(indexed, "green", "green\0") == []
+
+    def test_hits_follow_sets_patches_deletes_and_revivals(self, indexed: Space) -> None:
+        indexed.set(A, {"text": "red"})
+        indexed.patch(A, [add("/text", "blue red")])
+        indexed.set(A, {"text": "blue"})
+        indexed.delete(A)
+        indexed.set(A, {"text": "red"})
+        found = [self.hits(indexed, version=version) for version in range(6)]
+        assert found == [
+            [],
+            [("red", A)],
+            [("blue", A), ("red", A)],
+            [("blue", A)],
+            [],
+            [("red", A)],
+        ]
+        assert self.hits(indexed) == [("red", A)]
+        assert indexed.verify().ok
+
+    def test_only_what_a_commit_leaves_is_listed(self, indexed: Space) -> None:
+        indexed.transact(
+            [put(A, {"text": "red"}), put(A, {"text": "blue"}), put(B, {"text": "x"}), remove(B)]
+        )
+        assert self.hits(indexed) == [("blue", A)]
+        assert indexed.verify().ok
+
+    def test_pages_lose_nothing(self, indexed: Space) -> None:
+        ids = [f"urn:{number:03d}" for number in range(25)]
+        indexed.transact([put(id, {"text": "a b c"}) for id in ids])
+        indexed.transact([remove(id) for id in ids[5:15]])
+        expected = [(term, id) for term in "abc" for id in ids[:5] + ids[15:]]
+        for limit in (1, 4, 7, 99):
+            found: list[tuple[str, str]] = []
+            after: Hit | None = None
+            while page := self.hits(indexed, after=after, limit=limit):
+                assert len(page) <= limit
+                found += page
+                after = Hit(*page[-1])
+            assert found == expected
+
+    def test_an_index_that_was_not_declared_is_refused(self, indexed: Space) -> None:
+        with pytest.raises(InvalidInput):
+            port_of(self.store).find(
+                self.did, "words/1", start="", end=None, after=None, limit=9, view=View()
+            )
+        with pytest.raises(InvalidInput):
+            indexed._port.find(
+                indexed.did, "words/2", start="", end=None, after=None, limit=9, view=View()
+            )
+
+    def test_a_refused_commit_leaves_no_hits(self, indexed: Space) -> None:
+        indexed.set(A, {"text": "red"})
+        with pytest.raises(InvalidInput):
+            indexed.transact([put(B, {"text": "blue"}), put(C, float("nan"))])
+        assert self.hits(indexed) == [("red", A)]
+
+    def test_an_index_changes_no_hash(self, indexed: Space) -> None:
+        plain = self.open_fresh("plain", ids=type(self.ids)(5)).space("x")
+        kept = self.open_fresh("kept", ids=type(self.ids)(5), indexes=(WORDS,)).space("x")
+        assert plain.set(A, {"text": "red"}).hash == kept.set(A, {"text": "red"}).hash

@@ -1,0 +1,161 @@
+"""Sharing: one place opened again, and by several at once."""
+
+import threading
+
+import pytest
+
+from rote.contract import View
+from rote.errors import Conflict, InvalidInput, PayloadMismatch
+from rote.testing.space_suite.ground import A, B, add, logged, port_of, put
+from rote.testing.space_suite.indexes import WORDS, IndexGround
+
+ROUNDS = 25
+
+
+class SharingTests(IndexGround):
+    # -- again -------------------------------------------------------------------------------------
+
+    def test_everything_is_there_when_the_store_is_opened_again(self) -> None:
+        self.space.transact([put(A, {"n": 1}), put(B, 2)], key="k", meta={"m": 1})
+        self.space.patch(A, [add("/m", 2)])
+        self.space.delete(B)
+        before = (self.did, self.space.head, logged(self.space), self.space.history(A))
+        self.store.close()
+        again = self.open().space("notes")
+        assert (again.did, again.head, logged(again), again.history(A)) == before
+        assert [again.at(version).get(A) for version in range(4)] == [
+            None,
+            {"n": 1},
+            {"n": 1, "m": 2},
+            {"n": 1, "m": 2},
+        ]
+        assert again.verify().ok
+
+    def test_keys_are_remembered_when_the_store_is_opened_again(self) -> None:
+        first = self.space.set(A, 1, key="k")
+        self.store.close()
+        again = self.open().space("notes")
+        assert again.set(A, 1, key="k") == first
+        with pytest.raises(PayloadMismatch):
+            again.set(A, 2, key="k")
+        assert again.version == 1
+
+    def test_a_store_that_was_opened_again_goes_on_where_it_was(self) -> None:
+        first = self.space.set(A, 1)
+        self.store.close()
+        second = self.open().space("notes").set(A, 2)
+        assert (second.version, second.previous) == (2, first.hash)
+        assert second.facts[0].parent == first.facts[0].hash
+        assert second.facts[0].salt == first.facts[0].salt
+
+    def test_the_key_of_a_space_is_kept(self) -> None:
+        self.space.set(A, 1)
+        checkpoint = self.space.checkpoint()
+        self.store.close()
+        again = self.open().space("notes")
+        assert again.verify(against=checkpoint).ok
+        assert again.checkpoint()["head"] == checkpoint["head"]
+
+    def test_a_seed_that_already_is_a_space_makes_no_other_and_does_no_harm(self) -> None:
+        seed = b"\x05" * 32
+        first = self.open(seed=seed).space("first")
+        first.set(A, 1)
+        again = self.open(seed=seed)
+        with pytest.raises(InvalidInput):
+            again.space("second")
+        assert [space.name for space in again.spaces()] == ["first", "notes"]
+        assert again.space("first").checkpoint()["version"] == 1
+
+    def test_version_zero_can_be_the_first_thing_that_is_read(self) -> None:
+        self.space.set(A, 1)
+        self.store.close()
+        port = port_of(self.open())
+        view = View("main", 0)
+        assert not port.read(self.did, [A], view)[0].exists
+        port = port_of(self.open())
+        assert port.scan(self.did, start="", end=None, after=None, limit=9, view=view).states == ()
+        port = port_of(self.open())
+        assert port.history(self.did, A, before=None, limit=9, view=view).facts == ()
+
+    # -- at once -----------------------------------------------------------------------------------
+
+    def test_each_store_sees_the_others_commits_at_once(self) -> None:
+        other = self.open().space("notes")
+        for number in range(6):
+            writer, reader = (self.space, other) if number % 2 else (other, self.space)
+            writer.transact([put(A, number), put(B, {"n": number})])
+            assert (reader.version, reader.head) == (writer.version, writer.head)
+            assert (reader.get(A), reader.get(B)) == (number, {"n": number})
+            assert [state.value for state in reader.scan()] == [number, {"n": number}]
+            reader.patch(B, [add("/m", number)])
+            assert writer.get(B) == {"n": number, "m": number}
+
+    def test_many_commits_of_another_store_are_not_missed(self) -> None:
+        other = self.open().space("notes")
+        ids = [f"urn:{number:04d}" for number in range(1_500)]
+        self.space.transact([put(id, 0) for id in ids])
+        assert {state.value for state in self.space.scan()} == {0}
+        assert self.space.get(ids[0]) == 0
+        other.transact([put(id, 1) for id in ids])
+        assert [self.space.get(id) for id in (ids[0], ids[-1])] == [1, 1]
+        assert self.space.at(1).get(ids[0]) == 0
+
+    def test_reads_are_checked_against_the_others_commits(self) -> None:
+        other = self.open().space("notes")
+        self.space.set(A, 1)
+        assert self.space.get(A) == 1
+        other.set(A, 2)
+        with pytest.raises(Conflict):
+            self.space.transact([put(B, 1)], reads=[{"id": A, "version": 1}])
+
+    def test_a_space_made_in_one_store_is_the_same_in_the_other(self) -> None:
+        other = self.open()
+        made = self.store.space("made")
+        assert other.space("made").did == made.did
+
+    def test_keys_are_shared(self) -> None:
+        other = self.open().space("notes")
+        first = self.space.set(A, 1, key="k")
+        assert other.set(A, 1, key="k") == first
+        with pytest.raises(PayloadMismatch):
+            other.set(A, 2, key="k")
+
+    def test_counters_updated_from_two_stores_lose_nothing(self) -> None:
+        other = self.open().space("notes")
+        self.space.set(A, 0)
+
+        def count(space: object) -> None:
+            for _ in range(ROUNDS):
+                (self.space if space is self.space else other).update(
+                    A, lambda value: value + 1, attempts=1_000
+                )
+
+        threads = [threading.Thread(target=count, args=(space,)) for space in (self.space, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert self.space.get(A) == other.get(A) == 2 * ROUNDS
+        assert self.space.verify().ok
+
+    # -- indexes that were declared later ----------------------------------------------------------
+
+    def test_an_index_declared_later_finds_what_was_written_before(self) -> None:
+        self.space.set(A, {"text": "red"})
+        self.space.set(A, {"text": "blue"})
+        self.space.transact([put(B, {"text": "red"}), put(B, {"text": "green"})])
+        later = self.open(indexes=(WORDS,)).space("notes")
+        assert self.hits(later) == [("blue", A), ("green", B)]
+        assert self.hits(later, version=1) == [("red", A)]
+        assert later.verify().ok
+
+    def test_an_index_catches_up_with_a_store_that_does_not_keep_it(self) -> None:
+        keeping = self.open(indexes=(WORDS,)).space("notes")
+        keeping.set(A, {"text": "red"})
+        assert self.hits(keeping) == [("red", A)]
+        self.space.set(A, {"text": "blue"})
+        assert self.hits(keeping) == [("blue", A)]
+        keeping.set(B, {"text": "blue"})
+        assert self.hits(keeping) == [("blue", A), ("blue", B)]
+        assert self.hits(keeping, version=1) == [("red", A)]
+        assert keeping.verify().ok

@@ -1,0 +1,53 @@
+"""SpaceSuite: what the test of an implementation of contract.Port subclasses.
+
+class TestMyStore(SharedSpaceSuite):
+    def open_store(self, place: Path, settings: StoreSettings) -> Store:
+        return open_on(MyEngine(place / "store"), settings, keys=MyKeys(place))
+"""
+
+from rote.testing.space_suite.backups import BackupTests
+from rote.testing.space_suite.chain import ChainTests
+from rote.testing.space_suite.determinism import DeterminismTests
+from rote.testing.space_suite.documents import DocumentTests
+from rote.testing.space_suite.guards import GuardTests
+from rote.testing.space_suite.histories import HistoryTests
+from rote.testing.space_suite.indexes import IndexTests
+from rote.testing.space_suite.keys import KeyTests
+from rote.testing.space_suite.operations import OperationTests
+from rote.testing.space_suite.overlaps import OverlapTests
+from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.refusals import RefusalTests
+from rote.testing.space_suite.scans import ScanTests
+from rote.testing.space_suite.sharing import SharingTests
+from rote.testing.space_suite.sides import SideRowTests
+from rote.testing.space_suite.spaces import SpaceTests
+from rote.testing.space_suite.transactions import TransactionTests
+from rote.testing.space_suite.trust import TrustTests
+from rote.testing.space_suite.views import ViewTests
+
+
+class SpaceSuite(
+    SpaceTests,
+    ChainTests,
+    DeterminismTests,
+    OperationTests,
+    DocumentTests,
+    RefusalTests,
+    ReadTests,
+    OverlapTests,
+    KeyTests,
+    ViewTests,
+    ScanTests,
+    HistoryTests,
+    TransactionTests,
+    SideRowTests,
+    GuardTests,
+    IndexTests,
+    TrustTests,
+    BackupTests,
+):
+    """Every store, also one whose place ends with it."""
+
+
+class SharedSpaceSuite(SpaceSuite, SharingTests):
+    """A store whose place can be opened again and by several at once."""

@@ -1,0 +1,14 @@
+"""A store in memory passes the space suite, so that tests may use it for any other."""
+
+from pathlib import Path
+
+from rote.engines.sqlite import SqliteEngine
+from rote.opening.keys import MemoryKeys
+from rote.space import Store
+from rote.testing import StoreSettings, open_on
+from rote.testing.space_suite import SpaceSuite
+
+
+class TestMemorySpace(SpaceSuite):
+    def open_store(self, place: Path, settings: StoreSettings) -> Store:
+        return open_on(SqliteEngine(None), settings, keys=MemoryKeys())
