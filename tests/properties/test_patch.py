@@ -110,7 +110,7 @@ def differs_by_design(operation: dict[str, Any]) -> bool:
     return bool(name == "remove" and path == "")
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(2_000, 100_000))
 @given(patches(count=4, splice=False))
 def test_apply_agrees_with_the_jsonpatch_package(case: tuple[Any, list[Any]]) -> None:
     value, chosen = case

@@ -55,6 +55,9 @@ class Branches:
     def _trace(self, row: BranchRow) -> Line:
         parts, cap = [(row.branch, NEWEST)], NEWEST
         while row.parent is not None:
+            if row.parent >= row.branch:
+                # A parent is older than its child, so lines end.
+                raise Corrupt(f"branch {row.name!r} has no possible parent; run `rote verify`")
             cap = min(cap, row.fork_version)
             row = self._row(row.parent)
             parts.append((row.branch, cap))

@@ -182,11 +182,12 @@ def _applied(below: State, own: list[dict[str, Any]]) -> State:
     value, exists = below.value, below.exists
     for operation in own:
         if operation["op"] == "set":
-            value, exists = decode_canonical(canonical(operation["value"])), True
+            value, exists = operation["value"], True
         elif operation["op"] == "delete":
             value, exists = None, False
         elif not exists:
             raise NotFound(f"{below.id} does not exist; set it first", id=below.id)
         else:
             value = apply(value, operation["ops"])
-    return State(below.id, value, exists, 0, None)
+    # A value of its own: what the caller does to it must not reach the operations.
+    return State(below.id, decode_canonical(canonical(value)), exists, 0, None)

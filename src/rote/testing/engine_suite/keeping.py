@@ -7,7 +7,7 @@ import pytest
 from rote.engines import Engine
 from rote.engines.rows import DELETE, MAIN, DerivedRow
 from rote.engines.sqlite import SqliteEngine
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.testing.engine_suite.ground import EngineGround, commit, fact, side
 
 
@@ -62,7 +62,7 @@ class KeepingTests(EngineGround):
         assert path.read_text() == "mine"
 
     def test_a_backup_into_a_missing_folder_is_an_error_of_ours(self, tmp_path: Path) -> None:
-        with pytest.raises(Unavailable):
+        with pytest.raises(RoteError):
             self.engine.backup(tmp_path / "nowhere" / "copy.db")
 
     def test_a_closed_engine_says_so_in_every_call(self) -> None:

@@ -1,0 +1,202 @@
+"""Hypothesis strategies for what a store takes: values, ids, patches, operations.
+
+Values are small and alike on purpose: patches should meet members that exist, and writes should meet
+each other. Wide ranges of values are the business of the tests of `values`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from rote.testing.naive_patch import DoesNotApply, apply_naively
+from rote.values import Json
+from rote.values.limits import INTEGER_MAX, INTEGER_MIN
+
+NAMES = ("a", "b", "items", "0", "-", "", "m~n", "s/t")
+
+Operation = dict[str, Any]
+
+
+def scalars() -> SearchStrategy[Json]:
+    """Any value that holds no other."""
+    return st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(INTEGER_MIN, INTEGER_MAX),
+        st.integers(-3, 3),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    )
+
+
+def json_values(*, leaves_max: int = 8) -> SearchStrategy[Json]:
+    """Any value of the value domain."""
+    return st.recursive(
+        scalars(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_names(), inner, max_size=4),
+        max_leaves=leaves_max,
+    )
+
+
+def documents() -> SearchStrategy[Json]:
+    """Objects with an array in them, small or large enough for another way of being stored."""
+    return st.fixed_dictionaries(
+        {"items": st.lists(json_values(leaves_max=3), max_size=4)},
+        optional={
+            "a": json_values(leaves_max=4),
+            "b": json_values(leaves_max=4),
+            "pad": st.sampled_from([500, 1_100, 2_500, 6_000]).map(lambda size: "x" * size),
+        },
+    )
+
+
+def entity_ids() -> SearchStrategy[str]:
+    """Absolute URIs, in any script."""
+    allowed = st.characters(
+        exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="*"
+    )
+    return st.builds(
+        "{}:{}".format,
+        st.sampled_from(["urn", "a", "x-y.z+1"]),
+        st.text(allowed, min_size=1, max_size=12),
+    )
+
+
+def pointers() -> SearchStrategy[str]:
+    """JSON pointers that may or may not lead somewhere."""
+    return st.lists(_names() | st.sampled_from(["0", "1", "2", "-"]), max_size=3).map(format_tokens)
+
+
+def patches(*, size_max: int = 3) -> SearchStrategy[list[Operation]]:
+    """Well formed patches that may or may not apply to what they meet."""
+    path, value = pointers(), json_values(leaves_max=3)
+    counts = st.integers(0, 3)
+    return st.lists(
+        st.one_of(
+            st.fixed_dictionaries(
+                {"op": st.sampled_from(["add", "replace", "test"]), "path": path, "value": value}
+            ),
+            st.fixed_dictionaries({"op": st.just("remove"), "path": path}),
+            st.fixed_dictionaries(
+                {"op": st.sampled_from(["move", "copy"]), "from": path, "path": path}
+            ),
+            st.fixed_dictionaries(
+                {
+                    "op": st.just("splice"),
+                    "path": path,
+                    "index": counts,
+                    "remove": counts,
+                    "add": st.lists(value, max_size=2),
+                }
+            ),
+        ),
+        max_size=size_max,
+    )
+
+
+@st.composite
+def patches_for(
+    draw: st.DrawFn, value: Json, *, size_max: int = 3, size_min: int = 1
+) -> list[Operation]:
+    """Patches that apply to `value`."""
+    operations: list[Operation] = []
+    for _ in range(draw(st.integers(size_min, size_max))):
+        operation = draw(_operation_for(value))
+        value = apply_naively(value, [operation])
+        operations.append(operation)
+    return operations
+
+
+@st.composite
+def _operation_for(draw: st.DrawFn, value: Json) -> Operation:
+    places = list(_places(value))
+    candidates = [
+        operation
+        for operation in (draw(_operation_at(value, places)) for _ in range(3))
+        if _applies(value, operation)
+    ]
+    # A test of the whole value always applies.
+    return candidates[0] if candidates else {"op": "test", "path": "", "value": value}
+
+
+@st.composite
+def _operation_at(draw: st.DrawFn, value: Json, places: list[tuple[str, ...]]) -> Operation:
+    place = draw(st.sampled_from(places))
+    path = format_tokens(place)
+    below = format_tokens((*place, draw(_names() | st.sampled_from(["0", "-"]))))
+    new = json_values(leaves_max=3)
+    name = draw(st.sampled_from(["add", "add", "replace", "remove", "move", "copy", "splice"]))
+    if name == "add":
+        return {"op": name, "path": below, "value": draw(new)}
+    if name == "replace":
+        return {"op": name, "path": path, "value": draw(new)}
+    if name == "remove":
+        return {"op": name, "path": path}
+    if name in ("move", "copy"):
+        return {"op": name, "from": format_tokens(draw(st.sampled_from(places))), "path": below}
+    return {
+        "op": name,
+        "path": path,
+        "index": draw(st.integers(0, 2)),
+        "remove": draw(st.integers(0, 2)),
+        "add": draw(st.lists(new, max_size=2)),
+    }
+
+
+def operations(
+    ids: Sequence[str] | SearchStrategy[str], *, size_max: int = 4
+) -> SearchStrategy[list[Operation]]:
+    """Operation lists of a commit; patches and deletes may meet nothing, patches may not apply."""
+    id = ids if isinstance(ids, SearchStrategy) else st.sampled_from(list(ids))
+    stamp = {"stamp": st.sampled_from([["/at"], ["/items/0", "/at"], []])}
+    return st.lists(
+        st.one_of(
+            st.fixed_dictionaries(
+                {"op": st.just("set"), "id": id, "value": documents() | json_values()},
+                optional=stamp,
+            ),
+            st.fixed_dictionaries(
+                {"op": st.just("patch"), "id": id, "ops": patches()},
+                optional={"else": json_values(), **stamp},
+            ),
+            st.fixed_dictionaries({"op": st.just("delete"), "id": id}),
+        ),
+        min_size=1,
+        max_size=size_max,
+    )
+
+
+def format_tokens(tokens: Sequence[str]) -> str:
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def _names() -> SearchStrategy[str]:
+    return st.sampled_from(NAMES)
+
+
+def _applies(value: Json, operation: Operation) -> bool:
+    try:
+        apply_naively(value, [operation])
+    except DoesNotApply:
+        return False
+    return True
+
+
+def _places(value: Json) -> list[tuple[str, ...]]:
+    """The path of every value inside a value, itself included."""
+    found: list[tuple[str, ...]] = []
+    waiting: list[tuple[tuple[str, ...], Json]] = [((), value)]
+    while waiting:
+        path, node = waiting.pop()
+        found.append(path)
+        members = (
+            node.items()
+            if isinstance(node, dict)
+            else ((str(index), item) for index, item in enumerate(node))
+            if isinstance(node, list)
+            else ()
+        )
+        waiting += [((*path, name), member) for name, member in members]
+    return sorted(found)

@@ -1,0 +1,35 @@
+"""Stores beside the model: whatever is done to them, no answer differs."""
+
+from pathlib import Path
+
+from hypothesis import settings
+
+from rote.engines.sqlite import SqliteEngine
+from rote.opening.keys import FolderKeys, MemoryKeys
+from rote.space import Store
+from rote.testing import StoreSettings, open_on
+from rote.testing.machine import make_machine
+from tests.lanes import examples
+
+STEPS = examples(30, 50)
+
+
+def open_file(place: Path, settings: StoreSettings) -> Store:
+    engine = SqliteEngine(place / "memory.db", durability="os")
+    return open_on(engine, settings, keys=FolderKeys(place / "keys"))
+
+
+def open_memory(place: Path, settings: StoreSettings) -> Store:
+    return open_on(SqliteEngine(None), settings, keys=MemoryKeys())
+
+
+TestFile = make_machine({"file": open_file}).TestCase
+TestFile.settings = settings(max_examples=examples(60, 2_000), stateful_step_count=STEPS)
+
+# Two stores at once: they must also agree with each other in every hash.
+TestMemoryInLockstep = make_machine(
+    {"file": open_file, "memory": open_memory}, shared=False
+).TestCase
+TestMemoryInLockstep.settings = settings(
+    max_examples=examples(30, 1_000), stateful_step_count=STEPS
+)
