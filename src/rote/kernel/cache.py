@@ -9,7 +9,6 @@ short, what came first goes first.
 import threading
 from collections import OrderedDict
 from collections.abc import Collection
-from typing import cast
 
 from msgspec import UNSET
 
@@ -18,6 +17,7 @@ from rote.engines.rows import HeadRow, SpaceRow
 from rote.errors import VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, load
 from rote.kernel.lines import Branches
+from rote.values import check_entity_id
 from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
 
 _Key = tuple[int, str]  # branch, entity
@@ -68,9 +68,10 @@ class SpaceCache:
             self.known = version
 
     def _changed(self, reads: Reader, version: int) -> set[_Key] | None:
-        """What was written above `known`; None when it is too much to name."""
+        """What was written above `known`; None when it is too much to name, or not worth it."""
         if not self._entries:
-            return set()
+            # Not an empty set: others may be filling the cache meanwhile, with what is older.
+            return None
         limit = CACHE_CATCH_UP_MAX
         changed = reads.changed(self.number, after=self.known, until=version, limit=limit)
         return None if len(changed) == limit else set(changed)
@@ -98,15 +99,32 @@ class SpaceCache:
     def newest(self, reads: Reader, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries of `ids` as of `known`; those never written are ABSENT."""
         number, known = self.branches.find(branch).branch, self.known
-        remembered = self._entries.get
-        found = {id: remembered((number, id)) for id in ids}
-        missing = [id for id, entry in found.items() if entry is None or entry.version > known]
+        found: dict[str, Entry] = {}
+        missing = []
+        for id in ids:
+            entry = self._entries.get((number, id))
+            if entry is None or entry.version > known:
+                missing.append(id)
+            else:
+                found[id] = entry
         if missing:
-            loaded = load(reads, self.number, missing, self.branches.line(branch, known))
-            for id in missing:
-                found[id] = loaded.get(id, ABSENT)
-            self._keep(known, number, loaded)
-        return cast(dict[str, Entry], found)
+            self._load(reads, branch, missing, known, found)
+        return found
+
+    def _load(
+        self, reads: Reader, branch: str, ids: list[str], known: int, found: dict[str, Entry]
+    ) -> None:
+        """Add what is not remembered, and remember it."""
+        for id in ids:
+            check_entity_id(id)
+        line = self.branches.line(branch, known)
+        loaded = load(reads, self.number, ids, line)
+        for id in ids:
+            found[id] = loaded.get(id, ABSENT)
+        with self._lock:
+            if self.known == known:
+                for id, entry in loaded.items():
+                    self._put((line[0][0], id), entry)
 
     def entry_at(self, reads: Reader, branch: str, id: str, version: int) -> Entry:
         """The entry of one id as of a past version, at or below `known`."""
@@ -144,12 +162,6 @@ class SpaceCache:
             raise VersionNotFound(version, newest=self.known)
 
     # -- room --------------------------------------------------------------------------------------
-
-    def _keep(self, as_of: int, branch: int, loaded: dict[str, Entry]) -> None:
-        with self._lock:
-            if self.known == as_of:
-                for id, entry in loaded.items():
-                    self._put((branch, id), entry)
 
     def _put(self, key: _Key, entry: Entry) -> None:
         self._drop(key)

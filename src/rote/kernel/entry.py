@@ -47,38 +47,32 @@ class Entry(Struct, gc=False):
 ABSENT = Entry(0, None, None, False)
 
 
-def written(row: FactRow, data: bytes | None) -> Entry:
-    """The entry of a fact whose canonical value is known (None for a delete)."""
-    size = 0 if data is None else len(data)
-    return Entry(row.version, row.hash, row.salt, data is not None, data, UNSET, 0, 0, size, size)
-
-
 def state_of(id: str, entry: Entry) -> State:
     """A state of its own: the value is decoded anew, so nobody shares it."""
-    return State(
-        id,
-        decode_canonical(entry.canonical_value()) if entry.exists else None,
-        entry.exists,
-        entry.version,
-        None if entry.hash is None else entry.hash.hex(),
-    )
+    if not entry.exists:
+        return State(id, None, False, entry.version, entry.hash.hex() if entry.hash else None)
+    assert entry.hash is not None
+    value = decode_canonical(entry.data or entry.canonical_value())
+    return State(id, value, True, entry.version, entry.hash.hex())
 
 
 def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str, Entry]:
     """The entries of those `ids` that were ever written on the line."""
-    found: dict[str, Entry] = {}
-    for start in range(0, len(ids), PAGE_MAX):
-        for row in reads.newest(space, ids[start : start + PAGE_MAX], line):
-            found[row.id] = entry_of(reads, space, row, line)
-    return found
+    if len(ids) <= PAGE_MAX:
+        rows = reads.newest(space, ids, line)
+    else:
+        pages = [ids[start : start + PAGE_MAX] for start in range(0, len(ids), PAGE_MAX)]
+        rows = [row for page in pages for row in reads.newest(space, page, line)]
+    return {row.id: entry_of(reads, space, row, line) for row in rows}
 
 
 def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
     if row.op == DELETE:
-        return written(row, None)
-    snapshot = snapshot_in(row)
-    if snapshot is not None:
-        return written(row, snapshot)
+        return Entry(row.version, row.hash, row.salt, False)
+    data = snapshot_in(row)
+    if data is not None:
+        size = len(data)
+        return Entry(row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size)
     return _replayed(reads, space, row, line)
 
 

@@ -97,8 +97,6 @@ class Kernel:
             return history.head_at(cache, reads, version=version, at=at)
 
     def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:
-        for id in ids:
-            check_entity_id(id)
         cache = self._spaces.cache(space)
         version = view.version
         if version is None:
@@ -112,6 +110,7 @@ class Kernel:
         entry = cache.remembered(branch, id, version)
         if entry is not None:
             return entry
+        check_entity_id(id)
         with self._engine.reader() as reads:
             cache.check_version(reads, version)
             return cache.entry_at(reads, branch, id, version)

@@ -89,25 +89,25 @@ class SqliteEngine:
     # -- reading -----------------------------------------------------------------------------------
 
     def reader(self) -> SqliteReader:
-        self._check_usable()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            pass
+        if self._closed or self._broken or self._forks != len(_forks):
+            self._check_usable()
+        if self._idle:
+            try:
+                return self._idle.pop()
+            except IndexError:
+                pass  # another thread was faster
         try:
             return SqliteReader(self._connect(), self._take_back)
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
 
     def _take_back(self, reader: SqliteReader, error: BaseException | None) -> None:
-        if isinstance(error, DRIVER_ERRORS):
-            if not isinstance(error, FATAL):
-                self._idle.append(reader)
-            raise translate(error, filename=self.filename) from error
-        if self._closed or len(self._idle) >= IDLE_CONNECTIONS_MAX:
-            reader.connection.close()
+        if self._closed or len(self._idle) >= IDLE_CONNECTIONS_MAX or isinstance(error, FATAL):
+            _close(reader.connection)
         else:
             self._idle.append(reader)
+        if isinstance(error, DRIVER_ERRORS):
+            raise translate(error, filename=self.filename) from error
 
     # -- writing -----------------------------------------------------------------------------------
 
