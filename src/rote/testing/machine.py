@@ -131,7 +131,7 @@ class SpaceMachine(RuleBasedStateMachine):
     @rule(data=st.data(), handle=st.integers(0, 1))
     def run_transaction(self, data: st.DataObject, handle: int) -> None:
         """Reads, a write of someone else in between, and a write that must notice it."""
-        looked_at = data.draw(st.lists(st.sampled_from(IDS), max_size=2))
+        looked_at = data.draw(st.lists(st.sampled_from(IDS), max_size=2, unique=True))
         prefix = data.draw(st.sampled_from((*PREFIXES, None)))
         limit = data.draw(st.sampled_from((None, 1, 2)))
         pinned = self.model.version

@@ -2,14 +2,18 @@
 
 import sys
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import apsw
 
-from rote.errors import Busy, InternalError, Unavailable
+from rote.errors import InternalError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_WAL_BYTES_KEPT
 
 # Older releases can lose acknowledged commits when several connections checkpoint and write.
 SQLITE_VERSION_MIN = (3, 51, 3)
+
+_Answer = TypeVar("_Answer")
 
 SYNCHRONOUS = {"fsync": 2, "os": 1}
 
@@ -29,21 +33,26 @@ def connect(filename: str, *, durability: str, vfs: str | None) -> apsw.Connecti
     return connection
 
 
+def patiently(action: Callable[[], _Answer]) -> _Answer:
+    """Do what SQLite gives up at once when another process is in the way, for as long as a busy
+    writer would wait."""
+    deadline = time.monotonic() + BUSY_SECONDS_MAX
+    while True:
+        try:
+            return action()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
 def is_memory(filename: str) -> bool:
     return "vfs=memdb" in filename
 
 
 def use_write_ahead_log(connection: apsw.Connection) -> None:
     """Switch the file to WAL mode; it stays so."""
-    for _ in range(BUSY_SECONDS_MAX * 100):
-        try:
-            mode = connection.pragma("journal_mode", "wal")
-            break
-        except apsw.BusyError:
-            # Another process is switching it too, and SQLite does not wait for that by itself.
-            time.sleep(0.01)
-    else:
-        raise Busy(f"{connection.filename} is held by other processes; try again")
+    mode = patiently(lambda: connection.pragma("journal_mode", "wal"))
     if mode != "wal":
         raise Unavailable(f"{connection.filename}: this file system cannot hold a write-ahead log")
 

@@ -16,7 +16,7 @@ import apsw
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import BranchRow, SpaceRow
 from rote.engines.sqlite.checkpointer import Checkpointer
-from rote.engines.sqlite.connections import connect, is_memory, use_write_ahead_log
+from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
 from rote.engines.sqlite.location import make_private, memory_filename, prepare_file
 from rote.engines.sqlite.reader import SqliteReader
@@ -182,7 +182,8 @@ class SqliteEngine:
         with self._write_lock:
             self._check_usable()
             try:
-                self._writer.connection.wal_checkpoint(mode=mode)
+                connection = self._writer.connection
+                patiently(lambda: connection.wal_checkpoint(mode=mode))
             except apsw.Error as error:
                 raise translate(error, filename=self.filename) from error
 
