@@ -183,15 +183,17 @@ def tables(path: Path) -> dict[str, list[Row]]:
     """Every row of every table."""
     with raw(path) as connection:
         names = connection.execute("select name from sqlite_schema where type = 'table'").fetchall()
-        return {name: _rows(connection, name) for (name,) in sorted(names)}
+        return {str(name): _rows(connection, str(name)) for (name,) in sorted(names)}
 
 
 def _rows(connection: apsw.Connection, table: str) -> list[Row]:
-    columns = connection.execute(f"pragma table_info({table})").fetchall()
+    columns: list[Any] = connection.execute(f"pragma table_info({table})").fetchall()
     keys = tuple(column[1] for column in columns if column[5])
-    cursor = connection.execute(f"select * from {table} order by {', '.join(keys)}")
+    content: list[Any] = connection.execute(
+        f"select * from {table} order by {', '.join(keys)}"
+    ).fetchall()
     names = [column[1] for column in columns]
-    return [Row(table, dict(zip(names, row, strict=True)), keys) for row in cursor.fetchall()]
+    return [Row(table, dict(zip(names, row, strict=True)), keys) for row in content]
 
 
 # -- looking at it ---------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def is_found(path: Path, dids: Iterable[str]) -> bool:
     except RoteError:
         return True
     try:
-        return any([not _verifies(port, did) for did in dids])
+        return not all(_verifies(port, did) for did in dids)
     finally:
         port.close()
 
@@ -243,7 +245,7 @@ def read_everything(path: Path, dids: Iterable[str], version: int) -> None:
 def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
     ids = [f"urn:entity:{name}" for name in ("a", "b", "c", "d", "large", "tagged")]
     return [
-        lambda: port.spaces(),
+        port.spaces,
         lambda: port.head(did),
         lambda: [port.head_at(did, version=v) for v in range(version + 1)],
         lambda: port.head_at(did, at=1_767_225_610_000_000),

@@ -234,9 +234,9 @@ def forged(row: Row, random: Random) -> Row:
     cells = dict(row.cells)
     column = [name for name in row.keys if name != "space"][-1]
     cell = cells[column]
-    cells[column] = cell + 1_000 if isinstance(cell, int) else f"{cell}-{random.randrange(10)}"
+    cells[column] = cell + 1_000 if isinstance(cell, int) else f"{cell!s}-{random.randrange(10)}"
     if row.table == "spaces":
-        cells["did"], cells["name"] = f"{cells['did']}x", "forged"
+        cells["did"], cells["name"] = f"{cells['did']!s}x", "forged"
     if row.table == "branches":
         cells["name"] = "forged"
     if row.table == "facts":

@@ -86,6 +86,8 @@ class SpaceMachine(RuleBasedStateMachine):
         self.model = SpaceModel()
         self.answers: list[Commit] = []  # what the stores answered, version by version
         self.sent: dict[str, list[dict[str, Any]]] = {}  # what each key was sent with
+        # Doing these twice without a write in between would only take the turn of something else.
+        self.opened_at = self.verified_at = 0
         self._stack = ExitStack()
         folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="rote-machine-")))
         self.worlds = []
@@ -259,15 +261,18 @@ class SpaceMachine(RuleBasedStateMachine):
         for world in self.worlds:
             world.clock.move(seconds=seconds)
 
-    @precondition(lambda self: self.shared)
+    @precondition(lambda self: self.shared and self.opened_at < self.model.version)
     @rule()
     def reopen(self) -> None:
+        self.opened_at = self.model.version
         for world in self.worlds:
             world.close()
             world.open()
 
+    @precondition(lambda self: self.verified_at < self.model.version)
     @rule(handle=st.integers(0, 1))
     def verify(self, handle: int) -> None:
+        self.verified_at = self.model.version
         for world in self.worlds:
             space = world.space(handle)
             checkpoint = space.checkpoint()

@@ -1,10 +1,12 @@
 """Hypothesis strategies for what a store takes: values, ids, patches, operations.
 
 Values are small and alike on purpose: patches should meet members that exist, and writes should meet
-each other. Wide ranges of values are the business of the tests of `values`.
+each other. Wide ranges of values are the business of the tests of `values`. Strategies without
+arguments of their own are built once: building one costs more than drawing from it.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ NAMES = ("a", "b", "items", "0", "-", "", "m~n", "s/t")
 Operation = dict[str, Any]
 
 
+@cache
 def scalars() -> SearchStrategy[Json]:
     """Any value that holds no other."""
     return st.one_of(
@@ -31,6 +34,7 @@ def scalars() -> SearchStrategy[Json]:
     )
 
 
+@cache
 def json_values(*, leaves_max: int = 8) -> SearchStrategy[Json]:
     """Any value of the value domain."""
     return st.recursive(
@@ -40,6 +44,7 @@ def json_values(*, leaves_max: int = 8) -> SearchStrategy[Json]:
     )
 
 
+@cache
 def documents() -> SearchStrategy[Json]:
     """Objects with an array in them, small or large enough for another way of being stored."""
     return st.fixed_dictionaries(
@@ -52,6 +57,7 @@ def documents() -> SearchStrategy[Json]:
     )
 
 
+@cache
 def entity_ids() -> SearchStrategy[str]:
     """Absolute URIs, in any script."""
     allowed = st.characters(
@@ -64,11 +70,13 @@ def entity_ids() -> SearchStrategy[str]:
     )
 
 
+@cache
 def pointers() -> SearchStrategy[str]:
     """JSON pointers that may or may not lead somewhere."""
     return st.lists(_names() | st.sampled_from(["0", "1", "2", "-"]), max_size=3).map(format_tokens)
 
 
+@cache
 def patches(*, size_max: int = 3) -> SearchStrategy[list[Operation]]:
     """Well formed patches that may or may not apply to what they meet."""
     path, value = pointers(), json_values(leaves_max=3)
@@ -103,53 +111,60 @@ def patches_for(
     """Patches that apply to `value`."""
     operations: list[Operation] = []
     for _ in range(draw(st.integers(size_min, size_max))):
-        operation = draw(_operation_for(value))
-        value = apply_naively(value, [operation])
+        operation = _draw_operation(draw, _places(value))
+        try:
+            value = apply_naively(value, [operation])
+        except DoesNotApply:
+            # A test of the whole value always applies.
+            operation = {"op": "test", "path": "", "value": value}
         operations.append(operation)
     return operations
 
 
-@st.composite
-def _operation_for(draw: st.DrawFn, value: Json) -> Operation:
-    places = list(_places(value))
-    candidates = [
-        operation
-        for operation in (draw(_operation_at(value, places)) for _ in range(3))
-        if _applies(value, operation)
-    ]
-    # A test of the whole value always applies.
-    return candidates[0] if candidates else {"op": "test", "path": "", "value": value}
-
-
-@st.composite
-def _operation_at(draw: st.DrawFn, value: Json, places: list[tuple[str, ...]]) -> Operation:
-    place = draw(st.sampled_from(places))
-    path = format_tokens(place)
-    below = format_tokens((*place, draw(_names() | st.sampled_from(["0", "-"]))))
-    new = json_values(leaves_max=3)
-    name = draw(st.sampled_from(["add", "add", "replace", "remove", "move", "copy", "splice"]))
-    if name == "add":
-        return {"op": name, "path": below, "value": draw(new)}
+def _draw_operation(draw: st.DrawFn, places: list[tuple[str, ...]]) -> Operation:
+    """One that is likely to apply to a value with these places."""
+    place = st.sampled_from(places)
+    name, at = draw(_operation_names()), draw(place)
+    path, new = format_tokens(at), json_values(leaves_max=3)
+    if name in ("add", "move", "copy"):
+        below = format_tokens((*at, draw(_last_tokens())))
+        if name == "add":
+            return {"op": name, "path": below, "value": draw(new)}
+        return {"op": name, "from": format_tokens(draw(place)), "path": below}
     if name == "replace":
         return {"op": name, "path": path, "value": draw(new)}
     if name == "remove":
         return {"op": name, "path": path}
-    if name in ("move", "copy"):
-        return {"op": name, "from": format_tokens(draw(st.sampled_from(places))), "path": below}
-    return {
-        "op": name,
-        "path": path,
-        "index": draw(st.integers(0, 2)),
-        "remove": draw(st.integers(0, 2)),
-        "add": draw(st.lists(new, max_size=2)),
-    }
+    return {"op": name, "path": path, **draw(_splices())}
 
 
+@cache
+def _operation_names() -> SearchStrategy[str]:
+    return st.sampled_from(["add", "add", "replace", "remove", "move", "copy", "splice"])
+
+
+@cache
+def _last_tokens() -> SearchStrategy[str]:
+    return st.sampled_from([*NAMES, "0", "-"])
+
+
+@cache
+def _splices() -> SearchStrategy[Operation]:
+    return st.fixed_dictionaries(
+        {
+            "index": st.integers(0, 2),
+            "remove": st.integers(0, 2),
+            "add": st.lists(json_values(leaves_max=3), max_size=2),
+        }
+    )
+
+
+@cache
 def operations(
-    ids: Sequence[str] | SearchStrategy[str], *, size_max: int = 4
+    ids: tuple[str, ...] | SearchStrategy[str], *, size_max: int = 4
 ) -> SearchStrategy[list[Operation]]:
     """Operation lists of a commit; patches and deletes may meet nothing, patches may not apply."""
-    id = ids if isinstance(ids, SearchStrategy) else st.sampled_from(list(ids))
+    id = ids if isinstance(ids, SearchStrategy) else st.sampled_from(ids)
     stamp = {"stamp": st.sampled_from([["/at"], ["/items/0", "/at"], []])}
     return st.lists(
         st.one_of(
@@ -172,16 +187,9 @@ def format_tokens(tokens: Sequence[str]) -> str:
     return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
+@cache
 def _names() -> SearchStrategy[str]:
     return st.sampled_from(NAMES)
-
-
-def _applies(value: Json, operation: Operation) -> bool:
-    try:
-        apply_naively(value, [operation])
-    except DoesNotApply:
-        return False
-    return True
 
 
 def _places(value: Json) -> list[tuple[str, ...]]:

@@ -1,8 +1,9 @@
 """Moves the write-ahead log into the database file beside the commits, never inside one.
 
-A thread wakes when the log has grown and copies what it can. Under unbroken load the log would
-still never start over, because there is always a newer frame; so past a hard bound the writer
-finishes the last few frames itself, between two transactions.
+A thread wakes when the log has grown and copies it. What was committed meanwhile is little, and the
+writer copies that between two transactions; then nothing is left in the log and it starts over. A
+log that starts over often is written in place, which syncs faster than one that grows. Past a hard
+bound the writer copies by itself.
 """
 
 import threading
@@ -24,6 +25,7 @@ class Checkpointer:
         self._stopped = False
         self._log_pages = 0
         self._copied_pages = 0  # as of the last time the thread was woken
+        self._rest_due = False  # the thread has copied; the writer copies the rest
 
     def watch(self, connection: apsw.Connection) -> None:
         connection.set_wal_hook(self._grown)
@@ -35,6 +37,10 @@ class Checkpointer:
     def after_commit(self, connection: apsw.Connection) -> None:
         """Called by the writer between two transactions."""
         pages = self._log_pages
+        if self._rest_due:
+            self._rest_due = False
+            _checkpoint(connection)
+            return
         if pages < self._copied_pages:
             self._copied_pages = 0  # the log has started over
         if pages - self._copied_pages < SQLITE_WAL_PAGES_SOFT:
@@ -64,6 +70,7 @@ class Checkpointer:
                 if self._stopped:
                     return
                 _checkpoint(connection)
+                self._rest_due = True
         finally:
             connection.close()
 

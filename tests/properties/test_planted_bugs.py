@@ -1,0 +1,171 @@
+"""The machine has teeth: with a bug planted in the library it fails, without one it does not.
+
+Each plant is a mistake that someone could make. `test_model.py` is the control: the same machine,
+the same kinds of steps, no plant, no failure.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from rote.engines.rows import EntityRow, SideRecord
+from rote.engines.sqlite.reader import SqliteReader
+from rote.engines.sqlite.writer import SqliteWriter
+from rote.errors import RoteError
+from rote.kernel import job, plan, reads, validation
+from rote.kernel.cache import SpaceCache
+from rote.kernel.documents import Patched
+from rote.kernel.draft import Draft
+from rote.kernel.entry import Entry
+from rote.patch import overlap
+from rote.space import Transaction
+from rote.testing.machine import make_machine
+from tests.properties.test_model import open_file
+
+# No shrinking: it is enough that the bug is found.
+SEARCH = settings(
+    max_examples=400,
+    stateful_step_count=30,
+    phases=[Phase.generate],
+    derandomize=True,
+    database=None,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def skip_the_read_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads: ())
+
+
+def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unchanged(before: Entry, data: bytes, pointers: Any, at: Any) -> Patched:
+        value = before.canonical_value()
+        size = len(value)
+        return Patched(
+            Entry(0, None, None, True, value, snapshot_bytes=size, size_bound=size), data, value
+        )
+
+    monkeypatch.setattr(plan, "patched", unchanged)
+
+
+def reuse_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers a commit like the one before it, and writes over that one."""
+
+    def overwrite(self: SqliteWriter, space: int, batch: Any) -> None:
+        version = batch.commits[0].version
+        for table in ("commits", "facts"):
+            self.connection.execute(
+                f"delete from {table} where space = ? and version >= ?", (space, version)
+            )
+        append(self, space, batch)
+
+    def behind(*arguments: Any) -> Draft:
+        draft = Draft(*arguments)
+        if draft.version == 3:
+            draft.version = 2
+        return draft
+
+    append = SqliteWriter.append
+    monkeypatch.setattr(SqliteWriter, "append", overwrite)
+    monkeypatch.setattr("rote.kernel.commits.Draft", behind)
+
+
+def forget_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_side = SqliteWriter.put_side
+
+    def forgetful(self: SqliteWriter, space: int, row: SideRecord) -> None:
+        if row.kind != "key":
+            put_side(self, space, row)
+
+    monkeypatch.setattr(SqliteWriter, "put_side", forgetful)
+
+
+def take_any_payload_for_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "payload_digest", lambda branch, operations: "same")
+
+
+def keep_stale_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpaceCache, "_changed", lambda self, reads, version: set())
+
+
+def ignore_that_array_elements_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "_written", lambda path: path)
+
+
+def miss_overlaps_below_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def only_at_or_below(operations: Any, path: Any) -> bool:
+        return any(
+            written[: len(path)] == tuple(path) for written in overlap.written_paths(operations)
+        )
+
+    monkeypatch.setattr(validation, "overlaps", only_at_or_below)
+
+
+def end_a_prefix_one_character_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "prefix_end", lambda prefix: prefix + "\0" if prefix else None)
+
+
+def follow_a_clock_that_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Shadows the builtin in that module: `at` becomes the clock's time.
+    monkeypatch.setattr(plan, "max", lambda now, before: now, raising=False)
+
+
+def forget_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = SqliteWriter._point
+
+    def only_live(self: SqliteWriter, space: int, entity: EntityRow) -> None:
+        if entity.live:
+            point(self, space, entity)
+
+    monkeypatch.setattr(SqliteWriter, "_point", only_live)
+
+
+def scan_the_past_without_what_was_deleted_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    entities = SqliteReader.entities
+
+    def as_of_now(self: SqliteReader, *arguments: Any, **bounds: Any) -> list[str]:
+        return entities(self, *arguments, **{**bounds, "version": 2**62})
+
+    monkeypatch.setattr(SqliteReader, "entities", as_of_now)
+
+
+def forget_what_a_transaction_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = Transaction.scan
+
+    def unrecorded(self: Transaction, *arguments: Any, **bounds: Any) -> Any:
+        found = list(scan(self, *arguments, **bounds))
+        self._ranges_read.clear()
+        return iter(found)
+
+    monkeypatch.setattr(Transaction, "scan", unrecorded)
+
+
+PLANTS: list[Plant] = [
+    skip_the_read_check,
+    drop_a_patch,
+    reuse_a_version,
+    forget_the_key,
+    take_any_payload_for_a_key,
+    keep_stale_entries,
+    ignore_that_array_elements_move,
+    miss_overlaps_below_the_path,
+    end_a_prefix_one_character_early,
+    follow_a_clock_that_steps_back,
+    forget_tombstones,
+    scan_the_past_without_what_was_deleted_since,
+    forget_what_a_transaction_scanned,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_the_machine_finds_a_planted_bug(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, RoteError)):
+        run_state_machine_as_test(make_machine({"file": open_file}), settings=SEARCH)
