@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from rote.engines.rows import EntityRow, SideRecord
+from rote.engines.rows import Batch, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import RoteError
@@ -58,7 +58,7 @@ def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
 def reuse_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers a commit like the one before it, and writes over that one."""
 
-    def overwrite(self: SqliteWriter, space: int, batch: Any) -> None:
+    def overwrite(self: SqliteWriter, space: int, batch: Batch) -> None:
         version = batch.commits[0].version
         for table in ("commits", "facts"):
             self.connection.execute(
@@ -118,13 +118,13 @@ def follow_a_clock_that_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = SqliteWriter._point
+    append = SqliteWriter.append
 
-    def only_live(self: SqliteWriter, space: int, entity: EntityRow) -> None:
-        if entity.live:
-            point(self, space, entity)
+    def only_live(self: SqliteWriter, space: int, batch: Batch) -> None:
+        batch.entities = [entity for entity in batch.entities if entity.live]
+        append(self, space, batch)
 
-    monkeypatch.setattr(SqliteWriter, "_point", only_live)
+    monkeypatch.setattr(SqliteWriter, "append", only_live)
 
 
 def scan_the_past_without_what_was_deleted_since(monkeypatch: pytest.MonkeyPatch) -> None:

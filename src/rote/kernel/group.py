@@ -47,7 +47,8 @@ class Group:
         finally:
             if not taken:
                 self._take(taken)
-            fail(taken, Unavailable("the writing thread was interrupted; try again"))
+            if not all(job.answered for job in taken):
+                fail(taken, Unavailable("the writing thread was interrupted; try again"))
             self._dismiss(taken)
 
     def _take(self, taken: list[Job]) -> list[Job]:

@@ -7,7 +7,7 @@ from rote.errors import Corrupt, InvalidInput, VersionNotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
 from rote.values import check_entity_id
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import INTEGER_MAX, PAGE_MAX
 
 EMPTY = Head(0, None, None)
 
@@ -63,8 +63,8 @@ def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | 
     newest = 0 if head is None else head.version
     if version is None:
         version = newest if at is None else _version_at(cache, reads, at, newest)
-    if type(version) is not int or version < 0:
-        raise InvalidInput("a version is an integer from 0 on")
+    if type(version) is not int or not 0 <= version <= INTEGER_MAX:
+        raise InvalidInput("a version is an integer from 0 on, of 64 bits")
     if version > newest:
         raise VersionNotFound(version, newest=newest)
     if version == 0:

@@ -15,7 +15,7 @@ from rote.kernel.lines import Branches
 from rote.kernel.plan import KEY
 from rote.kernel.seals import branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import FAULTS_MAX, VERIFY_PAGE_COMMITS
+from rote.values.limits import FAULTS_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_COMMITS
 
 
 class Inspection:
@@ -48,11 +48,12 @@ class Inspection:
 def inspect_log(inspection: Inspection, reads: Reader) -> None:
     inspection.branches = Branches(reads.branches(inspection.space))
     previous: CommitRow | None = None
+    page_commits = 1
     while True:
         after = 0 if previous is None else previous.version
         rows = [
             row
-            for row in reads.commits(inspection.space, after=after, limit=VERIFY_PAGE_COMMITS)
+            for row in reads.commits(inspection.space, after=after, limit=page_commits)
             if row.version <= inspection.version
         ]
         if not rows:
@@ -67,12 +68,21 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
         _inspect_keys(inspection, reads, rows)
         _inspect_pointed(inspection, reads, facts)
         inspection.advance()
+        page_commits = _next_page_commits(page_commits, facts)
     found = (inspection.commits, inspection.facts)
     if found != reads.counts(inspection.space, until=inspection.version):
         inspection.fault("log", "there are facts that belong to no commit")
     strays = reads.strays(inspection.space)
     if strays:
         inspection.fault("log", f"{strays} rows lie outside the log")
+
+
+def _next_page_commits(page_commits: int, facts: list[FactRow]) -> int:
+    """Pages grow while commits are small, so that memory stays bounded whatever is stored."""
+    size = sum(len(fact.body or b"") + len(fact.value or b"") for fact in facts)
+    if size > VERIFY_PAGE_BYTES:
+        return max(page_commits // 4, 1)
+    return min(page_commits * 2, VERIFY_PAGE_COMMITS)
 
 
 class _Page:
@@ -85,10 +95,9 @@ class _Page:
         self.space = inspection.space
         self.branches = inspection.branches
         self.by_version: dict[int, list[FactRow]] = {}
-        self.by_id: dict[str, list[FactRow]] = {}
+        self._passed: dict[tuple[int, str], list[FactRow]] = {}
         for fact in facts:
             self.by_version.setdefault(fact.version, []).append(fact)
-            self.by_id.setdefault(fact.id, []).append(fact)
         self._below = self._load_below(facts, after)
 
     def _load_below(self, facts: list[FactRow], after: int) -> dict[tuple[int, str], FactRow]:
@@ -107,13 +116,15 @@ class _Page:
         return self.branches.line(self.branches.name(branch), version)
 
     def before(self, fact: FactRow) -> FactRow | None:
-        """The fact before this one on its line."""
-        caps = dict(self._line(fact.branch, fact.version))
-        place = (fact.version, fact.index)
-        for other in reversed(self.by_id[fact.id]):
-            if (other.version, other.index) < place and other.version <= caps.get(other.branch, -1):
-                return other
+        """The fact before this one on its line; facts are asked for in log order."""
+        for branch, cap in self._line(fact.branch, fact.version):
+            for other in reversed(self._passed.get((branch, fact.id), ())):
+                if other.version <= cap:
+                    return other
         return self._below.get((fact.branch, fact.id))
+
+    def passed(self, fact: FactRow) -> None:
+        self._passed.setdefault((fact.branch, fact.id), []).append(fact)
 
     def entry(self, fact: FactRow) -> Entry:
         return entry_of(self.reads, self.space, fact, self._line(fact.branch, fact.version))
@@ -138,6 +149,7 @@ def _inspect_commit(
             _inspect_fact(inspection, page, fact)
         except RoteError as error:
             inspection.fault("fact", str(error), version=version, id=fact.id)
+        page.passed(fact)
     if _commit_hash(inspection, row, facts, previous) != row.hash:
         inspection.fault("commit", "its content does not match its hash", version=version)
 

@@ -35,7 +35,7 @@ from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
 from rote.kernel.job import job_of
 from rote.kernel.spaces import Spaces
-from rote.values import Json, check_author, check_entity_id, micros_of
+from rote.values import Json, check_entity_id, micros_of
 
 
 class Kernel:
@@ -53,8 +53,6 @@ class Kernel:
         seed: bytes | None = None,
         indexes: Sequence[Index] = (),
     ) -> None:
-        if author is not None:
-            check_author(author)
         self._engine = engine
         self._clock = clock
         self._tokens = tokens

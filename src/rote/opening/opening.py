@@ -10,7 +10,7 @@ from rote.kernel import Kernel
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.space import Store
-from rote.values import Identity
+from rote.values import Identity, check_author
 
 
 def open(
@@ -37,6 +37,8 @@ def open(
     path = _path(os.fspath(url))
     if key is not None:
         Identity.from_seed(key)
+    if author is not None:
+        check_author(author)
     engine = SqliteEngine(path, durability=durability, create=create)
     keys: KeyRing = (
         MemoryKeys() if path is None else FolderKeys(path.with_name(path.name + ".keys"))

@@ -165,22 +165,20 @@ def operations(
 ) -> SearchStrategy[list[Operation]]:
     """Operation lists of a commit; patches and deletes may meet nothing, patches may not apply."""
     id = ids if isinstance(ids, SearchStrategy) else st.sampled_from(ids)
-    stamp = {"stamp": st.sampled_from([["/at"], ["/items/0", "/at"], []])}
-    return st.lists(
-        st.one_of(
-            st.fixed_dictionaries(
-                {"op": st.just("set"), "id": id, "value": documents() | json_values()},
-                optional=stamp,
-            ),
-            st.fixed_dictionaries(
-                {"op": st.just("patch"), "id": id, "ops": patches()},
-                optional={"else": json_values(), **stamp},
-            ),
-            st.fixed_dictionaries({"op": st.just("delete"), "id": id}),
-        ),
-        min_size=1,
-        max_size=size_max,
+    stamp = {"stamp": st.sampled_from([[], [], ["/at"], ["/items/0", "/at"]])}
+    put = st.fixed_dictionaries(
+        {"op": st.just("set"), "id": id, "value": documents() | json_values()}
     )
+    stamped = st.fixed_dictionaries(
+        {"op": st.just("set"), "id": id, "value": documents()}, optional=stamp
+    )
+    change = st.fixed_dictionaries(
+        {"op": st.just("patch"), "id": id, "ops": patches()},
+        optional={"else": documents(), **stamp},
+    )
+    remove = st.fixed_dictionaries({"op": st.just("delete"), "id": id})
+    # Sets come first and often: without them there is nothing to patch or delete.
+    return st.lists(st.one_of(put, stamped, put, change, remove), min_size=1, max_size=size_max)
 
 
 def format_tokens(tokens: Sequence[str]) -> str:

@@ -63,5 +63,6 @@ INDEX_BATCH_COMMITS = 256
 
 # -- verify ---------------------------------------------------------------------------------------
 VERIFY_PAGE_COMMITS = 256
+VERIFY_PAGE_BYTES = 4 * MIB
 # Past this many a report says nothing more to anyone.
 FAULTS_MAX = 1_000

@@ -57,6 +57,7 @@ class SqliteEngine:
         self._write_lock = threading.Lock()
         self._checkpointer = Checkpointer(self._connect)
         try:
+            self._refuse_foreign()
             self._writer = self._open_writer()
             _start_log_over(self._writer.connection)
             self._prepare_tables()
@@ -252,16 +253,21 @@ class SqliteEngine:
             self._checkpointer.watch(connection)
         return SqliteWriter(connection, self._take_back)
 
+    def _refuse_foreign(self) -> None:
+        """Before anything in the file is changed."""
+        connection = self._connect()
+        try:
+            _check_identity(connection)
+        finally:
+            connection.close()
+
     def _prepare_tables(self) -> None:
         connection = self._writer.connection
         if _identity(connection) == (APPLICATION_ID, FORMAT):
             return
         with _Transaction(self):
-            identity = _identity(connection)
-            if identity == (APPLICATION_ID, FORMAT):
+            if _check_identity(connection):
                 return  # another process was first
-            if identity != (0, 0) or connection.execute("select 1 from sqlite_schema").fetchall():
-                raise _foreign(self.filename, *identity)
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", FORMAT)
@@ -312,6 +318,16 @@ def _close(connection: apsw.Connection) -> apsw.Error | None:
 
 def _identity(connection: apsw.Connection) -> tuple[int, int]:
     return connection.pragma("application_id"), connection.pragma("user_version")
+
+
+def _check_identity(connection: apsw.Connection) -> bool:
+    """Whether the file is a store already; an error when it is something else."""
+    identity = _identity(connection)
+    if identity == (APPLICATION_ID, FORMAT):
+        return True
+    if identity != (0, 0) or connection.execute("select 1 from sqlite_schema").fetchall():
+        raise _foreign(connection.filename, *identity)
+    return False
 
 
 def _foreign(filename: str, application: int, format: int) -> InvalidInput | Unavailable:
