@@ -63,7 +63,7 @@ def deletion(number: int) -> Operations:
 
 def many_pages(number: int) -> Operations:
     """A value that fills pages of its own."""
-    return [*pair(number), {"op": "set", "id": LARGE, "value": f"{number}" * 10_000}]
+    return [*pair(number), {"op": "set", "id": LARGE, "value": f"{number}" * 4_000}]
 
 
 def first_commits(space: rote.Space) -> None:

@@ -13,7 +13,7 @@ import apsw
 import rote
 
 NAME = "agent"
-ENTITIES = 1_000
+ENTITIES = 100
 
 
 def entity(number: int) -> str:

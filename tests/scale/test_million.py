@@ -17,11 +17,11 @@ import rote
 from rote.values import decode
 from rote.values.limits import MIB
 from tests.lanes import SLOW, examples
-from tests.scale.measurements import NAME, Work, build, entity
+from tests.scale.measurements import ENTITIES, NAME, Work, build, entity
 
 ROOT = Path(__file__).parents[2]
-COMMITS = examples(2_500, 1_000_000)
-COMMITS_SMALL = 1_250
+COMMITS = examples(4_000, 1_000_000)
+COMMITS_SMALL = 400
 OPEN_SECONDS_MAX = 0.2
 GROWTH_BYTES_MAX = 32 * MIB
 
@@ -84,7 +84,7 @@ def steps_of(path: Path, name: str) -> float:
             (commit,) = space.log(since=version - 1, limit=1)
             at = datetime.fromisoformat(commit.at)
             before = work.steps
-            READS[name](space, version, at, entity(random.randrange(1_000)))
+            READS[name](space, version, at, entity(random.randrange(ENTITIES)))
             most = max(most, work.steps - before)
     return most
 
@@ -97,8 +97,8 @@ def test_reading_any_version_is_bounded_work(
     if SLOW:
         report(capsys, f"{name}: at most {many:,} steps, {few:,} with {COMMITS_SMALL:,} commits")
     assert few > 0
-    # Halving the log takes steps by its logarithm; nothing takes more than twice as many.
-    assert many <= 2 * few + 100
+    # Halving the log takes steps by its logarithm; nothing else takes more for a longer log.
+    assert many <= 3 * few
 
 
 def test_verify_holds_the_same_memory_all_the_way(

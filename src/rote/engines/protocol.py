@@ -135,7 +135,9 @@ class Reader(Protocol):
 
     def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]: ...
 
-    def derived_count(self, space: int, index: str) -> int: ...
+    def derived_count(self, space: int, index: str, *, until: int) -> int:
+        """How many rows of an index start at or below a version."""
+        ...
 
 
 class Writer(Reader, Protocol):
@@ -167,6 +169,10 @@ class Engine(Protocol):
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
         """Make the space with its main branch; when name or did is taken, the one that has it."""
+        ...
+
+    def check_usable(self) -> None:
+        """Raise when the engine is closed, failed, or of a parent process; takes no lock."""
         ...
 
     def reader(self) -> AbstractContextManager[Reader]: ...

@@ -132,9 +132,10 @@ class SpaceCache:
         line = self.branches.line(branch, version)
         entry = load(reads, self.number, [id], line).get(id, ABSENT)
         with self._lock:
-            self._past[(number, id, version)] = entry
-            self._bytes += entry.weight()
-            self._evict()
+            if (number, id, version) not in self._past:
+                self._past[(number, id, version)] = entry
+                self._bytes += entry.weight()
+                self._evict()
         return entry
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:

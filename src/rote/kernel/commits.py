@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rote.contract import Clock, Commit, IdSource, Index
 from rote.engines import Contended, Engine, OutcomeUnknown, Writer
+from rote.engines.rows import HeadRow
 from rote.errors import Busy, RoteError, Unavailable
 from rote.kernel import indexes
 from rote.kernel.cache import SpaceCache
@@ -30,6 +31,8 @@ class Committer:
         self._mutex = threading.Lock()
 
     def commit(self, cache: SpaceCache, job: Job) -> Commit:
+        # Before any lock: after a fork those who would release it do not exist.
+        self._engine.check_usable()
         self._group(cache).run(job)
         return job.answer()
 
@@ -55,8 +58,7 @@ class Committer:
                 # It may have failed before anyone was taken along. What was decided on the way,
                 # conflicts with others in line included, did not happen.
                 jobs.extend(take())
-                for job in jobs:
-                    job.error = error
+                fail(jobs, error)
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
@@ -66,29 +68,44 @@ class Committer:
         answers: list[tuple[Job, Commit]] = []
         try:
             with self._engine.writer(cache.number) as writes:
-                head = cache.sync(writes)
-                draft = Draft(
-                    cache,
-                    writes,
-                    0 if head is None else head.version,
-                    None if head is None else head.hash,
-                    0 if head is None else head.at,
-                    bool(self._indexes),
-                )
-                before = draft.version
+                draft = self._draft(cache, writes)
                 answers = self._plan(draft, jobs, take)
                 if draft.commits:
-                    self._append(draft, writes, before)
+                    self._append(draft, writes)
         except OutcomeUnknown as error:
             assert draft is not None
             self._settle(draft, error)
+        except RoteError:
+            raise
+        except BaseException:
+            # An interruption can come after the commit: find out before others are answered.
+            if draft is not None and draft.commits:
+                self._settle_interrupted(draft, jobs, answers)
+            raise
+        self._answer(draft, answers)
+
+    def _draft(self, cache: SpaceCache, writes: Writer) -> Draft:
+        head = cache.sync(writes) or HeadRow(0, b"", 0)
+        follows = bool(self._indexes)
+        return Draft(cache, writes, head.version, head.version, head.hash or None, head.at, follows)
+
+    def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
         if draft.commits:
-            cache.committed(before, draft.version, draft.entries)
+            draft.cache.committed(draft.base, draft.version, draft.entries)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
             self._engine.harden()
         for job, commit in answers:
             job.result = commit
+
+    def _settle_interrupted(
+        self, draft: Draft, jobs: list[Job], answers: list[tuple[Job, Commit]]
+    ) -> None:
+        try:
+            self._settle(draft, OutcomeUnknown())
+            self._answer(draft, answers)
+        except RoteError as error:
+            fail(jobs, error)
 
     def _plan(self, draft: Draft, jobs: list[Job], take: Take) -> list[tuple[Job, Commit]]:
         answers: list[tuple[Job, Commit]] = []
@@ -107,13 +124,15 @@ class Committer:
                     job.error = error
             pending = []
 
-    def _append(self, draft: Draft, writes: Writer, before: int) -> None:
+    def _append(self, draft: Draft, writes: Writer) -> None:
         number = draft.cache.number
         writes.append(number, draft.batch())
         for row in draft.sides.values():
             writes.put_side(number, row)
         for index in self._indexes:
-            indexes.follow(writes, number, index, draft.changes, before=before, after=draft.version)
+            indexes.follow(
+                writes, number, index, draft.changes, before=draft.base, after=draft.version
+            )
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         """COMMIT failed without saying how: find out before anyone is answered."""

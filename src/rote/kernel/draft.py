@@ -38,6 +38,7 @@ class Draft(Struct):
 
     cache: SpaceCache
     reads: Reader
+    base: int  # the version it starts from
     version: int  # of the newest commit, drafted ones included
     hash: bytes | None
     at: int  # of the newest commit

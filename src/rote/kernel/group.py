@@ -47,8 +47,11 @@ class Group:
         finally:
             if not taken:
                 self._take(taken)
+            # Only an interruption leaves someone without a result; then what was decided for the
+            # others stood on commits that did not happen.
             if not all(job.answered for job in taken):
-                fail(taken, Unavailable("the writing thread was interrupted; try again"))
+                interrupted = Unavailable("the writing thread was interrupted; try again")
+                fail([job for job in taken if job.result is None], interrupted)
             self._dismiss(taken)
 
     def _take(self, taken: list[Job]) -> list[Job]:

@@ -38,7 +38,7 @@ def history(
 
 def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Commit, ...]:
     """A page of commits above `since`, oldest first."""
-    if type(since) is not int or since < 0:
+    if type(since) is not int or not 0 <= since <= INTEGER_MAX:
         raise InvalidInput("since must be a version, an integer from 0 on")
     cache.sync(reads)
     rows = reads.commits(cache.number, after=max(since - 1, 0), limit=page_size(limit) + 1)

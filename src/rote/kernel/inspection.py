@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec import structs
+
 from rote.contract import Fault, Index, Progress
 from rote.engines import Reader
 from rote.engines.rows import DELETE, PATCH, CommitRow, DerivedRow, FactRow, Line, SideRecord
@@ -324,9 +326,9 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
             line = ((pointer.branch, indexed),)
             expected = _expected(inspection, reads, index, pointer.id, line)
             actual = [
-                row
+                _as_of(row, indexed)
                 for row in reads.derived_of(inspection.space, index.name, pointer.id)
-                if row.branch == pointer.branch
+                if row.branch == pointer.branch and row.start <= indexed
             ]
             seen += len(actual)
             if sorted(actual, key=lambda row: (row.term, row.start)) != expected:
@@ -334,8 +336,14 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
         if len(pointers) < VERIFY_PAGE_COMMITS:
             break
         after = (pointers[-1].branch, pointers[-1].id)
-    if seen != reads.derived_count(inspection.space, index.name):
+    if seen != reads.derived_count(inspection.space, index.name, until=indexed):
         inspection.fault("index", f"{index.name} lists entities that do not exist")
+
+
+def _as_of(row: DerivedRow, version: int) -> DerivedRow:
+    """The row as it was at a version: what ended it later had not happened."""
+    is_open = row.until is None or row.until > version
+    return structs.replace(row, until=None) if is_open else row
 
 
 def _expected(

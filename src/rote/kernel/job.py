@@ -69,7 +69,6 @@ def _guard_body(guard: Guard | None) -> bytes:
 
 
 def fail(jobs: list[Job], error: RoteError) -> None:
-    """Answer everyone who has no answer yet."""
+    """Answer them all with an error, whatever was decided for them before."""
     for job in jobs:
-        if not job.answered:
-            job.error = error
+        job.error = error

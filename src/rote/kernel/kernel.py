@@ -95,6 +95,9 @@ class Kernel:
             return history.head_at(cache, reads, version=version, at=at)
 
     def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:
+        for id in ids:
+            if type(id) is not str:
+                check_entity_id(id)
         cache = self._spaces.cache(space)
         version = view.version
         if version is None:

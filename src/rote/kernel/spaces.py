@@ -62,15 +62,12 @@ class Spaces:
         is_new = self._keys.load(did) is None
         if is_new:
             self._keys.save(did, seed)
-        row = None
-        try:
-            row = self._engine.create_space(
-                did=did, name=name, seal=space_seal(did, name), main=_main_branch(did)
-            )
-        finally:
-            # Another process may have made the name first, or the engine failed.
-            if is_new and (row is None or row.did != did):
-                self._keys.discard(did)
+        row = self._engine.create_space(
+            did=did, name=name, seal=space_seal(did, name), main=_main_branch(did)
+        )
+        # After an error the space may exist all the same, so its key stays; here another was first.
+        if is_new and row.did != did:
+            self._keys.discard(did)
         if row.did == did and row.name != name:
             raise InvalidInput(f"the given key is already that of the space {row.name!r}")
         self._seed = None

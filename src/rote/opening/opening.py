@@ -10,6 +10,7 @@ from rote.kernel import Kernel
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.space import Store
+from rote.space.arguments import check_path
 from rote.values import Identity, check_author
 
 
@@ -32,9 +33,12 @@ def open(
     create      make the file and its spaces on first use; otherwise they must be there
     key         32 bytes: the seed of the next space that is made
     """
-    if not isinstance(url, str | os.PathLike):
-        raise InvalidInput("name a store: a path, :memory:, or sqlite:///path")
-    path = _path(os.fspath(url))
+    url = str(check_path(url)) if isinstance(url, os.PathLike) else url
+    path = _path(url)
+    if clock is not None and not callable(getattr(clock, "now", None)):
+        raise InvalidInput("a clock has a method now() that returns an aware datetime")
+    if ids is not None and not callable(getattr(ids, "random_bytes", None)):
+        raise InvalidInput("ids have a method random_bytes(size)")
     if key is not None:
         Identity.from_seed(key)
     if author is not None:
@@ -52,23 +56,23 @@ def open(
         author=author,
         seed=key,
     )
-    return Store(kernel, url=os.fspath(url), create=create)
+    return Store(kernel, url=url, create=create)
 
 
-def _path(url: str) -> Path | None:
+def _path(url: object) -> Path | None:
     """The file a URL names; None for memory."""
-    if not url:
+    if not isinstance(url, str) or not url:
         raise InvalidInput("name a store: a path, :memory:, or sqlite:///path")
     if url in (":memory:", "sqlite://:memory:", "sqlite:///:memory:"):
         return None
     scheme, separator, rest = url.partition("://")
     if not separator:
-        return Path(url)
+        return check_path(url).absolute()
     if scheme == "sqlite":
         # sqlite:///relative and sqlite:////absolute
         if not rest.startswith("/") or rest == "/":
             raise InvalidInput("a SQLite URL looks like sqlite:///folder/file.db")
-        return Path(rest[1:])
+        return check_path(rest[1:]).absolute()
     if scheme in ("http", "https", "postgresql", "postgres"):
         raise Unavailable(f"this Rote cannot open {scheme} stores yet; use a file", scheme=scheme)
     raise InvalidInput(f"unknown kind of store {scheme}://; use a path or sqlite:///path")

@@ -1,5 +1,8 @@
 """Checks of arguments that the face uses itself, before the port sees them."""
 
+import os
+from pathlib import Path
+
 from rote.errors import InvalidInput
 
 
@@ -16,3 +19,13 @@ def check_limit(limit: int | None) -> int | None:
     if limit is not None and (type(limit) is not int or limit < 0):
         raise InvalidInput("limit must be an integer from 0 on, or None for all")
     return limit
+
+
+def check_path(path: object) -> Path:
+    """A path that the system can take."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput("a path is text or a Path")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidInput("a path is text, not empty and without NUL")
+    return Path(text)

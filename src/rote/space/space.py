@@ -111,8 +111,6 @@ class Space:
 
     def log(self, *, since: int = 0, limit: int | None = None) -> Iterator[Commit]:
         """The commits of the whole space above `since`, oldest first."""
-        if type(since) is not int or since < 0:
-            raise InvalidInput("since must be a version, an integer from 0 on")
         return self._log_pages(since, check_limit(limit))
 
     def _log_pages(self, since: int, limit: int | None) -> Iterator[Commit]:
@@ -149,13 +147,15 @@ class Space:
     ) -> Commit:
         """All operations as one commit, if what was read still holds."""
         self._check_writable()
-        request = CommitRequest(operations, self.branch, reads or (), key, meta)
+        request = CommitRequest(operations, self.branch, () if reads is None else reads, key, meta)
         return self._port.commit(self.did, request)
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to function(its value); tried again when someone else was faster."""
         if type(attempts) is not int or attempts < 1:
             raise InvalidInput("attempts must be an integer from 1 on")
+        if not callable(function):
+            raise InvalidInput("update needs a function from the old value to the new one")
         for left in reversed(range(attempts)):
             state = self.read(id)
             operation = {"op": "set", "id": id, "value": function(state.value)}

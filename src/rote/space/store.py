@@ -1,11 +1,11 @@
 """A store: the door to its spaces."""
 
 import os
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rote.contract import Port
+from rote.space.arguments import check_path
 from rote.space.space import Space
 
 
@@ -28,7 +28,7 @@ class Store:
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""
-        self._port.backup(Path(path))
+        self._port.backup(check_path(path))
 
     def close(self) -> None:
         self._port.close()

@@ -26,7 +26,7 @@ from rote.testing.model import ModelCommit, ModelState, Refused, SpaceModel
 from rote.testing.sources import SeededIds
 from rote.testing.space_suite.formulas import check_chain
 from rote.testing.stores import StoreSettings
-from rote.testing.strategies import documents, operations, patches_for, pointers
+from rote.testing.strategies import documents, operations, patches_for, pointers, pointers_into
 from rote.values import canonical, datetime_of, format_time, micros_of, parse_time
 
 OpenStore = Callable[[Path, StoreSettings], Store]
@@ -105,14 +105,15 @@ class SpaceMachine(RuleBasedStateMachine):
         self._commit(handle, data.draw(operations(IDS)))
 
     @rule(data=st.data(), id=st.sampled_from(IDS), value=documents(), handle=st.integers(0, 1))
-    def set_and_patch(self, data: st.DataObject, id: str, value: Any, handle: int) -> None:
-        """A document and patches that fit it, so that long histories come about."""
-        state = self.model.read(id)
-        if not state.exists:
+    def patch(self, data: st.DataObject, id: str, value: Any, handle: int) -> None:
+        """Patches that fit, so that long histories come about; and a reader of one path."""
+        if not self.model.read(id).exists:
             self._commit(handle, [{"op": "set", "id": id, "value": value}])
-            state = self.model.read(id)
-        ops = data.draw(patches_for(state.value))
-        self._commit(handle, [{"op": "patch", "id": id, "ops": ops}])
+        before = self.model.read(id).value
+        read = {"id": id, "version": self.model.version, "path": data.draw(pointers_into(before))}
+        self._commit(handle, [{"op": "patch", "id": id, "ops": data.draw(patches_for(before))}])
+        other = data.draw(st.sampled_from(IDS))
+        self._commit(handle + 1, [{"op": "set", "id": other, "value": 1}], reads=[read])
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def write_after_reading(self, data: st.DataObject, handle: int) -> None:

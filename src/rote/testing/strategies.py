@@ -19,6 +19,7 @@ from rote.values.limits import INTEGER_MAX, INTEGER_MIN
 NAMES = ("a", "b", "items", "0", "-", "", "m~n", "s/t")
 
 Operation = dict[str, Any]
+_Place = tuple[tuple[str, ...], Json]
 
 
 @cache
@@ -104,6 +105,11 @@ def patches(*, size_max: int = 3) -> SearchStrategy[list[Operation]]:
     )
 
 
+def pointers_into(value: Json) -> SearchStrategy[str]:
+    """JSON pointers of what is in `value`, itself included."""
+    return st.sampled_from([format_tokens(path) for path, _ in _places(value)])
+
+
 @st.composite
 def patches_for(
     draw: st.DrawFn, value: Json, *, size_max: int = 3, size_min: int = 1
@@ -121,38 +127,42 @@ def patches_for(
     return operations
 
 
-def _draw_operation(draw: st.DrawFn, places: list[tuple[str, ...]]) -> Operation:
+def _draw_operation(draw: st.DrawFn, places: list[_Place]) -> Operation:
     """One that is likely to apply to a value with these places."""
-    place = st.sampled_from(places)
-    name, at = draw(_operation_names()), draw(place)
-    path, new = format_tokens(at), json_values(leaves_max=3)
-    if name in ("add", "move", "copy"):
-        below = format_tokens((*at, draw(_last_tokens())))
+    name = draw(_operation_names())
+    containers = [place for place in places if isinstance(place[1], dict | list)]
+    arrays = [place for place in places if isinstance(place[1], list)]
+    path = format_tokens(draw(st.sampled_from(places))[0])
+    if name == "splice" and arrays:
+        array = draw(st.sampled_from(arrays))
+        return {"op": name, "path": format_tokens(array[0]), **draw(_splices())}
+    if name in ("add", "move", "copy") and containers:
+        target, container = draw(st.sampled_from(containers))
+        last = draw(_indexes() if isinstance(container, list) else _names())
+        target_path = format_tokens((*target, last))
         if name == "add":
-            return {"op": name, "path": below, "value": draw(new)}
-        return {"op": name, "from": format_tokens(draw(place)), "path": below}
-    if name == "replace":
-        return {"op": name, "path": path, "value": draw(new)}
+            return {"op": name, "path": target_path, "value": draw(json_values(leaves_max=3))}
+        return {"op": name, "from": path, "path": target_path}
     if name == "remove":
         return {"op": name, "path": path}
-    return {"op": name, "path": path, **draw(_splices())}
+    return {"op": "replace", "path": path, "value": draw(json_values(leaves_max=3))}
 
 
 @cache
 def _operation_names() -> SearchStrategy[str]:
-    return st.sampled_from(["add", "add", "replace", "remove", "move", "copy", "splice"])
+    return st.sampled_from(["add", "replace", "remove", "move", "copy", "splice"])
 
 
 @cache
-def _last_tokens() -> SearchStrategy[str]:
-    return st.sampled_from([*NAMES, "0", "-"])
+def _indexes() -> SearchStrategy[str]:
+    return st.sampled_from(["0", "1", "-"])
 
 
 @cache
 def _splices() -> SearchStrategy[Operation]:
     return st.fixed_dictionaries(
         {
-            "index": st.integers(0, 2),
+            "index": st.integers(0, 1),
             "remove": st.integers(0, 2),
             "add": st.lists(json_values(leaves_max=3), max_size=2),
         }
@@ -190,19 +200,15 @@ def _names() -> SearchStrategy[str]:
     return st.sampled_from(NAMES)
 
 
-def _places(value: Json) -> list[tuple[str, ...]]:
-    """The path of every value inside a value, itself included."""
-    found: list[tuple[str, ...]] = []
-    waiting: list[tuple[tuple[str, ...], Json]] = [((), value)]
+def _places(value: Json) -> list[_Place]:
+    """Every value inside a value, itself included, with its path."""
+    found: list[_Place] = []
+    waiting: list[_Place] = [((), value)]
     while waiting:
         path, node = waiting.pop()
-        found.append(path)
-        members = (
-            node.items()
-            if isinstance(node, dict)
-            else ((str(index), item) for index, item in enumerate(node))
-            if isinstance(node, list)
-            else ()
-        )
-        waiting += [((*path, name), member) for name, member in members]
-    return sorted(found)
+        found.append((path, node))
+        if isinstance(node, dict):
+            waiting += [((*path, name), member) for name, member in node.items()]
+        elif isinstance(node, list):
+            waiting += [((*path, str(index)), item) for index, item in enumerate(node)]
+    return sorted(found, key=lambda place: place[0])

@@ -65,7 +65,7 @@ def test_get_json_of_an_absent_entity_exits_1_and_says_so_in_json(store: Path) -
     ("point", "words"),
     [
         ("5", "version 5 does not exist"),
-        ("9999999999999999999", "does not exist"),
+        ("999999999999999999", "does not exist"),
         ("1" * 5000, "not an RFC 3339 time"),
         ("-1", "not an RFC 3339 time"),
         ("yesterday", "not an RFC 3339 time"),

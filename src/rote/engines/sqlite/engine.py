@@ -91,7 +91,7 @@ class SqliteEngine:
 
     def reader(self) -> SqliteReader:
         if self._closed or self._broken or self._forks != len(_forks):
-            self._check_usable()
+            self.check_usable()
         if self._idle:
             try:
                 return self._idle.pop()
@@ -118,11 +118,11 @@ class SqliteEngine:
 
     def begin(self) -> SqliteWriter:
         """Start the transaction that `end` ends."""
-        self._check_usable()
+        self.check_usable()
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
         try:
-            self._check_usable()
+            self.check_usable()
             self._writer.begin()
         except BaseException as error:
             self._write_lock.release()
@@ -181,7 +181,7 @@ class SqliteEngine:
 
     def _checkpoint(self, mode: int) -> None:
         with self._write_lock:
-            self._check_usable()
+            self.check_usable()
             try:
                 connection = self._writer.connection
                 patiently(lambda: connection.wal_checkpoint(mode=mode))
@@ -200,25 +200,29 @@ class SqliteEngine:
 
     def backup(self, path: Path) -> None:
         path = path.absolute()
-        if path.exists():
-            raise InvalidInput(f"{path} exists; name a new file")
         part = path.with_name(path.name + ".part")
-        if not path.parent.is_dir():
-            raise NotFound(f"the folder {path.parent} does not exist; make it first")
-        part.unlink(missing_ok=True)
-        make_private(part)
         try:
-            with self.reader() as reads:
-                # Named with its file system: a store in memory would copy itself into memory.
-                target = f"file:{quote(str(part))}?vfs={apsw.vfs_names()[0]}"
-                reads.connection.execute("vacuum into ?", (target,))
-            _sync(part)
-            part.rename(path)
-            _sync(path.parent)
+            if path.exists():
+                raise InvalidInput(f"{path} exists; name a new file")
+            if not path.parent.is_dir():
+                raise NotFound(f"the folder {path.parent} does not exist; make it first")
+            part.unlink(missing_ok=True)
+            make_private(part)
+            try:
+                self._copy_into(part)
+                _sync(part)
+                part.rename(path)
+                _sync(path.parent)
+            finally:
+                part.unlink(missing_ok=True)
         except OSError as error:
             raise Unavailable(f"cannot write {path}: {error.strerror}") from error
-        finally:
-            part.unlink(missing_ok=True)
+
+    def _copy_into(self, part: Path) -> None:
+        # Named with its file system: a store in memory would copy itself into memory.
+        target = f"file:{quote(str(part))}?vfs={apsw.vfs_names()[0]}"
+        with self.reader() as reads:
+            reads.connection.execute("vacuum into ?", (target,))
 
     def close(self) -> None:
         if self._closed or self._forks != len(_forks):
@@ -234,7 +238,7 @@ class SqliteEngine:
 
     # -- connections -------------------------------------------------------------------------------
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed; open it again")
         if self._broken:

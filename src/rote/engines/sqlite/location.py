@@ -26,9 +26,12 @@ def memory_filename() -> str:
 def prepare_file(path: Path, *, create: bool) -> Path:
     """The absolute path of a store's file, made empty and private when it is new."""
     path = path.absolute()
-    if path.is_dir():
-        raise InvalidInput(f"{path} is a folder; name a file in it, for example {path / 'rote.db'}")
-    size = path.stat().st_size if path.exists() else None
+    try:
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file in it, like {path / 'rote.db'}")
+        size = path.stat().st_size if path.exists() else None
+    except OSError as error:
+        raise Unavailable(f"cannot open {path}: {error.strerror}") from error
     if size is not None and 0 < size < SQLITE_FILE_BYTES_MIN:
         raise InvalidInput(f"{path} is not a Rote store; name another file")
     if not size and not create:

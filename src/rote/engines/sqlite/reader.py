@@ -185,50 +185,40 @@ class SqliteReader:
     def entities(
         self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
     ) -> list[str]:
+        # One statement, so that an entity on its way from one table to the other is in one of them.
         bound = UNBOUNDED if end is None else end
-        live = self._all(
-            "select id from entities where space = ? and branch = ? and id >= ? and id < ?"
-            " order by id limit ?",
-            (space, branch, start, bound, limit),
+        rows = self._all(
+            "select id from (select id from entities"
+            " where space = ?1 and branch = ?2 and id >= ?3 and id < ?4 order by id limit ?6)"
+            " union all select id from (select id from tombstones indexed by tombstones_by_version"
+            " where space = ?1 and branch = ?2 and id >= ?3 and id < ?4 and version > ?5"
+            " order by id limit ?6)",
+            (space, branch, start, bound, version, limit),
         )
-        dead = self._all(
-            "select id from tombstones indexed by tombstones_by_version"
-            " where space = ? and branch = ? and version > ? and id >= ? and id < ?"
-            " order by id limit ?",
-            (space, branch, version, start, bound, limit),
-        )
-        return sorted(id for rows in (live, dead) for (id,) in rows)[:limit]
+        return sorted(id for (id,) in rows)[:limit]
 
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
     ) -> list[EntityRow]:
-        start = after or (0, "")
-        page = "where space = ? and (branch, id) > (?, ?) order by branch, id limit ?"
-        rows = [
-            EntityRow(branch, id, version, position, live)
-            for table, live in (("entities", True), ("tombstones", False))
-            for branch, id, version, position in self._all(
-                f"select branch, id, version, position from {table} {page}",
-                (space, *start, limit),
-            )
-        ]
-        rows.sort(key=lambda row: (row.branch, row.id, row.live))
-        return rows[:limit]
+        page = "where space = ?1 and (branch, id) > (?2, ?3) order by branch, id limit ?4"
+        rows = self._all(
+            f"select * from (select branch, id, version, position, 1 from entities {page})"
+            f" union all select * from (select branch, id, version, position, 0 from tombstones {page})",
+            (space, *(after or (0, "")), limit),
+        )
+        return [_entity_row(row) for row in sorted(rows)[:limit]]
 
     def pointers(self, space: int, branch: int, ids: Sequence[str]) -> list[EntityRow]:
         if not ids:
             return []
-        wanted = _array(ids)
-        return [
-            EntityRow(branch, id, version, position, live)
-            for table, live in (("entities", True), ("tombstones", False))
-            for id, version, position in self._all(
-                f"select e.id, e.version, e.position from carray(?) as wanted"
-                f" cross join {table} as e"
-                " where e.space = ? and e.branch = ? and e.id = wanted.value",
-                (wanted, space, branch),
-            )
-        ]
+        place = "where e.space = ?2 and e.branch = ?3 and e.id = wanted.value"
+        columns = "select e.branch, e.id, e.version, e.position"
+        rows = self._all(
+            f"{columns}, 1 from carray(?1) as wanted cross join entities as e {place}"
+            f" union all {columns}, 0 from carray(?4) as wanted cross join tombstones as e {place}",
+            (_array(ids), space, branch, _array(ids)),
+        )
+        return [_entity_row(row) for row in rows]
 
     def newest_in_range(
         self, space: int, line: Line, *, start: str, end: str | None, after: int
@@ -311,15 +301,21 @@ class SqliteReader:
         )
         return [DerivedRow(*row) for row in rows]
 
-    def derived_count(self, space: int, index: str) -> int:
+    def derived_count(self, space: int, index: str, *, until: int) -> int:
         rows = self._all(
-            "select count(*) from derived where space = ? and name = ?", (space, index)
+            "select count(*) from derived where space = ? and name = ? and start <= ?",
+            (space, index, until),
         )
         count: int = rows[0][0]
         return count
 
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
         return self._cursor.execute(sql, bindings).fetchall()
+
+
+def _entity_row(row: tuple[int, str, int, int, int]) -> EntityRow:
+    branch, id, version, position, live = row
+    return EntityRow(branch, id, version, position, bool(live))
 
 
 def _array(ids: Sequence[str]) -> object:
