@@ -76,8 +76,9 @@ class PatchFailed(InvalidInput):
     """A patch that is malformed or does not apply to the value at hand."""
 
     def __init__(self, reason: str, *, index: int, pointer: str = "") -> None:
+        place = f" at {pointer}" if pointer else ""
         super().__init__(
-            f"patch operation {index} ({pointer or 'whole document'}) does not apply: {reason}",
+            f"patch operation {index}{place} does not apply: {reason}",
             index=index,
             pointer=pointer,
             reason=reason,
@@ -144,7 +145,8 @@ class PayloadMismatch(RoteError):
 
     def __init__(self, key: str, *, version: int) -> None:
         super().__init__(
-            f"key {key!r} already stands for another write (version {version}); use a new key",
+            f"key {key!r} already stands for other operations (version {version});"
+            " repeat exactly those, or take a new key for a new write",
             key=key,
             version=version,
         )

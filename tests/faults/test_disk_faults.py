@@ -22,6 +22,7 @@ from rote.testing.faults import FAULT_KINDS, Fault, FaultDisk, FaultKind, Keep, 
 from tests.faults.rig import (
     FILE,
     NAME,
+    SEED,
     Make,
     Rig,
     deletion,
@@ -31,6 +32,7 @@ from tests.faults.rig import (
     pair,
     small_patch,
 )
+from tests.lanes import examples
 
 # A disk that goes on after its fault.
 FAILURES = tuple(kind for kind in FAULT_KINDS if kind != "power_cut")
@@ -78,9 +80,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed store with a few commits."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "disk").mkdir()
-    with rote.open(folder / "disk" / FILE, durability="os") as store:
+    with rote.open(folder / "disk" / FILE, durability="os", key=SEED) as store:
         first_commits(store.space(NAME))
-    (folder / "disk" / f"{FILE}.keys").rename(folder / "keys")
     return folder
 
 
@@ -244,7 +245,7 @@ def test_the_beginning_of_a_store_stands_every_fault(tmp_path: Path, kind: Fault
         rig.disk.arm()
         begin(rig)
         operations = rig.disk.operations
-    for fault in every_fault(operations, (kind,)):
+    for fault in itertools.islice(every_fault(operations, (kind,)), None, None, examples(2, 1)):
         with new_rig(tmp_path) as rig:
             rig.disk.arm(fault)
             with contextlib.suppress(Unavailable):

@@ -87,7 +87,7 @@ def _large_measured(before: Entry, document: Json, data: bytes, value: bytes) ->
     if len(value) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             "the patched value in bytes", size=len(value), limit=VALUE_BYTES_MAX,
-            advice="keep large data as blobs",
+            advice="split it into several entities",
         )  # fmt: skip
     patches, patch_bytes = before.patches + 1, before.patch_bytes + len(data)
     if patches >= REPLAY_MAX or patch_bytes >= before.snapshot_bytes:

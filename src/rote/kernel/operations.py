@@ -144,6 +144,6 @@ def value_bytes(value: Json) -> bytes:
     if len(data) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             "the value in bytes", size=len(data), limit=VALUE_BYTES_MAX,
-            advice="keep large data as blobs",
+            advice="split it into several entities",
         )  # fmt: skip
     return data

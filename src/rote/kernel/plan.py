@@ -128,7 +128,8 @@ def _apply(draft: Draft, job: Job, at: int) -> list[Step]:
         elif operation.otherwise is not None:
             step = _set(operation, before, operation.otherwise, at)
         else:
-            raise NotFound(f"{id} does not exist; set it first", id=id)
+            advice = "there is nothing to delete" if operation.kind == DELETE else "set it first"
+            raise NotFound(f"{id} does not exist; {advice}", id=id)
         current[id] = step.after
         steps.append(step)
     return steps

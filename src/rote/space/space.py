@@ -1,5 +1,6 @@
 """A space as users hold it: sugar over the port. It decides nothing."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,10 +17,10 @@ from rote.contract import (
     VerifyReport,
     View,
 )
-from rote.errors import Conflict, InvalidInput, invariant
+from rote.errors import Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
 from rote.space.transaction import Transaction
-from rote.values import Json, micros_of
+from rote.values import Json, micros_of, parse_time
 from rote.values.limits import PAGE_MAX
 from rote.values.ranges import prefix_end
 
@@ -28,10 +29,17 @@ class Space:
     """One space, on one branch, at its head or pinned at a version."""
 
     def __init__(
-        self, port: Port, info: SpaceInfo, *, branch: str = "main", pinned: Head | None = None
+        self,
+        port: Port,
+        info: SpaceInfo,
+        *,
+        turns: "threading.Lock",
+        branch: str = "main",
+        pinned: Head | None = None,
     ) -> None:
         self._port = port
         self._info = info
+        self._turns = turns  # held by the thread of this store that updates again
         self._pinned = pinned
         self._view = View(branch, None if pinned is None else pinned.version)
 
@@ -151,21 +159,35 @@ class Space:
         return self._port.commit(self.did, request)
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
-        """Set an entity to function(its value); tried again when someone else was faster."""
+        """Set an entity to what `function` returns for its value (None when it does not exist).
+
+        Tried again when someone else was faster; Conflict when all attempts were in vain.
+        """
         if type(attempts) is not int or attempts < 1:
             raise InvalidInput("attempts must be an integer from 1 on")
         if not callable(function):
             raise InvalidInput("update needs a function from the old value to the new one")
-        for left in reversed(range(attempts)):
-            state = self.read(id)
-            operation = {"op": "set", "id": id, "value": function(state.value)}
+        if attempts == 1:
+            return self._update_once(id, function)
+        try:
+            return self._update_once(id, function)
+        except Conflict:
+            # Threads that were too slow take turns, so that they do not outrun each other for ever.
+            with self._turns:
+                return self._update_again(id, function, attempts - 1)
+
+    def _update_again(self, id: str, function: Callable[[Json], Json], attempts: int) -> Commit:
+        for _ in range(attempts - 1):
             try:
-                return self.transact([operation], reads=[{"id": id, "version": state.version}])
+                return self._update_once(id, function)
             except Conflict:
-                if left == 0:
-                    raise
-        invariant(False, "update ended without an answer")
-        raise AssertionError
+                continue
+        return self._update_once(id, function)
+
+    def _update_once(self, id: str, function: Callable[[Json], Json]) -> Commit:
+        state = self.read(id)
+        operation = {"op": "set", "id": id, "value": function(state.value)}
+        return self.transact([operation], reads=[{"id": id, "version": state.version}])
 
     def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
         """Reads and writes that become one commit when the block ends, or nothing."""
@@ -174,17 +196,22 @@ class Space:
 
     # -- other views -------------------------------------------------------------------------------
 
-    def at(self, point: int | datetime) -> "Space":
-        """This space as it was at a version, or at a time; read-only."""
+    def at(self, point: int | datetime | str) -> "Space":
+        """This space as it was at a version, or at a time (also as RFC 3339 text); read-only."""
         if isinstance(point, datetime):
             head = self._port.head_at(self.did, at=micros_of(point))
+        elif type(point) is str:
+            head = self._port.head_at(self.did, at=parse_time(point))
         elif type(point) is int:
             head = self._port.head_at(self.did, version=point)
         else:
-            raise InvalidInput("at() takes a version or an aware datetime")
+            raise InvalidInput("at() takes a version, an aware datetime or an RFC 3339 time")
         if self._pinned is not None and head.version > self._pinned.version:
-            raise InvalidInput(f"this view is pinned at version {self._pinned.version}")
-        return Space(self._port, self._info, branch=self.branch, pinned=head)
+            raise InvalidInput(
+                f"this view is pinned at version {self._pinned.version} and sees nothing later;"
+                " ask the space it came from"
+            )
+        return Space(self._port, self._info, turns=self._turns, branch=self.branch, pinned=head)
 
     # -- trust -------------------------------------------------------------------------------------
 

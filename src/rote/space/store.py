@@ -1,10 +1,11 @@
 """A store: the door to its spaces."""
 
 import os
+import threading
 from types import TracebackType
 from typing import Self
 
-from rote.contract import Port
+from rote.contract import Port, SpaceInfo
 from rote.space.arguments import check_path
 from rote.space.space import Space
 
@@ -15,16 +16,20 @@ class Store:
     def __init__(self, port: Port, *, url: str, create: bool = True) -> None:
         self._port = port
         self._create = create
+        self._turns: dict[str, threading.Lock] = {}
         self.url = url
 
     def space(self, name: str) -> Space:
         """The space of that name or did; a new name makes a new space."""
         info = self._port.space(name, create=self._create)
-        return Space(self._port, info)
+        return self._hold(info)
 
     def spaces(self) -> list[Space]:
         """All spaces, by name."""
-        return [Space(self._port, info) for info in self._port.spaces()]
+        return [self._hold(info) for info in self._port.spaces()]
+
+    def _hold(self, info: SpaceInfo) -> Space:
+        return Space(self._port, info, turns=self._turns.setdefault(info.did, threading.Lock()))
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""

@@ -119,5 +119,5 @@ def test_delete_deletes_and_a_second_delete_is_an_error(store_path: Path) -> Non
 def test_a_write_with_the_same_key_happens_once(store_path: Path) -> None:
     for _ in range(2):
         assert "at version 1 " in run_ok("set", ADA, "1", "--key", "k", store=store_path)
-    assert "use a new key" in error_of(run("set", ADA, "2", "--key", "k", store=store_path))
+    assert "a new key" in error_of(run("set", ADA, "2", "--key", "k", store=store_path))
     assert value_of(store_path) == 1

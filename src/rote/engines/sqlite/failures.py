@@ -20,7 +20,7 @@ def translate(error: Exception, *, filename: str) -> RoteError:
     if isinstance(error, apsw.FullError):
         return Unavailable(f"{words}; free some disk space and try again", reason="disk_full")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError):
-        return Corrupt(f"{words}; run `rote verify` and restore a backup", reason=str(error))
+        return Corrupt(f"{words}; restore a backup", reason=str(error))
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError | apsw.AuthError):
         return Denied(f"{words}; make the file and its folder writable", reason=str(error))
     if isinstance(error, apsw.CantOpenError):
