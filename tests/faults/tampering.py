@@ -92,19 +92,20 @@ class Sample:
 def make_sample(path: Path) -> Sample:
     """About twenty commits of every kind, in two spaces."""
     port = open_port(path)
-    dids = [port.space(name, create=True).did for name in ("agent", "other")]
-    _write_history(rote.Space(port, port.space("agent", create=False)), short=False)
-    checkpoint = port.checkpoint(dids[0])
-    space = rote.Space(port, port.space("agent", create=False))
+    store = rote.Store(port, url=str(path))
+    space, other = store.space("agent"), store.space("other")
+    dids = (space.did, other.did)
+    _write_history(space, short=False)
+    checkpoint = space.checkpoint()
     space.patch("urn:entity:large", [{"op": "add", "path": "/note", "value": "x" * 2_100}])
     port.put_side(dids[0], "run", "one", {"state": "running"}, fence=0)
     guard = Guard("run", "one", 1, {"state": "done"})
     operation = {"op": "set", "id": "urn:entity:tagged", "value": {"tag": "last"}}
     port.commit(dids[0], CommitRequest([operation], key="rote:run", guard=guard))
-    _write_history(rote.Space(port, port.space("other", create=False)), short=True)
-    at_head, version = port.checkpoint(dids[0]), port.head(dids[0]).version
-    port.close()
-    return Sample(path.read_bytes(), tuple(dids), version, checkpoint, at_head)
+    _write_history(other, short=True)
+    at_head, version = space.checkpoint(), space.version
+    store.close()
+    return Sample(path.read_bytes(), dids, version, checkpoint, at_head)
 
 
 def _write_history(space: rote.Space, *, short: bool) -> None:

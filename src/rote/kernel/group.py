@@ -28,15 +28,20 @@ class Group:
 
     def run(self, job: Job) -> None:
         """Returns when the job has an answer."""
-        with self._mutex:
-            self._line.append(job)
-            leads = len(self._line) == 1
-            if not leads:
-                job.signal = threading.Lock()
-                job.signal.acquire()
-        interruption = None if leads else _wait(job)
-        if not job.answered:
-            self._lead_line()
+        try:
+            with self._mutex:
+                self._line.append(job)
+                leads = len(self._line) == 1
+                if not leads:
+                    job.signal = threading.Lock()
+                    job.signal.acquire()
+            interruption = None if leads else _wait(job)
+            if not job.answered:
+                self._lead_line()
+        except BaseException:
+            # An interruption can come at any point; whoever leaves must not block the line.
+            self._leave(job)
+            raise
         if interruption is not None:
             raise interruption
 
@@ -65,24 +70,38 @@ class Group:
     def _dismiss(self, taken: list[Job]) -> None:
         """Wake everyone who was answered, and the next to lead."""
         with self._mutex:
-            for _ in taken:
-                self._line.popleft()
+            gone = {id(job) for job in taken}
+            self._line = deque(job for job in self._line if id(job) not in gone)
             successor = self._line[0] if self._line else None
-        for job in taken[1:]:
-            assert job.signal is not None
-            job.signal.release()
-        if successor is not None and successor.signal is not None:
-            successor.signal.release()
+        for job in taken:
+            _call(job)
+        if successor is not None:
+            _call(successor)
+
+    def _leave(self, job: Job) -> None:
+        """Take an interrupted job out, and whoever it has answered; the next one leads."""
+        with self._mutex:
+            if not any(other is job for other in self._line):
+                return
+            answered = [other for other in self._line if other.answered and other is not job]
+        self._dismiss([job, *answered])
+
+
+def _call(job: Job) -> None:
+    """Wake a waiting job, once: it has an answer, or has to lead."""
+    if job.signal is not None and not job.called:
+        job.called = True
+        job.signal.release()
 
 
 def _wait(job: Job) -> BaseException | None:
-    """Sleep until woken. An interruption is kept for later: a job that left the line would block
-    everyone behind it."""
+    """Sleep until called. An interruption is kept for later: a job that left the line while it is
+    being written would not hear what became of it."""
     assert job.signal is not None
     interruption: BaseException | None = None
-    while True:
+    while not job.called:
         try:
             job.signal.acquire()
-            return interruption
         except BaseException as error:
             interruption = error
+    return interruption

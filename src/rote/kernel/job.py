@@ -28,6 +28,7 @@ class Job:
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
     error: BaseException | None = None
+    called: bool = False  # whether the signal was given
     signal: "threading.Lock | None" = None  # held until a waiting job is answered or has to lead
 
     @property

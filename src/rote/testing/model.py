@@ -179,7 +179,8 @@ def overlaps(read: Mapping[str, Any], fact: ModelFact) -> bool:
         return fact.id >= read["from"] and (read["to"] is None or fact.id < read["to"])
     if fact.id != read["id"]:
         return False
-    if "path" not in read or fact.op != "patch":
+    # The pointer of the whole document reads the entity, like no pointer at all.
+    if not read.get("path") or fact.op != "patch":
         return True
     path = tokens_of(read["path"])
     return any(

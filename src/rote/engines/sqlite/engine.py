@@ -54,7 +54,7 @@ class SqliteEngine:
         self._closed = False
         self._broken = False  # the writing connection could not be replaced
         self._idle: deque[SqliteReader] = deque()
-        self._write_lock = threading.Lock()
+        self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
         try:
             self._refuse_foreign()
@@ -121,15 +121,30 @@ class SqliteEngine:
         self.check_usable()
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
+        self.check_usable()
         try:
-            self.check_usable()
+            if self._writer.connection.in_transaction:
+                self._writer.rollback()  # left over by a thread that was interrupted twice
             self._writer.begin()
-        except BaseException as error:
-            self._write_lock.release()
-            if isinstance(error, DRIVER_ERRORS):
-                raise translate(error, filename=self.filename) from error
-            raise
+        except DRIVER_ERRORS as error:
+            raise translate(error, filename=self.filename) from error
         return self._writer
+
+    def let_go(self) -> None:
+        """Leave no lock and no transaction behind, wherever this thread was interrupted."""
+        if not self._write_lock.acquire(blocking=False):
+            return  # another thread's
+        try:
+            if not self._closed and self._forks == len(_forks):
+                self._writer.rollback()
+        except apsw.Error:
+            self._broken = True
+        finally:
+            try:
+                while True:
+                    self._write_lock.release()
+            except RuntimeError:
+                pass  # no longer ours
 
     def end(self, error: BaseException | None) -> None:
         """Commit, or undo what `error` interrupted."""
@@ -137,17 +152,13 @@ class SqliteEngine:
             if error is None:
                 self._writer.commit()
                 self._checkpointer.after_commit(self._writer.connection)
-                return
-            self._undo(error)
         except BaseException as failure:
-            self._undo(failure)
             error = failure
-            if not isinstance(failure, DRIVER_ERRORS):
-                raise
+            raise
         finally:
+            if error is not None:
+                self._undo(error)
             self._write_lock.release()
-        if isinstance(error, DRIVER_ERRORS):
-            raise translate(error, filename=self.filename) from error
 
     def _undo(self, error: BaseException) -> None:
         """Leave no transaction open; a connection whose state is in doubt is replaced."""
@@ -286,7 +297,11 @@ class _Transaction:
         self._engine = engine
 
     def __enter__(self) -> SqliteWriter:
-        return self._engine.begin()
+        try:
+            return self._engine.begin()
+        except BaseException:
+            self._engine.let_go()
+            raise
 
     def __exit__(
         self,
@@ -294,7 +309,15 @@ class _Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._engine.end(error)
+        try:
+            self._engine.end(error)
+        except DRIVER_ERRORS as failure:
+            raise translate(failure, filename=self._engine.filename) from failure
+        except BaseException:
+            self._engine.let_go()
+            raise
+        if isinstance(error, DRIVER_ERRORS):
+            raise translate(error, filename=self._engine.filename) from error
 
 
 def _start_log_over(connection: apsw.Connection) -> None:

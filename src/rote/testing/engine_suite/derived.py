@@ -128,6 +128,13 @@ class DerivedRowTests(EngineGround):
         assert [row.id for row in self.derived_rows(limit=2)] == ["urn:0", "urn:2"]
         assert [row.id for row in self.derived_rows(after=("a", "urn:2"), limit=2)] == ["urn:4"]
 
+    def test_a_count_is_of_rows_that_start_at_or_below_a_version(self) -> None:
+        rows = [DerivedRow("a", f"urn:{start}", MAIN, start, None) for start in (1, 3, 5)]
+        self.derive(*rows, DerivedRow("b", "urn:3", MAIN, 3, 4))
+        with self.engine.reader() as reads:
+            counts = [reads.derived_count(self.space, WORDS, until=until) for until in range(7)]
+        assert counts == [0, 1, 1, 3, 3, 4, 4]
+
     def test_dropping_an_index_leaves_the_others(self) -> None:
         self.derive(DerivedRow("a", "urn:1", MAIN, 1, None))
         self.derive(DerivedRow("a", "urn:1", MAIN, 1, None), index="other/1")

@@ -66,7 +66,10 @@ class KeepingTests(EngineGround):
             self.engine.backup(tmp_path / "nowhere" / "copy.db")
 
     def test_a_closed_engine_says_so_in_every_call(self) -> None:
+        self.engine.check_usable()
         self.engine.close()
+        with pytest.raises(Unavailable):
+            self.engine.check_usable()
         with pytest.raises(Unavailable):
             self.engine.spaces()
         with pytest.raises(Unavailable), self.engine.reader() as reads:

@@ -1,6 +1,6 @@
 """The log: commits and their facts, as they were appended."""
 
-from rote.engines.rows import DELETE, MAIN, PATCH, Batch, CommitRow, FactRow, HeadRow
+from rote.engines.rows import DELETE, MAIN, PATCH, Batch, CommitRow, EntityRow, FactRow, HeadRow
 from rote.testing.engine_suite.ground import EngineGround, commit, fact, places
 from rote.values.limits import VALUE_BYTES_MAX
 
@@ -81,6 +81,17 @@ class LogTests(EngineGround):
         with self.engine.reader() as reads:
             assert reads.counts(self.space, until=1) == (1, 2)
             assert reads.counts(self.space, until=2) == (2, 3)
+
+    def test_rows_of_a_version_that_no_commit_has_are_strays(self) -> None:
+        self.write(fact("urn:a", 1), fact("urn:b", 2, branch=2))
+        with self.engine.reader() as reads:
+            assert reads.strays(self.space) == 0
+        facts = [fact("urn:a", 3), fact("urn:c", 9)]
+        pointer = EntityRow(MAIN, "urn:d", 9, 0, True)
+        with self.engine.writer(self.space) as writes:
+            writes.append(self.space, Batch([commit(3)], facts, [pointer]))
+        with self.engine.reader() as reads:
+            assert reads.strays(self.space) == 2
 
     def test_several_commits_go_into_one_batch(self) -> None:
         self.write(fact("urn:a", 1), fact("urn:a", 2), fact("urn:b", 3))

@@ -4,10 +4,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from rote.contract import View
+from rote.contract import Head, View
 from rote.errors import InvalidInput, NotFound, VersionNotFound
 from rote.testing.clocks import START
 from rote.testing.space_suite.ground import A, B, SpaceGround, Unchanged, add, logged, put, remove
+from rote.values import micros_of
 
 
 class ViewTests(SpaceGround):
@@ -141,6 +142,18 @@ class ViewTests(SpaceGround):
         self.space.set(A, 1)
         assert self.port.read(self.did, [], View()) == ()
         assert self.port.read(self.did, [], View("main", 1)) == ()
+
+    def test_a_head_of_the_past_carries_the_time_of_its_commit(self) -> None:
+        first = self.space.set(A, 1)
+        self.clock.move(seconds=1)
+        second = self.space.set(A, 2)
+        instant = micros_of(START)
+        past = Head(1, first.hash, instant)
+        assert self.port.head_at(self.did, version=1) == past
+        assert self.port.head_at(self.did, at=instant + 999_999) == past
+        assert self.port.head_at(self.did, version=0) == Head(0, None, None)
+        newest = Head(2, second.hash, instant + 1_000_000)
+        assert self.port.head_at(self.did) == self.port.head(self.did) == newest
 
     def test_the_port_refuses_a_version_above_the_log_and_an_unknown_branch(self) -> None:
         self.space.set(A, 1)

@@ -1,0 +1,466 @@
+"""Threads on one store: none sees a state that never was, none hangs, none is told what is not so.
+
+Where a fault lay between two statements of one reader, a neighbour commits before each statement,
+so that the worst moment comes every time. Where threads have to meet, they wait for each other.
+"""
+
+import contextlib
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import NoReturn, cast
+
+import pytest
+
+import rote
+from rote.contract import Commit
+from rote.engines import OutcomeUnknown
+from rote.engines.sqlite import SqliteEngine
+from rote.engines.sqlite.reader import SqliteReader
+from rote.engines.sqlite.writer import SqliteWriter
+from rote.errors import NotFound, Unavailable
+from rote.kernel import Kernel
+from rote.opening.keys import MemoryKeys
+from rote.testing import FixedClock, StoreSettings, open_on
+from rote.values import Json
+from tests.lanes import examples
+
+ROOT = Path(__file__).parents[2]
+NAME = "agent"
+LIMIT_SECONDS = 60  # far beyond what anything here takes; only a hang reaches it
+IDS = tuple(f"urn:entity:{number:02}" for number in range(12))
+
+
+class Remainders:
+    """An index whose rows begin and end with nearly every write."""
+
+    name = "remainders"
+
+    def terms(self, id: str, value: Json, /) -> list[str]:
+        return [str(value % 5)] if type(value) is int else []
+
+
+class BesidesANeighbour(SqliteEngine):
+    """Before each statement of a reader, while there is a neighbour, the neighbour acts."""
+
+    neighbour: Callable[[], object] | None = None
+
+    def reader(self) -> SqliteReader:
+        reader = super().reader()
+        reader.connection.exec_trace = self._before_statement
+        return reader
+
+    def _before_statement(self, *_: object) -> bool:
+        if self.neighbour is not None:
+            self.neighbour()
+        return True
+
+
+def open_indexed(engine: SqliteEngine) -> rote.Store:
+    return open_on(engine, StoreSettings(indexes=(Remainders(),)), keys=MemoryKeys())
+
+
+def toggle(space: rote.Space, id: str) -> None:
+    """Delete what exists, set what does not."""
+    state = space.read(id)
+    if state.exists:
+        space.delete(id)
+    else:
+        space.set(id, state.version)
+
+
+def toggle_many(space: rote.Space, seed: int, times: int) -> None:
+    random = Random(seed)
+    for _ in range(times):
+        # Another thread may have deleted it first.
+        with contextlib.suppress(NotFound):
+            toggle(space, random.choice(IDS))
+
+
+@contextlib.contextmanager
+def togglers(space: rote.Space, times: int) -> Iterator[Callable[[], bool]]:
+    """Three threads that set and delete the same ids; the answer says whether they still do."""
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(toggle_many, space, seed, times) for seed in range(3)]
+        yield lambda: not all(future.done() for future in running)
+        for future in running:
+            future.result()
+
+
+# -- one state -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deleted_first", [False, True])
+def test_a_pinned_scan_holds_what_is_deleted_and_set_again_between_its_statements(
+    store_path: Path, deleted_first: bool
+) -> None:
+    """Live and dead ids were read by two statements: an entity that was revived between them was in
+    neither, and a scan of the past left it out."""
+    engine = BesidesANeighbour(store_path, durability="os")
+    with open_indexed(engine) as mine, open_indexed(SqliteEngine(store_path)) as theirs:
+        space, other = mine.space(NAME), theirs.space(NAME)
+        for number, id in enumerate(IDS):
+            space.set(id, number)
+        view = space.at(space.version)
+        if deleted_first:
+            other.delete(IDS[3])
+        engine.neighbour = lambda: toggle(other, IDS[3])
+        found = [(state.id, state.value) for state in view.scan()]
+        engine.neighbour = None
+        assert found == [(id, number) for number, id in enumerate(IDS)]
+        assert other.version > view.version, "the neighbour did nothing"
+
+
+def test_a_pinned_scan_equals_reading_every_id_while_threads_delete_and_set_again(
+    store_path: Path,
+) -> None:
+    """9 of 29,344 scans lacked an entity that existed at their version."""
+    with rote.open(store_path, durability="os") as store:
+        space = store.space(NAME)
+        for id in IDS:
+            space.set(id, 0)
+        random = Random(1)
+        with togglers(space, examples(600, 6_000)) as toggling:
+            while toggling():
+                view = space.at(space.version - random.randrange(3))
+                states = [view.read(id) for id in IDS]
+                assert list(view.scan()) == [state for state in states if state.exists]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_verify_finds_nothing_when_a_neighbour_commits_before_each_of_its_statements(
+    store_path: Path, indexed: bool
+) -> None:
+    """verify looked for pointers in two statements, and compared index rows of the present with the
+    facts of a past version: a neighbour made it report faults that were not there."""
+    engine = BesidesANeighbour(store_path, durability="os")
+    open_one = open_indexed if indexed else _open_plain
+    with open_one(engine) as mine, open_one(SqliteEngine(store_path, durability="os")) as theirs:
+        space, other = mine.space(NAME), theirs.space(NAME)
+        toggle_many(space, 0, 60)
+        engine.neighbour = partial(toggle, other, IDS[0])
+        for _ in range(2):
+            before = other.version
+            report = space.verify()
+            assert report.ok, report.faults
+            assert other.version > before, "the neighbour did nothing"
+            # The second time it is alive whenever it was deleted the first time.
+            toggle(other, IDS[0])
+
+
+def _open_plain(engine: SqliteEngine) -> rote.Store:
+    return open_on(engine, StoreSettings(), keys=MemoryKeys())
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_verify_stays_ok_while_threads_set_and_delete_the_same_ids(
+    store_path: Path, indexed: bool
+) -> None:
+    """About half of the runs reported 'no pointer leads to it', or an index that did not match."""
+    engine = SqliteEngine(store_path, durability="os")
+    with open_indexed(engine) if indexed else _open_plain(engine) as store:
+        space = store.space(NAME)
+        with togglers(space, examples(400, 2_000)) as toggling:
+            while toggling():
+                report = space.verify()
+                assert report.ok, report.faults
+        assert space.verify().ok
+
+
+# -- an interrupted leader -------------------------------------------------------------------------
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """For what has no event of its own."""
+    pause = threading.Event()
+    for _ in range(LIMIT_SECONDS * 1_000):
+        if condition():
+            return
+        pause.wait(0.001)
+    raise AssertionError("it never happened")
+
+
+class Assembly(FixedClock):
+    """Whoever leads goes on when so many jobs are in line; may fail at a later reading."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_line: Callable[[], int] = lambda: 0
+        self.expected = 0
+        self.readings_left: int | None = None
+
+    def now(self) -> datetime:
+        wait_until(lambda: self.in_line() >= self.expected)
+        if self.readings_left == 0:
+            self.readings_left = None
+            raise ValueError("the clock broke")
+        if self.readings_left is not None:
+            self.readings_left -= 1
+        return super().now()
+
+
+class Line:
+    """One space whose writers are made to go together."""
+
+    def __init__(self, store: rote.Store, clock: Assembly) -> None:
+        self.space = store.space(NAME)
+        self.space.set(IDS[0], 0)
+        self._clock = clock
+        kernel = cast(Kernel, store._port)
+        group = kernel._committer._group(kernel._spaces.cache(self.space.did))
+        clock.in_line = lambda: len(group._line)
+
+    def run(self, *calls: Callable[[], Commit]) -> list[Future[Commit]]:
+        """The first leads the others; the futures are done."""
+        self._clock.expected = len(calls)
+        with ThreadPoolExecutor(len(calls)) as pool:
+            futures = []
+            for number, call in enumerate(calls):
+                # The last is not waited for: with it they go, and the line may be empty at once.
+                wait_until(partial(self._has, number))
+                futures.append(pool.submit(call))
+        self._clock.expected = 0
+        return futures
+
+    def _has(self, size: int) -> bool:
+        return self._clock.in_line() >= size
+
+
+@contextlib.contextmanager
+def line_on(path: Path) -> Iterator[tuple[Line, Assembly]]:
+    clock = Assembly()
+    with rote.open(path, clock=clock) as store:
+        yield Line(store, clock), clock
+
+
+def interrupt_commit(
+    patch: pytest.MonkeyPatch, error: BaseException, *, is_committed: bool
+) -> None:
+    """The next COMMIT raises, as a signal does that came while it ran."""
+    original = SqliteWriter.commit
+
+    def commit(writer: SqliteWriter) -> None:
+        patch.undo()
+        if is_committed:
+            original(writer)
+        raise error
+
+    patch.setattr(SqliteWriter, "commit", commit)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), ValueError("a bug")])
+def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """They were told to try again although what they wrote was durable: it was written twice."""
+    with line_on(store_path) as (line, _):
+        interrupt_commit(monkeypatch, error, is_committed=True)
+        leader, *followers = line.run(*[partial(line.space.set, id, 1) for id in IDS[:4]])
+        assert leader.exception() is error
+        assert [future.result() for future in followers] == list(line.space.log())[2:]
+        assert [line.space.get(id) for id in IDS[:4]] == [1] * 4
+        assert line.space.set(IDS[0], 2).version == 6
+        assert line.space.verify().ok
+
+
+@pytest.mark.parametrize("where", ["the clock", "COMMIT"])
+def test_no_answer_stands_on_commits_that_an_interruption_undid(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A key was said to stand for a write, and a read to be outdated by one, that was rolled back
+    because the leading thread was interrupted."""
+    with line_on(store_path) as (line, clock):
+        space = line.space
+        write = {"op": "set", "id": IDS[0], "value": 2}
+        followers: list[Callable[[], Commit]] = [
+            partial(space.transact, [write], reads=[{"id": IDS[0], "version": 1}]),
+            partial(space.set, IDS[1], 2, key="k"),
+            partial(space.set, IDS[2], 2),
+        ]
+        if where == "COMMIT":
+            interrupt_commit(monkeypatch, KeyboardInterrupt(), is_committed=False)
+        else:
+            clock.readings_left = 3
+        lead, *others = line.run(partial(space.set, IDS[0], 1, key="k"), *followers)
+        assert isinstance(lead.exception(), KeyboardInterrupt if where == "COMMIT" else ValueError)
+        assert [type(future.exception()) for future in others] == [Unavailable] * 3
+        assert [str(future.exception()).endswith("try again") for future in others] == [True] * 3
+        assert space.version == 1
+        # And so it is: each of them can be made now.
+        assert [call().version for call in followers] == [2, 3, 4]
+        assert space.verify().ok
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OutcomeUnknown()])
+def test_a_space_that_was_made_by_an_unanswered_commit_has_its_key(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """The key was thrown away with the error; the space was there, and could never sign again."""
+    with rote.open(store_path) as store:
+        interrupt_commit(monkeypatch, error, is_committed=True)
+        with pytest.raises(type(error)):
+            store.space(NAME)
+    with rote.open(store_path, create=False) as store:
+        space = store.space(NAME)
+        assert space.verify(against=space.checkpoint()).ok
+
+
+# -- processes of their own, which may hang --------------------------------------------------------
+
+
+def run_child(function: Callable[[str], object], path: Path) -> None:
+    """In a process that ends itself, with its stacks, when it hangs."""
+    code = f"from tests.faults import test_threads; test_threads.{function.__name__}({str(path)!r})"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT, capture_output=True, text=True, timeout=2 * LIMIT_SECONDS, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_fork_while_threads_commit_leaves_the_child_with_unavailable_at_once(
+    store_path: Path,
+) -> None:
+    """The child lined up behind a thread that only its parent has, and waited for ever."""
+    run_child(fork_while_threads_commit, store_path)
+
+
+def fork_while_threads_commit(path: str) -> None:
+    faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)
+    stop, busy = threading.Event(), threading.Semaphore(0)
+    with rote.open(path, durability="os") as store, ThreadPoolExecutor(4) as pool:
+        space = store.space(NAME)
+        writers = [pool.submit(_write_until, stop, busy, space, id) for id in IDS[:4]]
+        try:
+            for _ in range(examples(8, 60)):
+                for _ in range(8):  # all are at work, none has just begun
+                    busy.acquire()
+                child = os.fork()
+                if child == 0:
+                    _be_the_child(store, space)
+                _, status = os.waitpid(child, 0)
+                assert status == 0, f"the child ended with {status}; {signal.SIGALRM} is a hang"
+        finally:
+            stop.set()
+        for writer in writers:
+            writer.result()
+        assert space.verify().ok
+
+
+def _write_until(
+    stop: threading.Event, busy: threading.Semaphore, space: rote.Space, id: str
+) -> None:
+    while not stop.is_set():
+        space.set(id, 0)
+        busy.release()
+
+
+def _be_the_child(store: rote.Store, space: rote.Space) -> NoReturn:
+    signal.alarm(10)
+    uses: list[Callable[[], object]] = [
+        lambda: space.set(IDS[0], 1),
+        lambda: space.get(IDS[0]),
+        lambda: list(space.scan()),
+        lambda: store.space("another"),
+        space.verify,
+        space.checkpoint,
+    ]
+    code = 1
+    try:
+        for use in uses:
+            with pytest.raises(Unavailable, match="fork"):
+                use()
+        store.close()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code)
+
+
+def test_closing_does_not_hang_while_the_log_is_copied_and_threads_commit(
+    store_path: Path,
+) -> None:
+    """close waits for the thread that copies the log, which must never wait for close."""
+    run_child(close_at_work, store_path)
+
+
+def close_at_work(path: str) -> None:
+    faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)
+    big = "x" * 400_000  # a hundred pages of the log
+    for round_number in range(examples(6, 60)):
+        store = rote.open(path, durability="os")
+        space = store.space(NAME)
+        with ThreadPoolExecutor(3) as pool:
+            writers = [pool.submit(_write_until_closed, space, id, big) for id in IDS[:3]]
+            for number in range(12 + round_number):
+                space.set(IDS[3], [number, big])
+            store.close()
+        for writer in writers:
+            assert writer.result() == "the store is closed; open it again"
+    with rote.open(path) as store:
+        assert store.space(NAME).verify().ok
+
+
+def _write_until_closed(space: rote.Space, id: str, value: Json) -> str:
+    try:
+        while True:
+            space.set(id, value)
+    except Unavailable as error:
+        return str(error)
+
+
+def test_threads_that_make_a_store_at_once_end_with_one_space(tmp_path: Path) -> None:
+    """Each opens the file for itself: one of them makes the tables, one the space, and the keys of
+    those who came second are gone."""
+    for round_number in range(examples(5, 100)):
+        path = tmp_path / f"{round_number}.db"
+        start = threading.Barrier(4)
+        with ThreadPoolExecutor(4) as pool:
+            futures = [pool.submit(_begin, path, start, id) for id in IDS[:4]]
+            dids = {future.result(LIMIT_SECONDS) for future in futures}
+        with rote.open(path) as store:
+            (space,) = store.spaces()
+            assert dids == {space.did}
+            assert [state.id for state in space.scan()] == list(IDS[:4])
+            assert space.verify(against=space.checkpoint()).ok
+        keys = path.with_name(f"{path.name}.keys")
+        assert [file.name for file in keys.iterdir()] == [space.did]
+
+
+def _begin(path: Path, start: threading.Barrier, id: str) -> str:
+    start.wait(LIMIT_SECONDS)
+    with rote.open(path) as store:
+        space = store.space(NAME)
+        space.set(id, 0)
+        return space.did
+
+
+# -- what surrounds a store ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["memory.db", "sqlite:///memory.db"])
+def test_a_store_named_by_a_relative_path_keeps_its_keys_when_the_process_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The file stayed where it was and the keys went along with the process."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    with rote.open(url) as store:
+        monkeypatch.chdir(there)
+        space = store.space(NAME)
+        monkeypatch.chdir(tmp_path)
+        assert space.verify(against=space.checkpoint()).ok
+        assert [file.name for file in (here / "memory.db.keys").iterdir()] == [space.did]
+    assert list(there.iterdir()) == []
