@@ -48,6 +48,8 @@ def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> P
         document = _stamp_into(document, stamps)
         operations += stamps
         data = encode_operations(operations)
+        if len(data) > VALUE_BYTES_MAX:
+            raise LimitExceeded("the patch in bytes", size=len(data), limit=VALUE_BYTES_MAX)
     size_bound = _size_bound(before.size_bound, operations, len(data))
     if size_bound <= 2 * INLINE_SNAPSHOT_BYTES_MAX:
         return _small(before, document, data)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from rote.errors import Unavailable
 from rote.kernel.job import Job, fail
-from rote.values.limits import GROUP_MAX
+from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 
 # Gives the jobs that have joined since it was last asked.
 Take = Callable[[], list[Job]]
@@ -25,6 +25,7 @@ class Group:
         self._lead = lead
         self._mutex = threading.Lock()
         self._line: deque[Job] = deque()
+        self._leader: Job | None = None
 
     def run(self, job: Job) -> None:
         """Returns when the job has an answer."""
@@ -35,9 +36,9 @@ class Group:
                 if not leads:
                     job.signal = threading.Lock()
                     job.signal.acquire()
-            interruption = None if leads else _wait(job)
+            interruption = None if leads else self._wait(job)
             if not job.answered:
-                self._lead_line()
+                self._lead_line(job)
         except BaseException:
             # An interruption can come at any point; whoever leaves must not block the line.
             self._leave(job)
@@ -45,8 +46,9 @@ class Group:
         if interruption is not None:
             raise interruption
 
-    def _lead_line(self) -> None:
+    def _lead_line(self, leader: Job) -> None:
         taken: list[Job] = []
+        self._leader = leader
         try:
             self._lead(lambda: self._take(taken))
         finally:
@@ -57,6 +59,7 @@ class Group:
             if not all(job.answered for job in taken):
                 interrupted = Unavailable("the writing thread was interrupted; try again")
                 fail([job for job in taken if job.result is None], interrupted)
+            self._leader = None
             self._dismiss(taken)
 
     def _take(self, taken: list[Job]) -> list[Job]:
@@ -81,27 +84,37 @@ class Group:
     def _leave(self, job: Job) -> None:
         """Take an interrupted job out, and whoever it has answered; the next one leads."""
         with self._mutex:
-            if not any(other is job for other in self._line):
-                return
+            if self._leader is job:
+                self._leader = None
             answered = [other for other in self._line if other.answered and other is not job]
         self._dismiss([job, *answered])
 
+    def _wait(self, job: Job) -> BaseException | None:
+        """Sleep until answered, or until it is this job's turn to lead.
+
+        An interruption is kept for later: a job that left the line while it is being written would
+        not hear what became of it. Looking up now and then makes up for a call that was lost when
+        its caller was interrupted.
+        """
+        assert job.signal is not None
+        interruption: BaseException | None = None
+        while True:
+            try:
+                job.signal.acquire(timeout=WAKE_SECONDS_MAX)
+            except BaseException as error:
+                interruption = error
+            if job.answered or self._is_next(job):
+                return interruption
+
+    def _is_next(self, job: Job) -> bool:
+        with self._mutex:
+            return self._leader is None and bool(self._line) and self._line[0] is job
+
 
 def _call(job: Job) -> None:
-    """Wake a waiting job, once: it has an answer, or has to lead."""
-    if job.signal is not None and not job.called:
-        job.called = True
-        job.signal.release()
-
-
-def _wait(job: Job) -> BaseException | None:
-    """Sleep until called. An interruption is kept for later: a job that left the line while it is
-    being written would not hear what became of it."""
-    assert job.signal is not None
-    interruption: BaseException | None = None
-    while not job.called:
+    """Wake a waiting job: it has an answer, or has to lead."""
+    if job.signal is not None:
         try:
-            job.signal.acquire()
-        except BaseException as error:
-            interruption = error
-    return interruption
+            job.signal.release()
+        except RuntimeError:
+            return  # awake already

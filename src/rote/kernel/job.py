@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rote.contract import Commit, CommitRequest, Guard
 from rote.errors import RoteError, invariant
-from rote.kernel.operations import Operation, parse_operations, payload_digest
+from rote.kernel.operations import Operation, check_size, parse_operations, payload_digest
 from rote.kernel.reads import Read, parse_reads
 from rote.kernel.sides import check_own
 from rote.values import canonical, check_key
@@ -28,7 +28,6 @@ class Job:
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
     error: BaseException | None = None
-    called: bool = False  # whether the signal was given
     signal: "threading.Lock | None" = None  # held until a waiting job is answered or has to lead
 
     @property
@@ -48,13 +47,15 @@ def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job
     if request.key is not None:
         check_key(request.key, reserved_allowed=request.guard is not None)
     operations = parse_operations(request.operations)
+    meta = None if request.meta is None else canonical(request.meta)
+    check_size(operations, meta)
     return Job(
         branch=request.branch,
         operations=operations,
         reads=parse_reads(request.reads, request.branch),
         key=request.key,
         payload=None if request.key is None else payload_digest(request.branch, operations),
-        meta=None if request.meta is None else canonical(request.meta),
+        meta=meta,
         guard=request.guard,
         guard_body=_guard_body(request.guard),
         author=author,

@@ -44,15 +44,19 @@ def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
             "the number of operations", size=len(raw), limit=OPERATIONS_MAX,
             advice="split the commit",
         )  # fmt: skip
-    operations = [_parse(index, sent) for index, sent in enumerate(raw)]
-    size = 0
+    return [_parse(index, sent) for index, sent in enumerate(raw)]
+
+
+def check_size(operations: list[Operation], meta: bytes | None) -> None:
+    """The canonical bytes of a commit are bounded, its meta included."""
+    size = len(meta or b"")
     for operation in operations:
-        size += len(operation.id) + len(operation.data or b"") + len(operation.otherwise or b"")
+        size += len(operation.quoted_id) + len(operation.data or b"")
+        size += len(operation.otherwise or b"")
     if size > COMMIT_BYTES_MAX:
         raise LimitExceeded(
             "the commit in bytes", size=size, limit=COMMIT_BYTES_MAX, advice="split the commit"
         )
-    return operations
 
 
 def payload_digest(branch: str, operations: Sequence[Operation]) -> str:

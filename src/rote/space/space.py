@@ -21,7 +21,7 @@ from rote.errors import Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
 from rote.space.transaction import Transaction
 from rote.values import Json, micros_of, parse_time
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
 
 
@@ -33,7 +33,7 @@ class Space:
         port: Port,
         info: SpaceInfo,
         *,
-        turns: "threading.Lock",
+        turns: "threading.RLock",
         branch: str = "main",
         pinned: Head | None = None,
     ) -> None:
@@ -172,9 +172,14 @@ class Space:
         try:
             return self._update_once(id, function)
         except Conflict:
-            # Threads that were too slow take turns, so that they do not outrun each other for ever.
-            with self._turns:
+            # Threads that were too slow take turns, so that they do not outrun each other for ever;
+            # for a while only, because the function may wait for another thread.
+            in_turn = self._turns.acquire(timeout=TURN_SECONDS_MAX)
+            try:
                 return self._update_again(id, function, attempts - 1)
+            finally:
+                if in_turn:
+                    self._turns.release()
 
     def _update_again(self, id: str, function: Callable[[Json], Json], attempts: int) -> Commit:
         for _ in range(attempts - 1):

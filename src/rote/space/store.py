@@ -16,7 +16,7 @@ class Store:
     def __init__(self, port: Port, *, url: str, create: bool = True) -> None:
         self._port = port
         self._create = create
-        self._turns: dict[str, threading.Lock] = {}
+        self._turns: dict[str, threading.RLock] = {}
         self.url = url
 
     def space(self, name: str) -> Space:
@@ -29,7 +29,7 @@ class Store:
         return [self._hold(info) for info in self._port.spaces()]
 
     def _hold(self, info: SpaceInfo) -> Space:
-        return Space(self._port, info, turns=self._turns.setdefault(info.did, threading.Lock()))
+        return Space(self._port, info, turns=self._turns.setdefault(info.did, threading.RLock()))
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""

@@ -44,6 +44,10 @@ REPLAY_MAX = 1_024
 # -- waiting --------------------------------------------------------------------------------------
 # How long a writer waits for others before it gives up as Busy.
 BUSY_SECONDS_MAX = 30
+# How long a thread sleeps in line before it looks whether anyone still leads.
+WAKE_SECONDS_MAX = 1.0
+# How long an update waits for its turn before it tries without.
+TURN_SECONDS_MAX = 1.0
 # Commits that one transaction takes along while others wait for the disk.
 GROUP_MAX = 256
 # Plans made anew after others moved the space first.
