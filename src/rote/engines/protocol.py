@@ -172,7 +172,8 @@ class Engine(Protocol):
         ...
 
     def check_usable(self) -> None:
-        """Raise when the engine is closed, failed, or of a parent process; takes no lock."""
+        """Raise when the engine is closed, failed, or of a parent process; waits for no lock. Called
+        before a call begins, so whatever this thread still holds is let go."""
         ...
 
     def reader(self) -> AbstractContextManager[Reader]: ...

@@ -91,7 +91,7 @@ class SqliteEngine:
 
     def reader(self) -> SqliteReader:
         if self._closed or self._broken or self._forks != len(_forks):
-            self.check_usable()
+            self._check_open()
         if self._idle:
             try:
                 return self._idle.pop()
@@ -118,10 +118,10 @@ class SqliteEngine:
 
     def begin(self) -> SqliteWriter:
         """Start the transaction that `end` ends."""
-        self.check_usable()
+        self._check_open()
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
-        self.check_usable()
+        self._check_open()
         try:
             if self._writer.connection.in_transaction:
                 self._writer.rollback()  # left over by a thread that was interrupted twice
@@ -192,7 +192,7 @@ class SqliteEngine:
 
     def _checkpoint(self, mode: int) -> None:
         with self._write_lock:
-            self.check_usable()
+            self._check_open()
             try:
                 connection = self._writer.connection
                 patiently(lambda: connection.wal_checkpoint(mode=mode))
@@ -250,6 +250,11 @@ class SqliteEngine:
     # -- connections -------------------------------------------------------------------------------
 
     def check_usable(self) -> None:
+        self._check_open()
+        if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
+            self.let_go()  # an interrupted call of this thread could not even clean up
+
+    def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed; open it again")
         if self._broken:
