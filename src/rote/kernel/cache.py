@@ -79,7 +79,7 @@ class SpaceCache:
     def _drop(self, key: _Key) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self._bytes -= entry.weight()
+            self._bytes -= entry.weight
 
     def committed(self, before: int, after: int, entries: dict[_Key, Entry]) -> None:
         """Take over what a durable commit wrote: the space went from `before` to `after`."""
@@ -134,7 +134,7 @@ class SpaceCache:
         with self._lock:
             if (number, id, version) not in self._past:
                 self._past[(number, id, version)] = entry
-                self._bytes += entry.weight()
+                self._bytes += entry.weigh()
                 self._evict()
         return entry
 
@@ -167,7 +167,7 @@ class SpaceCache:
     def _put(self, key: _Key, entry: Entry) -> None:
         self._drop(key)
         self._entries[key] = entry
-        self._bytes += entry.weight()
+        self._bytes += entry.weigh()
         if self._bytes > CACHE_BYTES_MAX:
             self._evict()
 
@@ -175,4 +175,4 @@ class SpaceCache:
         while self._bytes > CACHE_BYTES_MAX:
             oldest = self._past if self._past else self._entries
             _, entry = oldest.popitem(last=False)
-            self._bytes -= entry.weight()
+            self._bytes -= entry.weight

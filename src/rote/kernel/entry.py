@@ -10,7 +10,7 @@ from rote.engines.rows import DELETE, PATCH, FactRow, Line
 from rote.errors import Corrupt, PatchFailed
 from rote.patch import replay
 from rote.values import Json, canonical, decode_canonical
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import DECODED_TIMES, PAGE_MAX
 
 
 class Entry(Struct, gc=False):
@@ -27,6 +27,7 @@ class Entry(Struct, gc=False):
     snapshot_bytes: int = 0  # size of that snapshot
     size_bound: int = 0  # the canonical value is not larger than this
     depth_bound: int | None = None  # nor deeper than this, where it is known
+    weight: int = 0  # its room in a cache, set when it is taken in
 
     def canonical_value(self) -> bytes:
         if self.data is None:
@@ -39,9 +40,11 @@ class Entry(Struct, gc=False):
             self.document = decode_canonical(self.canonical_value())
         return self.document
 
-    def weight(self) -> int:
-        """Roughly its bytes in a cache; the same at every time."""
-        return 200 + self.size_bound
+    def weigh(self) -> int:
+        """Roughly its bytes in memory; decoded documents are much larger than their text."""
+        forms = DECODED_TIMES if self.document is not UNSET else 1
+        self.weight = 200 + self.size_bound * forms
+        return self.weight
 
 
 ABSENT = Entry(0, None, None, False)

@@ -7,8 +7,10 @@ from rote.errors import Corrupt, InvalidInput, VersionNotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
 from rote.values import check_entity_id
-from rote.values.limits import INTEGER_MAX, PAGE_MAX
+from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, PAGE_MAX
 
+# Commits and facts looked at first: few, because they may be large.
+CHUNK_MIN = 16
 EMPTY = Head(0, None, None)
 
 
@@ -26,35 +28,53 @@ def history(
     limit = page_size(limit)
     version = cache.resolve(reads, view.version)
     line = cache.branches.line(view.branch, version)
-    rows = reads.history(cache.number, id, line, before=before, after=0, limit=limit)
+    rows: list[FactRow] = []
+    size, wanted = 0, CHUNK_MIN
+    while len(rows) < limit and size < PAGE_BYTES_MAX:
+        wanted = min(wanted, limit - len(rows))
+        chunk = reads.history(cache.number, id, line, before=before, after=0, limit=wanted)
+        rows += chunk
+        size += sum(size_of(fact) for fact in chunk)
+        if len(chunk) < wanted:
+            before = None
+            break
+        before, wanted = (chunk[-1].version, chunk[-1].index), wanted * 4
     hashes = {
         version: _commit(cache, reads, version).hash.hex()
         for version in {row.version for row in rows}
     }
     facts = tuple(fact_of(row, hashes[row.version]) for row in rows)
-    last = (rows[-1].version, rows[-1].index) if len(rows) == limit else None
-    return FactPage(facts, last)
+    return FactPage(facts, before)
 
 
 def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Commit, ...]:
-    """A page of commits above `since`, oldest first."""
+    """A page of commits above `since`, oldest first; empty only at the end."""
     if type(since) is not int or not 0 <= since <= INTEGER_MAX:
         raise InvalidInput("since must be a version, an integer from 0 on")
-    cache.sync(reads)
-    rows = reads.commits(cache.number, after=max(since - 1, 0), limit=page_size(limit) + 1)
-    previous = rows[0].hash if since > 0 and rows and rows[0].version == since else None
-    rows = [row for row in rows if row.version > since][: page_size(limit)]
-    if not rows:
-        return ()
-    facts: dict[int, list[FactRow]] = {row.version: [] for row in rows}
-    for fact in reads.facts(cache.number, after=since, until=rows[-1].version):
-        facts[fact.version].append(fact)
-    commits = []
-    for row in rows:
-        branch = cache.branches.name(row.branch)
-        commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
-        previous = row.hash
+    limit = page_size(limit)
+    newest = cache.resolve(reads, None)
+    previous = _commit(cache, reads, since).hash if 0 < since <= newest else None
+    commits: list[Commit] = []
+    size, wanted = 0, CHUNK_MIN
+    while len(commits) < limit and size < PAGE_BYTES_MAX:
+        rows = reads.commits(cache.number, after=since, limit=min(wanted, limit - len(commits)))
+        if not rows:
+            break
+        facts: dict[int, list[FactRow]] = {row.version: [] for row in rows}
+        for fact in reads.facts(cache.number, after=since, until=rows[-1].version):
+            facts[fact.version].append(fact)
+            size += size_of(fact)
+        for row in rows:
+            branch = cache.branches.name(row.branch)
+            commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
+            previous = row.hash
+        # Chunks grow while commits are small.
+        since, wanted = rows[-1].version, wanted * 4
     return tuple(commits)
+
+
+def size_of(fact: FactRow) -> int:
+    return len(fact.body or b"") + len(fact.value or b"")
 
 
 def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | None) -> Head:

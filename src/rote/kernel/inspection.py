@@ -12,6 +12,7 @@ from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
 from rote.kernel.entry import Entry, apply_stored, entry_of
+from rote.kernel.history import size_of
 from rote.kernel.indexes import expected_rows
 from rote.kernel.lines import Branches
 from rote.kernel.plan import KEY
@@ -81,7 +82,7 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
 
 def _next_page_commits(page_commits: int, facts: list[FactRow]) -> int:
     """Pages grow while commits are small, so that memory stays bounded whatever is stored."""
-    size = sum(len(fact.body or b"") + len(fact.value or b"") for fact in facts)
+    size = sum(size_of(fact) for fact in facts)
     if size > VERIFY_PAGE_BYTES:
         return max(page_commits // 4, 1)
     return min(page_commits * 2, VERIFY_PAGE_COMMITS)

@@ -9,7 +9,11 @@ from rote.engines.rows import Line
 from rote.kernel.cache import SpaceCache
 from rote.kernel.entry import load, state_of
 from rote.kernel.history import page_size
+from rote.values.limits import PAGE_BYTES_MAX
 from rote.values.ranges import above
+
+# Ids looked at first: few, because their values may be large.
+CHUNK_MIN = 16
 
 
 def scan(
@@ -28,19 +32,21 @@ def scan(
     line = cache.branches.line(view.branch, version)
     states: list[State] = []
     position = start if after is None else max(start, above(after))
-    while len(states) < limit:
-        ids = _candidates(cache, reads, line, start=position, end=end, limit=limit)
+    size, wanted = 0, CHUNK_MIN
+    while len(states) < limit and size < PAGE_BYTES_MAX:
+        wanted = min(wanted, limit - len(states))
+        ids = _candidates(cache, reads, line, start=position, end=end, limit=wanted)
         entries = load(reads, cache.number, ids, line)
-        found = [state_of(id, entries[id]) for id in ids if id in entries and entries[id].exists]
-        states.extend(found[: limit - len(states)])
-        if len(ids) < limit:
-            return ScanPage(tuple(states), version, None if len(states) < limit else _last(states))
+        for id in ids:
+            if id in entries and entries[id].exists:
+                states.append(state_of(id, entries[id]))
+                size += entries[id].size_bound
+        if len(ids) < wanted:
+            return ScanPage(tuple(states), version, None)
         position = above(ids[-1])
-    return ScanPage(tuple(states), version, _last(states))
-
-
-def _last(states: list[State]) -> str:
-    return states[-1].id
+        # Chunks grow while values are small.
+        wanted *= 4
+    return ScanPage(tuple(states), version, states[-1].id)
 
 
 def _candidates(

@@ -28,4 +28,5 @@ def check_path(path: object) -> Path:
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidInput("a path is text, not empty and without NUL")
+    check_text(text, "a path")
     return Path(text)

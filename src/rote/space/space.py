@@ -126,7 +126,7 @@ class Space:
             size = PAGE_MAX if limit is None else min(limit, PAGE_MAX)
             commits = self._port.log(self.did, since=since, limit=size)
             yield from commits
-            if len(commits) < size:
+            if not commits:
                 return
             since = commits[-1].version
             limit = None if limit is None else limit - len(commits)

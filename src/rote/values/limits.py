@@ -30,8 +30,12 @@ READS_MAX = 100_000
 # -- reading --------------------------------------------------------------------------------------
 # One page of anything: large enough to amortise a call, small enough to hold.
 PAGE_MAX = 1_000
-# Decoded or canonical values kept per store, so that a warm read costs no engine work.
+# The same in bytes: a page ends with the value that passes it.
+PAGE_BYTES_MAX = 4 * MIB
+# Values kept per space, so that a warm read costs no engine work.
 CACHE_BYTES_MAX = 64 * MIB
+# What a decoded document takes in memory, as a multiple of its text.
+DECODED_TIMES = 12
 # Changed entities that are dropped one by one when others commit; past it the cache starts anew.
 CACHE_CATCH_UP_MAX = 1_000
 

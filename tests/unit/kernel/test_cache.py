@@ -92,7 +92,7 @@ class Bench:
 
 def check_bytes(cache: SpaceCache) -> None:
     held = [*cache._entries.values(), *cache._past.values()]
-    assert cache._bytes == sum(entry.weight() for entry in held)
+    assert cache._bytes == sum(entry.weight for entry in held)
 
 
 @pytest.fixture

@@ -211,7 +211,8 @@ class SqliteEngine:
 
     def backup(self, path: Path) -> None:
         path = path.absolute()
-        part = path.with_name(path.name + ".part")
+        # A part of its own, so that two backups do not meet.
+        part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
         try:
             if path.exists():
                 raise InvalidInput(f"{path} exists; name a new file")
@@ -222,10 +223,13 @@ class SqliteEngine:
             try:
                 self._copy_into(part)
                 _sync(part)
-                part.rename(path)
+                # Unlike a rename this fails when another backup was faster.
+                os.link(part, path)
                 _sync(path.parent)
             finally:
                 part.unlink(missing_ok=True)
+        except FileExistsError:
+            raise InvalidInput(f"{path} exists; name a new file") from None
         except OSError as error:
             raise Unavailable(f"cannot write {path}: {error.strerror}") from error
 
