@@ -54,9 +54,11 @@ class SpaceCache:
         branches = Branches(reads.branches(self.number))
         changed = self._changed(reads, version)
         with self._lock:
+            if version < self.known:
+                return  # others know more by now
             self.branches = branches
             self._ready = True
-            if version <= self.known:
+            if version == self.known:
                 return
             if changed is None:
                 self._entries.clear()

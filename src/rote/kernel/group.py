@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from rote.errors import Unavailable
+from rote.engines import OutcomeUnknown
 from rote.kernel.job import Job, fail
 from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 
@@ -57,8 +57,7 @@ class Group:
             # Only an interruption leaves someone without a result; then what was decided for the
             # others stood on commits that did not happen.
             if not all(job.answered for job in taken):
-                interrupted = Unavailable("the writing thread was interrupted; try again")
-                fail([job for job in taken if job.result is None], interrupted)
+                fail([job for job in taken if job.result is None], OutcomeUnknown())
             self._leader = None
             self._dismiss(taken)
 

@@ -18,7 +18,7 @@ from rote.kernel.lines import Branches
 from rote.kernel.plan import KEY
 from rote.kernel.seals import branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import FAULTS_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_COMMITS
+from rote.values.limits import FAULTS_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
 
 
 class Inspection:
@@ -71,7 +71,7 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
         _inspect_keys(inspection, reads, rows)
         _inspect_pointed(inspection, reads, facts)
         inspection.advance()
-        page_commits = _next_page_commits(page_commits, facts)
+        page_commits = _next_page(page_commits, facts)
     found = (inspection.commits, inspection.facts)
     if found != reads.counts(inspection.space, until=inspection.version):
         inspection.fault("log", "there are facts that belong to no commit")
@@ -80,12 +80,11 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
         inspection.fault("log", f"{strays} rows lie outside the log")
 
 
-def _next_page_commits(page_commits: int, facts: list[FactRow]) -> int:
-    """Pages grow while commits are small, so that memory stays bounded whatever is stored."""
-    size = sum(size_of(fact) for fact in facts)
-    if size > VERIFY_PAGE_BYTES:
-        return max(page_commits // 4, 1)
-    return min(page_commits * 2, VERIFY_PAGE_COMMITS)
+def _next_page(rows: int, facts: Iterable[FactRow]) -> int:
+    """Pages grow while facts are small, so that memory stays bounded whatever is stored."""
+    if sum(size_of(fact) for fact in facts) > VERIFY_PAGE_BYTES:
+        return max(rows // 4, 1)
+    return min(rows * 2, VERIFY_PAGE_ROWS)
 
 
 class _Page:
@@ -248,8 +247,9 @@ def _inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]
 
 def inspect_entities(inspection: Inspection, reads: Reader) -> None:
     after: tuple[int, str] | None = None
+    page_rows = 1
     while True:
-        rows = reads.entity_rows(inspection.space, after=after, limit=VERIFY_PAGE_COMMITS)
+        rows = reads.entity_rows(inspection.space, after=after, limit=page_rows)
         by_branch: dict[int, list[str]] = {}
         for row in rows:
             by_branch.setdefault(row.branch, []).append(row.id)
@@ -269,9 +269,10 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
                 inspection.fault(
                     "head", "it is not the entity's newest fact", version=row.version, id=row.id
                 )
-        if len(rows) < VERIFY_PAGE_COMMITS:
+        if len(rows) < page_rows:
             return
         after = (rows[-1].branch, rows[-1].id)
+        page_rows = _next_page(page_rows, newest.values())
 
 
 # -- pass 3: beside the log ------------------------------------------------------------------------
@@ -288,10 +289,10 @@ def inspect_beside(inspection: Inspection, reads: Reader) -> None:
             inspection.fault("branch", "it was changed", id=branch.name)
     after = ("", "")
     while True:
-        rows = reads.sides(inspection.space, None, after=after, limit=VERIFY_PAGE_COMMITS)
+        rows = reads.sides(inspection.space, None, after=after, limit=VERIFY_PAGE_ROWS)
         for row in rows:
             _inspect_side(inspection, reads, row)
-        if len(rows) < VERIFY_PAGE_COMMITS:
+        if len(rows) < VERIFY_PAGE_ROWS:
             return
         after = (rows[-1].kind, rows[-1].key)
 
@@ -322,7 +323,7 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
     seen = 0
     after: tuple[int, str] | None = None
     while True:
-        pointers = reads.entity_rows(inspection.space, after=after, limit=VERIFY_PAGE_COMMITS)
+        pointers = reads.entity_rows(inspection.space, after=after, limit=VERIFY_PAGE_ROWS)
         for pointer in pointers:
             line = ((pointer.branch, indexed),)
             expected = _expected(inspection, reads, index, pointer.id, line)
@@ -334,7 +335,7 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
             seen += len(actual)
             if sorted(actual, key=lambda row: (row.term, row.start)) != expected:
                 inspection.fault("index", f"{index.name} does not match it", id=pointer.id)
-        if len(pointers) < VERIFY_PAGE_COMMITS:
+        if len(pointers) < VERIFY_PAGE_ROWS:
             break
         after = (pointers[-1].branch, pointers[-1].id)
     if seen != reads.derived_count(inspection.space, index.name, until=indexed):
@@ -355,11 +356,11 @@ def _expected(
     before: tuple[int, int] | None = None
     while True:
         rows = reads.history(
-            inspection.space, id, line, before=before, after=0, limit=VERIFY_PAGE_COMMITS
+            inspection.space, id, line, before=before, after=0, limit=VERIFY_PAGE_ROWS
         )
         for row in rows:
             facts.setdefault(row.version, row)
-        if len(rows) < VERIFY_PAGE_COMMITS:
+        if len(rows) < VERIFY_PAGE_ROWS:
             break
         before = (rows[-1].version, rows[-1].index)
     branch = line[0][0]

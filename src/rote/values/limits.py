@@ -70,7 +70,7 @@ SQLITE_WAL_PAGES_HARD = 16_000
 INDEX_BATCH_COMMITS = 256
 
 # -- verify ---------------------------------------------------------------------------------------
-VERIFY_PAGE_COMMITS = 256
+VERIFY_PAGE_ROWS = 256
 VERIFY_PAGE_BYTES = 4 * MIB
 # Past this many a report says nothing more to anyone.
 FAULTS_MAX = 1_000
