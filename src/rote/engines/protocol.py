@@ -135,6 +135,10 @@ class Reader(Protocol):
 
     def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]: ...
 
+    def derived_strays(self, space: int, index: str) -> int:
+        """How many rows of an index start or end above the version it is complete up to."""
+        ...
+
     def derived_count(self, space: int, index: str, *, until: int) -> int:
         """How many rows of an index start at or below a version."""
         ...

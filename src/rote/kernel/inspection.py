@@ -320,6 +320,8 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
     head = reads.head(inspection.space)
     if indexed > (0 if head is None else head.version):
         inspection.fault("index", f"{index.name} claims to be ahead of the log")
+    if reads.derived_strays(inspection.space, index.name):
+        inspection.fault("index", f"{index.name} has rows from beyond what it covers")
     seen = 0
     after: tuple[int, str] | None = None
     while True:

@@ -98,7 +98,7 @@ def test_patch_changes_the_value(store_path: Path) -> None:
     ("operations", "words"),
     [
         ('{"op":"remove","path":"/0"}', "put [ ] around it"),
-        ('[{"op":"remove","path":"/9"}]', "patch operation 0 (/9)"),
+        ('[{"op":"remove","path":"/9"}]', "patch operation 0 at /9"),
         ("[1]", "patch operation 0"),
     ],
 )

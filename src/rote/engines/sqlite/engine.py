@@ -358,10 +358,13 @@ def _identity(connection: apsw.Connection) -> tuple[int, int]:
 
 def _check_identity(connection: apsw.Connection) -> bool:
     """Whether the file is a store already; an error when it is something else."""
-    identity = _identity(connection)
+    # In one state: another process may be making the tables just now.
+    with connection:
+        identity = _identity(connection)
+        tables = connection.execute("select 1 from sqlite_schema limit 1").fetchall()
     if identity == (APPLICATION_ID, FORMAT):
         return True
-    if identity != (0, 0) or connection.execute("select 1 from sqlite_schema").fetchall():
+    if tables or identity != (0, 0):
         raise _foreign(connection.filename, *identity)
     return False
 

@@ -301,6 +301,17 @@ class SqliteReader:
         )
         return [DerivedRow(*row) for row in rows]
 
+    def derived_strays(self, space: int, index: str) -> int:
+        rows = self._all(
+            "with state as (select coalesce(max(indexed), 0) as indexed from derived_state"
+            " where space = ?1 and name = ?2)"
+            " select count(*) from derived, state where space = ?1 and name = ?2"
+            " and (start > state.indexed or until > state.indexed)",
+            (space, index),
+        )
+        count: int = rows[0][0]
+        return count
+
     def derived_count(self, space: int, index: str, *, until: int) -> int:
         rows = self._all(
             "select count(*) from derived where space = ? and name = ? and start <= ?",

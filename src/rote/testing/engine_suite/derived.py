@@ -135,6 +135,21 @@ class DerivedRowTests(EngineGround):
             counts = [reads.derived_count(self.space, WORDS, until=until) for until in range(7)]
         assert counts == [0, 1, 1, 3, 3, 4, 4]
 
+    def test_rows_that_start_or_end_above_the_indexed_version_are_strays(self) -> None:
+        rows = [
+            DerivedRow("a", "urn:1", MAIN, 1, None),
+            DerivedRow("a", "urn:2", MAIN, 1, 3),
+            DerivedRow("b", "urn:3", MAIN, 3, None),
+        ]
+        strays = []
+        for indexed in (3, 2):
+            with self.engine.writer(self.space) as writes:
+                writes.drop_derived(self.space, WORDS)
+                writes.derive(self.space, WORDS, rows=rows, ended=[], indexed=indexed)
+            with self.engine.reader() as reads:
+                strays.append(reads.derived_strays(self.space, WORDS))
+        assert strays == [0, 2]
+
     def test_dropping_an_index_leaves_the_others(self) -> None:
         self.derive(DerivedRow("a", "urn:1", MAIN, 1, None))
         self.derive(DerivedRow("a", "urn:1", MAIN, 1, None), index="other/1")
