@@ -123,5 +123,5 @@ def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:
         return replay(
             decode_canonical(snapshot), [decode_canonical(patch.body or b"") for patch in patches]
         )
-    except PatchFailed as error:
+    except (PatchFailed, LookupError, TypeError, AttributeError) as error:
         raise Corrupt(f"a stored patch does not apply: {error}; run `rote verify`") from error

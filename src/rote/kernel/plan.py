@@ -71,6 +71,8 @@ def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
     if row is None:
         return None
     made = decode_canonical(row.body)
+    if type(made) is not dict or made.keys() != {"payload", "version"}:
+        raise Corrupt(f"the row of key {key!r} was changed; run `rote verify`")
     version: int = made["version"]
     if made["payload"] != payload:
         raise PayloadMismatch(key, version=version)

@@ -7,6 +7,7 @@ import os
 import sys
 from itertools import count
 
+from rote.errors import RoteError
 from rote.opening import open as open_store
 
 SPACE = "default"
@@ -24,5 +25,5 @@ def write(path: str) -> None:
 if __name__ == "__main__":
     try:
         write(sys.argv[1])
-    except BrokenPipeError:
-        pass  # nobody listens any more: the story was broken off
+    except (BrokenPipeError, RoteError):
+        pass  # the story was broken off: nobody listens, or the folder is gone

@@ -59,8 +59,12 @@ class SqliteEngine:
         try:
             self._refuse_foreign()
             self._writer = self._open_writer()
-            _start_log_over(self._writer.connection)
-            self._prepare_tables()
+            try:
+                _start_log_over(self._writer.connection)
+                self._prepare_tables()
+            except BaseException:
+                _close(self._writer.connection)
+                raise
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
 
