@@ -26,7 +26,7 @@ from rote.errors import Busy, InvalidInput, NotFound, RoteError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, IDLE_CONNECTIONS_MAX
 
 # Connections of a parent process, kept for ever so that nothing in a child closes them.
-_inherited: list[object] = []
+_inherited: dict[int, object] = {}
 # Grows with every fork: what was opened under another number belongs to a parent process.
 _forks: list[None] = []
 os.register_at_fork(after_in_child=lambda: _forks.append(None))
@@ -268,7 +268,7 @@ class SqliteEngine:
         if self._broken:
             raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
         if self._forks != len(_forks):
-            _inherited.append((self._writer, self._idle))
+            _inherited[id(self)] = (self._writer, self._idle)
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
     def _connect(self) -> apsw.Connection:
