@@ -180,7 +180,9 @@ class Engine(Protocol):
         before a call begins, so whatever this thread still holds is let go."""
         ...
 
-    def reader(self) -> AbstractContextManager[Reader]: ...
+    def reader(self) -> Reader:
+        """Reads for the calling thread alone."""
+        ...
 
     def writer(self, space: int) -> AbstractContextManager[Writer]:
         """A transaction that no other writer of the space overlaps."""

@@ -8,14 +8,14 @@ short, what came first goes first.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from msgspec import UNSET
 
 from rote.engines import Reader
 from rote.engines.rows import HeadRow, SpaceRow
 from rote.errors import VersionNotFound
-from rote.kernel.entry import ABSENT, Entry, load
+from rote.kernel.entry import ABSENT, Entry, entry_of, load
 from rote.kernel.lines import Branches
 from rote.values import check_entity_id
 from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
@@ -98,9 +98,39 @@ class SpaceCache:
 
     # -- reading -----------------------------------------------------------------------------------
 
+    def current(self, reads: Reader, branch: str, id: str) -> Entry:
+        """The newest entry of one id, as of the head."""
+        key = (self.branches.numbers.get(branch, 0), id)
+        if key not in self._entries:
+            return self._look_up(reads, branch, id)
+        head = reads.head(self.number)
+        if head is None or head.version != self.known:
+            self._catch_up(reads, 0 if head is None else head.version)
+        # Only now: what was there before the head was read may be older than it.
+        entry = self._entries.get(key)
+        return self._look_up(reads, branch, id) if entry is None else entry
+
+    def _look_up(self, reads: Reader, branch: str, id: str) -> Entry:
+        """The engine's newest fact is an answer by itself; a cache that is behind it catches up."""
+        check_entity_id(id)
+        if branch not in self.branches:
+            self.sync(reads)  # others may have made it
+        known, line = self.known, self.branches.line(branch)
+        rows = reads.newest(self.number, (id,), line)
+        if not rows:
+            return ABSENT
+        entry = entry_of(reads, self.number, rows[0], line)
+        if entry.version > known:
+            self.sync(reads)
+        else:
+            with self._lock:
+                if self.known == known:
+                    self._put((line[0][0], id), entry)
+        return entry
+
     def newest(self, reads: Reader, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries of `ids` as of `known`; those never written are ABSENT."""
-        number, known = self.branches.find(branch).branch, self.known
+        number, known = self.branches.number(branch), self.known
         found: dict[str, Entry] = {}
         missing = []
         for id in ids:
@@ -110,27 +140,28 @@ class SpaceCache:
             else:
                 found[id] = entry
         if missing:
-            self._load(reads, branch, missing, known, found)
+            found.update(self._load(reads, branch, missing, known))
         return found
 
-    def _load(
-        self, reads: Reader, branch: str, ids: list[str], known: int, found: dict[str, Entry]
-    ) -> None:
-        """Add what is not remembered, and remember it."""
+    def _load(self, reads: Reader, branch: str, ids: Sequence[str], known: int) -> dict[str, Entry]:
+        """What is not remembered, and remember it."""
         for id in ids:
             check_entity_id(id)
         line = self.branches.line(branch, known)
         loaded = load(reads, self.number, ids, line)
-        for id in ids:
-            found[id] = loaded.get(id, ABSENT)
         with self._lock:
             if self.known == known:
+                number = line[0][0]
                 for id, entry in loaded.items():
-                    self._put((line[0][0], id), entry)
+                    self._put((number, id), entry)
+        if len(loaded) < len(ids):
+            for id in ids:
+                loaded.setdefault(id, ABSENT)
+        return loaded
 
     def entry_at(self, reads: Reader, branch: str, id: str, version: int) -> Entry:
         """The entry of one id as of a past version, at or below `known`."""
-        number = self.branches.find(branch).branch
+        number = self.branches.number(branch)
         line = self.branches.line(branch, version)
         entry = load(reads, self.number, [id], line).get(id, ABSENT)
         with self._lock:
@@ -144,7 +175,7 @@ class SpaceCache:
         """The entry as of a past version, when it is here; costs no engine work."""
         if version > self.known or branch not in self.branches:
             return None
-        number = self.branches.find(branch).branch
+        number = self.branches.number(branch)
         entry = self._entries.get((number, id))
         if entry is not None and entry.version <= version:
             return entry
@@ -167,7 +198,9 @@ class SpaceCache:
     # -- room --------------------------------------------------------------------------------------
 
     def _put(self, key: _Key, entry: Entry) -> None:
-        self._drop(key)
+        old = self._entries.get(key)
+        if old is not None:
+            self._bytes -= old.weight
         self._entries[key] = entry
         self._bytes += entry.weigh()
         if self._bytes > CACHE_BYTES_MAX:

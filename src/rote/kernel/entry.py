@@ -54,9 +54,11 @@ def state_of(id: str, entry: Entry) -> State:
     """A state of its own: the value is decoded anew, so nobody shares it."""
     if not entry.exists:
         return State(id, None, False, entry.version, entry.hash.hex() if entry.hash else None)
-    assert entry.hash is not None
-    value = decode_canonical(entry.data or entry.canonical_value())
-    return State(id, value, True, entry.version, entry.hash.hex())
+    hash = entry.hash
+    assert hash is not None
+    return State(
+        id, decode_canonical(entry.data or entry.canonical_value()), True, entry.version, hash.hex()
+    )
 
 
 def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str, Entry]:

@@ -35,10 +35,10 @@ def follow(
 def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
     """Bring an index up to the head, a bounded piece of the log at a time."""
     while True:
-        with engine.reader() as reads:
-            newest = cache.resolve(reads, None)
-            if reads.indexed(cache.number, index.name) >= newest:
-                return
+        reads = engine.reader()
+        newest = cache.resolve(reads, None)
+        if reads.indexed(cache.number, index.name) >= newest:
+            return
         with engine.writer(cache.number) as writes:
             done = writes.indexed(cache.number, index.name)
             cache.sync(writes)

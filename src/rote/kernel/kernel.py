@@ -85,57 +85,63 @@ class Kernel:
 
     def head(self, space: str) -> Head:
         cache = self._spaces.cache(space)
-        with self._engine.reader() as reads:
-            row = cache.sync(reads)
+        reads = self._engine.reader()
+        row = cache.sync(reads)
         return Head(0, None, None) if row is None else Head(row.version, row.hash.hex(), row.at)
 
     def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
         cache = self._spaces.cache(space)
-        with self._engine.reader() as reads:
-            return history.head_at(cache, reads, version=version, at=at)
+        reads = self._engine.reader()
+        return history.head_at(cache, reads, version=version, at=at)
 
     def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:
+        cache = self._spaces.caches.get(space) or self._spaces.cache(space)
+        branch, version = view.branch, view.version
+        if len(ids) == 1:
+            # The most frequent call of all.
+            id = ids[0]
+            if type(id) is not str:
+                check_entity_id(id)
+            if version is None:
+                return (state_of(id, cache.current(self._engine.reader(), branch, id)),)
+            return (state_of(id, self._entry_at(cache, branch, id, version)),)
         for id in ids:
             if type(id) is not str:
                 check_entity_id(id)
-        cache = self._spaces.cache(space)
-        version = view.version
         if version is None:
-            with self._engine.reader() as reads:
-                cache.sync(reads)
-                entries = cache.newest(reads, view.branch, ids)
+            reads = self._engine.reader()
+            cache.sync(reads)
+            entries = cache.newest(reads, branch, ids)
             return tuple([state_of(id, entries[id]) for id in ids])
-        return tuple([state_of(id, self._entry_at(cache, view.branch, id, version)) for id in ids])
+        return tuple([state_of(id, self._entry_at(cache, branch, id, version)) for id in ids])
 
     def _entry_at(self, cache: SpaceCache, branch: str, id: str, version: int) -> Entry:
         entry = cache.remembered(branch, id, version)
         if entry is not None:
             return entry
         check_entity_id(id)
-        with self._engine.reader() as reads:
-            cache.check_version(reads, version)
-            return cache.entry_at(reads, branch, id, version)
+        reads = self._engine.reader()
+        cache.check_version(reads, version)
+        return cache.entry_at(reads, branch, id, version)
 
     def scan(
         self, space: str, *, start: str, end: str | None, after: str | None, limit: int, view: View
     ) -> ScanPage:
         cache = self._spaces.cache(space)
-        with self._engine.reader() as reads:
-            return scans.scan(
-                cache, reads, start=start, end=end, after=after, limit=limit, view=view
-            )
+        reads = self._engine.reader()
+        return scans.scan(cache, reads, start=start, end=end, after=after, limit=limit, view=view)
 
     def history(
         self, space: str, id: str, *, before: tuple[int, int] | None, limit: int, view: View
     ) -> FactPage:
         cache = self._spaces.cache(space)
-        with self._engine.reader() as reads:
-            return history.history(cache, reads, id, before=before, limit=limit, view=view)
+        reads = self._engine.reader()
+        return history.history(cache, reads, id, before=before, limit=limit, view=view)
 
     def log(self, space: str, *, since: int, limit: int) -> tuple[Commit, ...]:
         cache = self._spaces.cache(space)
-        with self._engine.reader() as reads:
-            return history.log(cache, reads, since=since, limit=limit)
+        reads = self._engine.reader()
+        return history.log(cache, reads, since=since, limit=limit)
 
     def find(
         self,
@@ -151,10 +157,10 @@ class Kernel:
         cache = self._spaces.cache(space)
         declared = indexes.declared(self._indexes, index)
         indexes.catch_up(self._engine, cache, declared)
-        with self._engine.reader() as reads:
-            return indexes.find(
-                cache, reads, index, start=start, end=end, after=after, limit=limit, view=view
-            )
+        reads = self._engine.reader()
+        return indexes.find(
+            cache, reads, index, start=start, end=end, after=after, limit=limit, view=view
+        )
 
     # -- side rows ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ class Branches:
     def __init__(self, rows: list[BranchRow]) -> None:
         self._by_name = {row.name: row for row in rows}
         self._by_number = {row.branch: row for row in rows}
+        self.numbers = {row.name: row.branch for row in rows}
         self._lines: dict[str, Line] = {}
 
     def find(self, name: str) -> BranchRow:
@@ -22,6 +23,10 @@ class Branches:
             check_branch_name(name)
             raise NotFound(f"there is no branch {name!r} in this space", branch=name)
         return row
+
+    def number(self, name: str) -> int:
+        number = self.numbers.get(name)
+        return self.find(name).branch if number is None else number
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name

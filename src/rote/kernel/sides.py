@@ -15,8 +15,8 @@ KERNEL_KINDS = frozenset({"key", "checkpoint"})
 
 def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | None:
     _check_names(kind, key)
-    with engine.reader() as reads:
-        row = reads.side(cache.number, kind, key)
+    reads = engine.reader()
+    row = reads.side(cache.number, kind, key)
     return None if row is None else _seen(row)
 
 
@@ -24,8 +24,8 @@ def page(
     engine: Engine, cache: SpaceCache, kind: str, *, after: str, limit: int
 ) -> tuple[SideRow, ...]:
     canonical([kind, after])
-    with engine.reader() as reads:
-        rows = reads.sides(cache.number, kind, after=(kind, after), limit=page_size(limit))
+    reads = engine.reader()
+    rows = reads.sides(cache.number, kind, after=(kind, after), limit=page_size(limit))
     return tuple(_seen(row) for row in rows)
 
 

@@ -23,7 +23,7 @@ class Spaces:
         self._keys = keys
         self._ids = ids
         self._seed = seed  # for the next space that is made
-        self._caches: dict[str, SpaceCache] = {}
+        self.caches: dict[str, SpaceCache] = {}
         self._mutex = threading.Lock()
 
     def all(self) -> tuple[SpaceInfo, ...]:
@@ -43,16 +43,16 @@ class Spaces:
         return self._known(self._make(name))
 
     def cache(self, did: str) -> SpaceCache:
-        cache = self._caches.get(did)
+        cache = self.caches.get(did)
         if cache is None:
             self.find(did, create=False)
-            cache = self._caches[did]
+            cache = self.caches[did]
         return cache
 
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:
-            if row.did not in self._caches:
-                self._caches[row.did] = SpaceCache(row)
+            if row.did not in self.caches:
+                self.caches[row.did] = SpaceCache(row)
         return SpaceInfo(row.did, row.name)
 
     def _make(self, name: str) -> SpaceRow:

@@ -36,16 +36,16 @@ def verify(
     """The report on one space as of its head."""
     if against is not None:
         against = checkpoints.check_shape(against)
-    with engine.reader() as reads:
-        head = reads.head(cache.number)
-        version = 0 if head is None else head.version
-        inspection = Inspection(cache, version, progress)
-        for inspect in (inspect_log, inspect_entities, inspect_beside):
-            _guarded(inspection, inspect, reads)
-        for index in indexes:
-            _guarded(inspection, partial(inspect_indexes, index=index), reads)
-        if against is not None:
-            inspection.faults += checkpoints.faults_against(cache, reads, against)
+    reads = engine.reader()
+    head = reads.head(cache.number)
+    version = 0 if head is None else head.version
+    inspection = Inspection(cache, version, progress)
+    for inspect in (inspect_log, inspect_entities, inspect_beside):
+        _guarded(inspection, inspect, reads)
+    for index in indexes:
+        _guarded(inspection, partial(inspect_indexes, index=index), reads)
+    if against is not None:
+        inspection.faults += checkpoints.faults_against(cache, reads, against)
     for words in engine.damage():
         inspection.fault("file", words)
     return VerifyReport(

@@ -75,7 +75,7 @@ class Space:
 
     def get(self, id: str, default: Json = None) -> Json:
         """The value of an entity, or `default` when it does not exist."""
-        state = self._port.read(self._info.did, (id,), self._view)[0]
+        (state,) = self._port.read(self._info.did, (id,), self._view)
         return state.value if state.exists else default
 
     def read(self, id: str) -> State:

@@ -58,7 +58,6 @@ GROUP_MAX = 256
 CONTENTION_ATTEMPTS_MAX = 32
 
 # -- SQLite ---------------------------------------------------------------------------------------
-IDLE_CONNECTIONS_MAX = 16
 SQLITE_CACHE_KIB = 64 * KIB
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Pages in the log that wake the checkpointer, and that make a writer checkpoint by itself.

@@ -6,6 +6,7 @@ another thread does is done right after a named step of the first.
 
 import contextlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -101,8 +102,9 @@ def bench(store_path: Path) -> Iterator[Bench]:
     engine = SqliteEngine(store_path)
     with theirs, contextlib.closing(engine):
         space = theirs.space("agent")
-        with engine.reader() as first, engine.reader() as second:
-            yield Bench(engine, space, first, second)
+        with ThreadPoolExecutor(1) as other_thread:
+            second = other_thread.submit(engine.reader).result()
+            yield Bench(engine, space, engine.reader(), second)
 
 
 @pytest.mark.parametrize("remembered", [(), (OTHER,), (ID, OTHER)])

@@ -1,15 +1,15 @@
 """The embedded engine: one SQLite file, any number of threads and processes.
 
-Reading connections are pooled and used by one thread at a time. One connection writes; the threads
-of this process take turns by a lock, processes by SQLite's own.
+Every thread that reads has a connection of its own. One connection writes; the threads of this
+process take turns by a lock, processes by SQLite's own.
 """
 
 import os
 import threading
-from collections import deque
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
+from weakref import WeakSet
 
 import apsw
 
@@ -22,8 +22,8 @@ from rote.engines.sqlite.location import make_private, memory_filename, prepare_
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
-from rote.errors import Busy, InvalidInput, NotFound, RoteError, Unavailable
-from rote.values.limits import BUSY_SECONDS_MAX, IDLE_CONNECTIONS_MAX
+from rote.errors import Busy, Corrupt, InvalidInput, NotFound, RoteError, Unavailable
+from rote.values.limits import BUSY_SECONDS_MAX
 
 # Connections of a parent process, kept for ever so that nothing in a child closes them.
 _inherited: dict[int, object] = {}
@@ -53,7 +53,9 @@ class SqliteEngine:
         self._forks = len(_forks)
         self._closed = False
         self._broken = False  # the writing connection could not be replaced
-        self._idle: deque[SqliteReader] = deque()
+        self._local = threading.local()  # the reader of each thread
+        self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, gone with their threads
+        self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
         try:
@@ -63,7 +65,7 @@ class SqliteEngine:
                 _start_log_over(self._writer.connection)
                 self._prepare_tables()
             except BaseException:
-                _close(self._writer.connection)
+                self._writer.close()
                 raise
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
@@ -71,8 +73,7 @@ class SqliteEngine:
     # -- spaces ------------------------------------------------------------------------------------
 
     def spaces(self) -> list[SpaceRow]:
-        with self.reader() as reads:
-            return reads.spaces()
+        return self.reader().spaces()
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
         with _Transaction(self) as writes:
@@ -96,23 +97,27 @@ class SqliteEngine:
     def reader(self) -> SqliteReader:
         if self._closed or self._broken or self._forks != len(_forks):
             self._check_open()
-        if self._idle:
-            try:
-                return self._idle.pop()
-            except IndexError:
-                pass  # another thread was faster
         try:
-            return SqliteReader(self._connect(), self._take_back)
+            reader: SqliteReader = self._local.reader
+        except AttributeError:
+            return self._new_reader()
+        return reader
+
+    def _new_reader(self) -> SqliteReader:
+        try:
+            reader = SqliteReader(self._connect(), self._reader_failed)
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
+        with self._readers_lock:
+            self._check_open()
+            self._readers.add(reader)
+        self._local.reader = reader
+        return reader
 
-    def _take_back(self, reader: SqliteReader, error: BaseException | None) -> None:
-        if self._closed or len(self._idle) >= IDLE_CONNECTIONS_MAX or isinstance(error, FATAL):
-            _close(reader.connection)
-        else:
-            self._idle.append(reader)
-        if isinstance(error, DRIVER_ERRORS):
-            raise translate(error, filename=self.filename) from error
+    def _reader_failed(self, error: Exception) -> Exception:
+        if isinstance(error, FATAL):
+            del self._local.reader  # the next call has a new connection
+        return translate(error, filename=self.filename)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -186,8 +191,7 @@ class SqliteEngine:
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
         # Emptying the log decides it: what is then in the file is durable, what is not is gone.
         self.empty_log()
-        with self.reader() as reads:
-            rows = reads.commits(space, after=version - 1, limit=1)
+        rows = self.reader().commits(space, after=version - 1, limit=1)
         return [row.attempt for row in rows if row.version == version] == [attempt]
 
     def empty_log(self) -> None:
@@ -206,11 +210,10 @@ class SqliteEngine:
     # -- keeping -----------------------------------------------------------------------------------
 
     def damage(self) -> list[str]:
-        with self.reader() as reads:
-            try:
-                rows = reads.connection.execute("pragma integrity_check(100)").fetchall()
-            except (apsw.CorruptError, UnicodeDecodeError) as error:
-                return [str(error)]
+        try:
+            rows = self.reader().integrity_check()
+        except Corrupt as error:
+            return [str(error.__cause__)]
         return [] if rows == [("ok",)] else [str(row[0]) for row in rows]
 
     def backup(self, path: Path) -> None:
@@ -240,18 +243,17 @@ class SqliteEngine:
     def _copy_into(self, part: Path) -> None:
         # Named with its file system: a store in memory would copy itself into memory.
         target = f"file:{quote(str(part))}?vfs={apsw.vfs_names()[0]}"
-        with self.reader() as reads:
-            reads.connection.execute("vacuum into ?", (target,))
+        self.reader().copy_into(target)
 
     def close(self) -> None:
         if self._closed or self._forks != len(_forks):
             return
         with self._write_lock:
-            self._closed = True
+            with self._readers_lock:
+                self._closed = True
+                readers = [*self._readers, self._writer]
             self._checkpointer.stop()
-            connections = [reader.connection for reader in (*self._idle, self._writer)]
-            self._idle.clear()
-            failures = [error for error in map(_close, connections) if error is not None]
+            failures = [error for reader in readers if (error := reader.close()) is not None]
         if failures:
             raise translate(failures[0], filename=self.filename) from failures[0]
 
@@ -268,7 +270,7 @@ class SqliteEngine:
         if self._broken:
             raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
         if self._forks != len(_forks):
-            _inherited[id(self)] = (self._writer, self._idle)
+            _inherited[id(self)] = (self._writer, self._readers)
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
     def _connect(self) -> apsw.Connection:
@@ -279,7 +281,7 @@ class SqliteEngine:
         if not is_memory(self.filename):
             use_write_ahead_log(connection)
             self._checkpointer.watch(connection)
-        return SqliteWriter(connection, self._take_back)
+        return SqliteWriter(connection, _as_it_is)
 
     def _refuse_foreign(self) -> None:
         """Before anything in the file is changed."""
@@ -348,12 +350,9 @@ def _start_log_over(connection: apsw.Connection) -> None:
         connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)
 
 
-def _close(connection: apsw.Connection) -> apsw.Error | None:
-    try:
-        connection.close(True)
-    except apsw.Error as error:
-        return error
-    return None
+def _as_it_is(error: Exception) -> Exception:
+    """The end of the transaction has to know what happened to its connection."""
+    return error
 
 
 def _identity(connection: apsw.Connection) -> tuple[int, int]:

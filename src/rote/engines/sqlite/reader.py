@@ -1,8 +1,8 @@
 """Reads from SQLite. Every statement is run to its end, so none keeps an old state pinned."""
 
+import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import apsw
 
@@ -17,6 +17,7 @@ from rote.engines.rows import (
     SideRecord,
     SpaceRow,
 )
+from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.errors import Corrupt
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
@@ -31,33 +32,25 @@ UNBOUNDED = b""
 
 
 class SqliteReader:
-    """One connection's reads; a context manager that hands itself back."""
+    """The reads of one connection, which belongs to one thread."""
 
     def __init__(
-        self,
-        connection: apsw.Connection,
-        give_back: Callable[["SqliteReader", BaseException | None], None],
+        self, connection: apsw.Connection, failed: Callable[[Exception], Exception]
     ) -> None:
         self.connection = connection
-        self._give_back = give_back
+        self._failed = failed  # told of every driver error; gives the one to raise
         self._cursor = connection.cursor()
+        self._in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
         self._data_version = -1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._give_back(self, error)
-
     def head(self, space: int) -> HeadRow | None:
         # data_version moves when another connection, of any process, has committed.
-        data_version = self._cursor.execute("pragma data_version").get
+        try:
+            with self._in_use:
+                data_version = self._cursor.execute("pragma data_version").get
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
         if data_version != self._data_version:
             self._heads.clear()
             self._data_version = data_version
@@ -72,6 +65,15 @@ class SqliteReader:
                 return None
             head = self._heads[space] = HeadRow(*rows[0])
         return head
+
+    def close(self) -> apsw.Error | None:
+        """Close the connection when no statement runs; what went wrong with it."""
+        with self._in_use:
+            try:
+                self.connection.close(True)
+            except apsw.Error as error:
+                return error
+        return None
 
     def spaces(self) -> list[SpaceRow]:
         rows = self._all("select number, did, name, seal from spaces order by name", ())
@@ -320,8 +322,18 @@ class SqliteReader:
         count: int = rows[0][0]
         return count
 
+    def integrity_check(self) -> list[tuple[str]]:
+        return self._all("pragma integrity_check(100)", ())
+
+    def copy_into(self, target: str) -> None:
+        self._all("vacuum into ?", (target,))
+
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
-        return self._cursor.execute(sql, bindings).fetchall()
+        try:
+            with self._in_use:
+                return self._cursor.execute(sql, bindings).fetchall()
+        except DRIVER_ERRORS as error:
+            raise self._failed(error) from error
 
 
 def _entity_row(row: tuple[int, str, int, int, int]) -> EntityRow:

@@ -16,10 +16,10 @@ class DerivedRowTests(EngineGround):
         line: Line = ON_MAIN,
         limit: int = 99,
     ) -> list[DerivedRow]:
-        with self.engine.reader() as reads:
-            return reads.derived(
-                self.space, WORDS, line, start=start, end=end, after=after, limit=limit
-            )
+        reads = self.engine.reader()
+        return reads.derived(
+            self.space, WORDS, line, start=start, end=end, after=after, limit=limit
+        )
 
     def open_at(self, version: int) -> list[DerivedRow]:
         """The rows of main that count at a version."""
@@ -72,9 +72,9 @@ class DerivedRowTests(EngineGround):
         assert self.open_at(4) == others[1:]
         with self.engine.writer(self.space) as writes:
             writes.derive(self.space, WORDS, rows=[again], ended=[], indexed=6)
-        with self.engine.reader() as reads:
-            rows = reads.derived_of(self.space, WORDS, "urn:1")
-            assert reads.derived_count(self.space, WORDS, until=1_000_000) == 5
+        reads = self.engine.reader()
+        rows = reads.derived_of(self.space, WORDS, "urn:1")
+        assert reads.derived_count(self.space, WORDS, until=1_000_000) == 5
         assert set(rows) == {ended, again, others[0], others[2]}
         assert self.open_at(3) == [ended, *others[1:]]
 
@@ -88,14 +88,14 @@ class DerivedRowTests(EngineGround):
         assert self.derived_rows(line=((MAIN, 9),)) == [late_on_main]
 
     def test_an_index_is_complete_up_to_what_was_said_last(self) -> None:
-        with self.engine.reader() as reads:
-            assert reads.indexed(self.space, WORDS) == 0
+        reads = self.engine.reader()
+        assert reads.indexed(self.space, WORDS) == 0
         self.derive(indexed=4)
         self.derive(indexed=7)
         self.derive(index="other/1", indexed=2)
-        with self.engine.reader() as reads:
-            assert reads.indexed(self.space, WORDS) == 7
-            assert reads.indexed(self.space, "other/1") == 2
+        reads = self.engine.reader()
+        assert reads.indexed(self.space, WORDS) == 7
+        assert reads.indexed(self.space, "other/1") == 2
 
     def test_pages_lose_nothing_and_never_split_a_term_and_id(self) -> None:
         rows = [
@@ -131,8 +131,8 @@ class DerivedRowTests(EngineGround):
     def test_a_count_is_of_rows_that_start_at_or_below_a_version(self) -> None:
         rows = [DerivedRow("a", f"urn:{start}", MAIN, start, None) for start in (1, 3, 5)]
         self.derive(*rows, DerivedRow("b", "urn:3", MAIN, 3, 4))
-        with self.engine.reader() as reads:
-            counts = [reads.derived_count(self.space, WORDS, until=until) for until in range(7)]
+        reads = self.engine.reader()
+        counts = [reads.derived_count(self.space, WORDS, until=until) for until in range(7)]
         assert counts == [0, 1, 1, 3, 3, 4, 4]
 
     def test_rows_that_start_or_end_above_the_indexed_version_are_strays(self) -> None:
@@ -146,8 +146,8 @@ class DerivedRowTests(EngineGround):
             with self.engine.writer(self.space) as writes:
                 writes.drop_derived(self.space, WORDS)
                 writes.derive(self.space, WORDS, rows=rows, ended=[], indexed=indexed)
-            with self.engine.reader() as reads:
-                strays.append(reads.derived_strays(self.space, WORDS))
+            reads = self.engine.reader()
+            strays.append(reads.derived_strays(self.space, WORDS))
         assert strays == [0, 2]
 
     def test_dropping_an_index_leaves_the_others(self) -> None:
@@ -155,9 +155,9 @@ class DerivedRowTests(EngineGround):
         self.derive(DerivedRow("a", "urn:1", MAIN, 1, None), index="other/1")
         with self.engine.writer(self.space) as writes:
             writes.drop_derived(self.space, WORDS)
-        with self.engine.reader() as reads:
-            assert reads.derived_count(self.space, WORDS, until=1_000_000) == 0
-            assert reads.indexed(self.space, WORDS) == 0
-            assert reads.derived_count(self.space, "other/1", until=1_000_000) == 1
-            assert reads.indexed(self.space, "other/1") == 1
+        reads = self.engine.reader()
+        assert reads.derived_count(self.space, WORDS, until=1_000_000) == 0
+        assert reads.indexed(self.space, WORDS) == 0
+        assert reads.derived_count(self.space, "other/1", until=1_000_000) == 1
+        assert reads.indexed(self.space, "other/1") == 1
         assert self.derived_rows() == []

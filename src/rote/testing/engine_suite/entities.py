@@ -14,10 +14,10 @@ class EntityTests(EngineGround):
         version: int = 2**62,
         limit: int = 99,
     ) -> list[str]:
-        with self.engine.reader() as reads:
-            return reads.entities(
-                self.space, branch, start=start, end=end, version=version, limit=limit
-            )
+        reads = self.engine.reader()
+        return reads.entities(
+            self.space, branch, start=start, end=end, version=version, limit=limit
+        )
 
     def test_candidates_come_in_code_point_order(self) -> None:
         shuffled = ORDERED_IDS[::2] + ORDERED_IDS[1::2]
@@ -74,8 +74,8 @@ class EntityTests(EngineGround):
     def pointer_rows(
         self, after: tuple[int, str] | None = None, limit: int = 99
     ) -> list[EntityRow]:
-        with self.engine.reader() as reads:
-            return reads.entity_rows(self.space, after=after, limit=limit)
+        reads = self.engine.reader()
+        return reads.entity_rows(self.space, after=after, limit=limit)
 
     def test_there_is_one_pointer_for_each_entity_of_a_branch_at_its_newest_fact(self) -> None:
         self.write(fact("urn:b", 1), fact("urn:a", 1, index=1))
@@ -108,9 +108,9 @@ class EntityTests(EngineGround):
         self.write(fact("urn:a", 1), fact("urn:b", 1, index=1), fact("urn:c", 1, index=2))
         self.write(fact("urn:b", 2, op=DELETE))
         self.write(fact("urn:a", 3, branch=2))
-        with self.engine.reader() as reads:
-            found = reads.pointers(self.space, MAIN, ["urn:b", "urn:a", "urn:never"])
-            none = reads.pointers(self.space, MAIN, [])
+        reads = self.engine.reader()
+        found = reads.pointers(self.space, MAIN, ["urn:b", "urn:a", "urn:never"])
+        none = reads.pointers(self.space, MAIN, [])
         assert sorted(found, key=lambda row: row.id) == [
             EntityRow(MAIN, "urn:a", 1, 0, True),
             EntityRow(MAIN, "urn:b", 2, 0, False),

@@ -25,8 +25,8 @@ class LineTests(EngineGround):
         self.write(fact("urn:a", 5), fact("urn:late", 5, index=1))
 
     def newest_on(self, ids: list[str], line: Line) -> dict[str, tuple[int, int, int]]:
-        with self.engine.reader() as reads:
-            rows = reads.newest(self.space, ids, line)
+        reads = self.engine.reader()
+        rows = reads.newest(self.space, ids, line)
         found = dict(zip([row.id for row in rows], places(rows), strict=True))
         assert len(found) == len(rows)
         return found
@@ -39,8 +39,8 @@ class LineTests(EngineGround):
         after: int = 0,
         limit: int = 99,
     ) -> list[tuple[int, int, int]]:
-        with self.engine.reader() as reads:
-            rows = reads.history(self.space, "urn:a", line, before=before, after=after, limit=limit)
+        reads = self.engine.reader()
+        rows = reads.history(self.space, "urn:a", line, before=before, after=after, limit=limit)
         return places(rows)
 
     # -- newest ------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ class LineTests(EngineGround):
 
     @pytest.mark.usefixtures("branched")
     def test_history_holds_only_the_entity_that_was_asked_for(self) -> None:
-        with self.engine.reader() as reads:
-            rows = reads.history(self.space, "urn:old", CHILD, before=None, after=0, limit=9)
-            none = reads.history(self.space, "urn:never", CHILD, before=None, after=0, limit=9)
+        reads = self.engine.reader()
+        rows = reads.history(self.space, "urn:old", CHILD, before=None, after=0, limit=9)
+        none = reads.history(self.space, "urn:never", CHILD, before=None, after=0, limit=9)
         assert [row.id for row in rows] == ["urn:old"]
         assert none == []
 
@@ -141,14 +141,14 @@ class LineTests(EngineGround):
 
     def test_the_salt_of_an_entity_is_found_whatever_the_branch(self) -> None:
         self.write(fact("urn:a", 1, salt=b"a" * 16), fact("urn:b", 2, branch=7, salt=b"b" * 16))
-        with self.engine.reader() as reads:
-            assert reads.salts(self.space, ["urn:b", "urn:a", "urn:never"]) == {
-                "urn:a": b"a" * 16,
-                "urn:b": b"b" * 16,
-            }
+        reads = self.engine.reader()
+        assert reads.salts(self.space, ["urn:b", "urn:a", "urn:never"]) == {
+            "urn:a": b"a" * 16,
+            "urn:b": b"b" * 16,
+        }
 
     def test_an_entity_without_a_salt_is_left_out_of_the_salts(self) -> None:
         self.write(fact("urn:a", 1, branch=MAIN, salt=None))
-        with self.engine.reader() as reads:
-            assert reads.salts(self.space, ["urn:a"]) == {}
-            assert reads.salts(self.space, []) == {}
+        reads = self.engine.reader()
+        assert reads.salts(self.space, ["urn:a"]) == {}
+        assert reads.salts(self.space, []) == {}

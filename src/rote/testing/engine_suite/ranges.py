@@ -17,8 +17,8 @@ class RangeTests(EngineGround):
     def newest_in(
         self, start: str, end: str | None, *, after: int = 0, line: Line = ON_MAIN
     ) -> tuple[int, int, int] | None:
-        with self.engine.reader() as reads:
-            row = reads.newest_in_range(self.space, line, start=start, end=end, after=after)
+        reads = self.engine.reader()
+        row = reads.newest_in_range(self.space, line, start=start, end=end, after=after)
         return None if row is None else places([row])[0]
 
     @pytest.mark.parametrize("position", range(len(ORDERED_IDS)))

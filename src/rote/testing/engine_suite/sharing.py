@@ -18,36 +18,35 @@ class SharingTests(EngineGround):
         self.engine.close()
         again = self.open()
         assert [row.number for row in again.spaces()] == [self.space]
-        with again.reader() as reads:
-            assert reads.counts(self.space, until=9) == (3, 3)
-            assert reads.facts(self.space, after=0, until=1)[0].body == b'"kept"'
-            assert len(reads.entity_rows(self.space, after=None, limit=9)) == 2
-            assert reads.side(self.space, "run", "r") == side("run", "r")
-            assert reads.indexed(self.space, "words/1") == 3
+        reads = again.reader()
+        assert reads.counts(self.space, until=9) == (3, 3)
+        assert reads.facts(self.space, after=0, until=1)[0].body == b'"kept"'
+        assert len(reads.entity_rows(self.space, after=None, limit=9)) == 2
+        assert reads.side(self.space, "run", "r") == side("run", "r")
+        assert reads.indexed(self.space, "words/1") == 3
 
     def test_each_engine_sees_the_commits_of_the_other_at_once(self) -> None:
         other = self.open()
-        with self.engine.reader() as here, other.reader() as there:
-            for version in range(1, 6):
-                writer, reads = (self.engine, there) if version % 2 else (other, here)
-                with writer.writer(self.space) as writes:
-                    head = writes.head(self.space)
-                    assert (0 if head is None else head.version) == version - 1
-                    writes.append(self.space, self.batch([fact("urn:a", version)]))
-                head = reads.head(self.space)
-                assert head is not None
-                assert head.version == version
-                assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].version == version
+        here, there = self.engine.reader(), other.reader()
+        for version in range(1, 6):
+            writer, reads = (self.engine, there) if version % 2 else (other, here)
+            with writer.writer(self.space) as writes:
+                head = writes.head(self.space)
+                assert (0 if head is None else head.version) == version - 1
+                writes.append(self.space, self.batch([fact("urn:a", version)]))
+            head = reads.head(self.space)
+            assert head is not None
+            assert head.version == version
+            assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].version == version
 
     def test_readers_do_not_wait_for_a_block_and_see_nothing_of_it(self) -> None:
         self.write(fact("urn:a", 1))
         with self.engine.writer(self.space) as writes:
             writes.append(self.space, self.batch([fact("urn:a", 2)]))
-            with self.engine.reader() as here, self.open().reader() as there:
-                for reads in (here, there):
-                    head = reads.head(self.space)
-                    assert head is not None
-                    assert head.version == 1
+            for reads in (self.engine.reader(), self.open().reader()):
+                head = reads.head(self.space)
+                assert head is not None
+                assert head.version == 1
 
     def test_a_space_made_by_one_engine_is_known_to_the_other(self) -> None:
         other = self.open()
@@ -61,8 +60,8 @@ class SharingTests(EngineGround):
         with other.writer(self.space) as writes:
             assert writes.side(self.space, "run", "r") == side("run", "r")
             writes.put_side(self.space, side("run", "r", fence=2))
-        with self.engine.reader() as reads:
-            assert reads.side(self.space, "run", "r") == side("run", "r", fence=2)
+        reads = self.engine.reader()
+        assert reads.side(self.space, "run", "r") == side("run", "r", fence=2)
 
     def test_two_engines_that_write_at_once_lose_nothing(self) -> None:
         other = self.open()
@@ -84,8 +83,8 @@ class SharingTests(EngineGround):
         for thread in threads:
             thread.join()
         assert errors == []
-        with self.engine.reader() as reads:
-            rows = reads.commits(self.space, after=0, limit=1_000)
+        reads = self.engine.reader()
+        rows = reads.commits(self.space, after=0, limit=1_000)
         assert [row.version for row in rows] == list(range(1, 2 * ROUNDS + 1))
 
     def test_closing_one_engine_leaves_the_other_working(self) -> None:
@@ -94,5 +93,5 @@ class SharingTests(EngineGround):
         self.engine.close()
         with other.writer(self.space) as writes:
             writes.append(self.space, self.batch([fact("urn:a", 2)]))
-        with other.reader() as reads:
-            assert reads.counts(self.space, until=9) == (2, 2)
+        reads = other.reader()
+        assert reads.counts(self.space, until=9) == (2, 2)

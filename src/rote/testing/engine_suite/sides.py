@@ -8,27 +8,27 @@ class SideTests(EngineGround):
     def side_keys(
         self, kind: str | None, after: tuple[str, str] = ("", ""), limit: int = 99
     ) -> list[tuple[str, str]]:
-        with self.engine.reader() as reads:
-            rows = reads.sides(self.space, kind, after=after, limit=limit)
+        reads = self.engine.reader()
+        rows = reads.sides(self.space, kind, after=after, limit=limit)
         return [(row.kind, row.key) for row in rows]
 
     def test_a_side_row_comes_back_field_by_field(self) -> None:
         row = SideRecord("run", "a key, \U0001f600", 2**40, b"\0body\xff", b"\0seal")
         self.put_sides(row)
-        with self.engine.reader() as reads:
-            assert reads.side(self.space, "run", row.key) == row
+        reads = self.engine.reader()
+        assert reads.side(self.space, "run", row.key) == row
 
     def test_a_row_that_was_never_put_is_none(self) -> None:
         self.put_sides(side("run", "a"))
-        with self.engine.reader() as reads:
-            assert reads.side(self.space, "run", "b") is None
-            assert reads.side(self.space, "other", "a") is None
+        reads = self.engine.reader()
+        assert reads.side(self.space, "run", "b") is None
+        assert reads.side(self.space, "other", "a") is None
 
     def test_putting_again_replaces_the_row(self) -> None:
         self.put_sides(side("run", "a"), side("run", "a", fence=2, body=b"new"))
         self.put_sides(side("run", "a", fence=3, body=b"newest"))
-        with self.engine.reader() as reads:
-            assert reads.side(self.space, "run", "a") == side("run", "a", fence=3, body=b"newest")
+        reads = self.engine.reader()
+        assert reads.side(self.space, "run", "a") == side("run", "a", fence=3, body=b"newest")
         assert self.side_keys("run") == [("run", "a")]
 
     def test_a_dropped_row_is_gone_and_others_stay(self) -> None:

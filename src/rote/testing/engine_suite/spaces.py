@@ -20,13 +20,13 @@ class SpaceRowTests(EngineGround):
         assert [row.name for row in self.engine.spaces()] == ["Z", "a", "b", "notes", "zz"]
 
     def test_a_new_space_has_its_main_branch_and_nothing_else(self) -> None:
-        with self.engine.reader() as reads:
-            assert reads.branches(self.space) == [MAIN_BRANCH]
-            assert reads.head(self.space) is None
-            assert reads.commits(self.space, after=0, limit=9) == []
-            assert reads.entity_rows(self.space, after=None, limit=9) == []
-            assert reads.sides(self.space, None, after=("", ""), limit=9) == []
-            assert reads.counts(self.space, until=9) == (0, 0)
+        reads = self.engine.reader()
+        assert reads.branches(self.space) == [MAIN_BRANCH]
+        assert reads.head(self.space) is None
+        assert reads.commits(self.space, after=0, limit=9) == []
+        assert reads.entity_rows(self.space, after=None, limit=9) == []
+        assert reads.sides(self.space, None, after=("", ""), limit=9) == []
+        assert reads.counts(self.space, until=9) == (0, 0)
 
     def test_a_name_that_is_taken_gives_the_space_that_has_it(self) -> None:
         first = self.engine.create_space(did="did:key:z1", name="x", seal=b"1", main=MAIN_BRANCH)
@@ -64,28 +64,28 @@ class SpaceRowTests(EngineGround):
         self.write(fact("urn:gone", 2, op=DELETE))
         self.put_sides(side("run", "r"))
         self.derive(DerivedRow("term", "urn:a", MAIN, 1, None))
-        with self.engine.reader() as reads:
-            assert reads.head(other) is None
-            assert reads.commits(other, after=0, limit=9) == []
-            assert reads.facts(other, after=0, until=9) == []
-            assert reads.changed(other, after=0, until=9, limit=9) == []
-            assert reads.newest(other, ["urn:a"], ON_MAIN) == []
-            assert reads.newest(other, ["urn:a", "urn:gone"], ON_MAIN) == []
-            assert reads.salts(other, ["urn:a"]) == {}
-            assert reads.entities(other, MAIN, start="", end=None, version=0, limit=9) == []
-            assert reads.entity_rows(other, after=None, limit=9) == []
-            assert reads.pointers(other, MAIN, ["urn:a"]) == []
-            assert reads.newest_in_range(other, ON_MAIN, start="", end=None, after=0) is None
-            assert reads.side(other, "run", "r") is None
-            assert reads.sides(other, None, after=("", ""), limit=9) == []
-            assert reads.indexed(other, "words/1") == 0
-            assert reads.derived_of(other, "words/1", "urn:a") == []
-            assert reads.derived_count(other, "words/1", until=1_000_000) == 0
+        reads = self.engine.reader()
+        assert reads.head(other) is None
+        assert reads.commits(other, after=0, limit=9) == []
+        assert reads.facts(other, after=0, until=9) == []
+        assert reads.changed(other, after=0, until=9, limit=9) == []
+        assert reads.newest(other, ["urn:a"], ON_MAIN) == []
+        assert reads.newest(other, ["urn:a", "urn:gone"], ON_MAIN) == []
+        assert reads.salts(other, ["urn:a"]) == {}
+        assert reads.entities(other, MAIN, start="", end=None, version=0, limit=9) == []
+        assert reads.entity_rows(other, after=None, limit=9) == []
+        assert reads.pointers(other, MAIN, ["urn:a"]) == []
+        assert reads.newest_in_range(other, ON_MAIN, start="", end=None, after=0) is None
+        assert reads.side(other, "run", "r") is None
+        assert reads.sides(other, None, after=("", ""), limit=9) == []
+        assert reads.indexed(other, "words/1") == 0
+        assert reads.derived_of(other, "words/1", "urn:a") == []
+        assert reads.derived_count(other, "words/1", until=1_000_000) == 0
 
     def test_two_spaces_have_the_same_versions_and_ids_side_by_side(self) -> None:
         other = self.make_space("other")
         self.write(fact("urn:a", 1, body=b'"here"'))
         self.write(fact("urn:a", 1, body=b'"there"'), space=other)
-        with self.engine.reader() as reads:
-            assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].body == b'"here"'
-            assert reads.newest(other, ["urn:a"], ON_MAIN)[0].body == b'"there"'
+        reads = self.engine.reader()
+        assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].body == b'"here"'
+        assert reads.newest(other, ["urn:a"], ON_MAIN)[0].body == b'"there"'

@@ -27,17 +27,17 @@ class WritingTests(EngineGround):
             row = DerivedRow("a", "urn:b", MAIN, 2, None)
             writes.derive(self.space, "words/1", rows=[row], ended=[], indexed=2)
             raise Stop
-        with self.engine.reader() as reads:
-            assert reads.head(self.space) == HeadRow(1, commit(1).hash, commit(1).at)
-            assert reads.counts(self.space, until=9) == (1, 1)
-            assert reads.entities(
-                self.space, MAIN, start="", end=None, version=2, limit=9
-            ) == ["urn:a"]  # fmt: skip
-            assert [row.key for row in reads.sides(self.space, None, after=("", ""), limit=9)] == [
-                "kept"
-            ]
-            assert reads.indexed(self.space, "words/1") == 0
-            assert reads.derived_count(self.space, "words/1", until=1_000_000) == 0
+        reads = self.engine.reader()
+        assert reads.head(self.space) == HeadRow(1, commit(1).hash, commit(1).at)
+        assert reads.counts(self.space, until=9) == (1, 1)
+        assert reads.entities(
+            self.space, MAIN, start="", end=None, version=2, limit=9
+        ) == ["urn:a"]  # fmt: skip
+        assert [row.key for row in reads.sides(self.space, None, after=("", ""), limit=9)] == [
+            "kept"
+        ]
+        assert reads.indexed(self.space, "words/1") == 0
+        assert reads.derived_count(self.space, "words/1", until=1_000_000) == 0
 
     def test_the_engine_writes_on_after_a_block_that_failed(self) -> None:
         with pytest.raises(Stop), self.engine.writer(self.space) as writes:
@@ -47,8 +47,8 @@ class WritingTests(EngineGround):
         with self.engine.writer(self.space) as writes:
             assert writes.head(self.space) is None
         self.write(fact("urn:b", 1))
-        with self.engine.reader() as reads:
-            assert [row.id for row in reads.facts(self.space, after=0, until=1)] == ["urn:b"]
+        reads = self.engine.reader()
+        assert [row.id for row in reads.facts(self.space, after=0, until=1)] == ["urn:b"]
 
     def test_reads_inside_the_block_see_what_it_has_written(self) -> None:
         self.write(fact("urn:gone", 1))
@@ -68,21 +68,21 @@ class WritingTests(EngineGround):
             assert writes.derived_of(self.space, "words/1", "urn:b") == [row]
 
     def test_a_reader_that_is_kept_sees_every_commit_made_since(self) -> None:
-        with self.engine.reader() as reads:
-            for version in range(1, 5):
-                self.write(fact("urn:a", version))
-                head = reads.head(self.space)
-                assert head is not None
-                assert head.version == version
-                assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].version == version
+        reads = self.engine.reader()
+        for version in range(1, 5):
+            self.write(fact("urn:a", version))
+            head = reads.head(self.space)
+            assert head is not None
+            assert head.version == version
+            assert reads.newest(self.space, ["urn:a"], ON_MAIN)[0].version == version
 
     def test_what_is_at_or_below_a_version_never_changes(self) -> None:
         self.write(fact("urn:a", 1), fact("urn:b", 2))
         line = ((MAIN, 2),)
-        with self.engine.reader() as reads:
-            before = reads.newest(self.space, ["urn:a", "urn:b"], line)
-            self.write(fact("urn:a", 3), fact("urn:b", 4, op=DELETE))
-            assert reads.newest(self.space, ["urn:a", "urn:b"], line) == before
+        reads = self.engine.reader()
+        before = reads.newest(self.space, ["urn:a", "urn:b"], line)
+        self.write(fact("urn:a", 3), fact("urn:b", 4, op=DELETE))
+        assert reads.newest(self.space, ["urn:a", "urn:b"], line) == before
 
     def test_writers_of_a_space_never_overlap(self) -> None:
         """Each thread reads the head and appends the next version; an overlap would lose one."""
@@ -104,8 +104,8 @@ class WritingTests(EngineGround):
         for thread in threads:
             thread.join()
         assert errors == []
-        with self.engine.reader() as reads:
-            rows = reads.commits(self.space, after=0, limit=1_000)
+        reads = self.engine.reader()
+        rows = reads.commits(self.space, after=0, limit=1_000)
         assert [row.version for row in rows] == list(range(1, THREADS * ROUNDS + 1))
 
     def test_a_block_without_writes_changes_nothing(self) -> None:
@@ -114,6 +114,6 @@ class WritingTests(EngineGround):
         assert self._head_version() is None
 
     def _head_version(self) -> int | None:
-        with self.engine.reader() as reads:
-            head = reads.head(self.space)
+        reads = self.engine.reader()
+        head = reads.head(self.space)
         return None if head is None else head.version
