@@ -217,7 +217,7 @@ class Line:
         self.space.set(IDS[0], 0)
         self._clock = clock
         kernel = cast(Kernel, store._port)
-        group = kernel._committer._group(kernel._spaces.cache(self.space.did))
+        group = kernel._committer._groups[kernel._spaces.cache(self.space.did).number]
         clock.in_line = lambda: len(group._line)
 
     def run(self, *calls: Callable[[], Commit]) -> list[Future[Commit]]:

@@ -145,15 +145,14 @@ class SpaceCache:
 
     def _load(self, reads: Reader, branch: str, ids: Sequence[str], known: int) -> dict[str, Entry]:
         """What is not remembered, and remember it."""
-        for id in ids:
-            check_entity_id(id)
         line = self.branches.line(branch, known)
         loaded = load(reads, self.number, ids, line)
-        with self._lock:
-            if self.known == known:
-                number = line[0][0]
-                for id, entry in loaded.items():
-                    self._put((number, id), entry)
+        if loaded:
+            with self._lock:
+                if self.known == known:
+                    number = line[0][0]
+                    for id, entry in loaded.items():
+                        self._put((number, id), entry)
         if len(loaded) < len(ids):
             for id in ids:
                 loaded.setdefault(id, ABSENT)

@@ -20,10 +20,6 @@ def quoted(text: str) -> str:
     return orjson.dumps(text).decode()
 
 
-def optional(text: str | None) -> str:
-    return "null" if text is None else quoted(text)
-
-
 def empty_hash(quoted_id: str) -> bytes:
     """What the first fact of an entity has for a parent."""
     return sha256(f'{{"id":{quoted_id},"kind":"empty/1"}}'.encode()).digest()
@@ -56,8 +52,8 @@ def commit_hash(
     meta_digest = "null" if meta is None else f'"{sha256(meta).hexdigest()}"'
     previous_hash = "null" if previous is None else f'"{previous.hex()}"'
     return sha256(
-        f'{{"at":"{at}","author":{optional(author)},"branch":"{branch}",'
+        f'{{"at":"{at}","author":{"null" if author is None else quoted(author)},"branch":"{branch}",'
         f'"event":{"null" if event is None else event.decode()},"facts":[{hashes}],'
-        f'"key":{optional(key)},"kind":"commit/1","meta":{meta_digest},'
+        f'"key":{"null" if key is None else quoted(key)},"kind":"commit/1","meta":{meta_digest},'
         f'"previous":{previous_hash},"space":"{space}","version":{version}}}'.encode()
     ).digest()

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 from rote.contract import Clock, Commit, IdSource, Index
 from rote.engines import Contended, Engine, OutcomeUnknown, Writer
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, RoteError, Unavailable
+from rote.errors import Busy, RoteError, Unavailable, invariant
 from rote.kernel import indexes
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
@@ -33,17 +34,17 @@ class Committer:
     def commit(self, cache: SpaceCache, job: Job) -> Commit:
         # Before any lock: after a fork those who would release it do not exist.
         self._engine.check_usable()
-        self._group(cache).run(job)
-        return job.answer()
+        group = self._groups.get(cache.number) or self._new_group(cache)
+        group.run(job)
+        if job.error is not None:
+            raise job.error
+        invariant(job.result is not None, "a commit was never answered")
+        assert job.result is not None
+        return job.result
 
-    def _group(self, cache: SpaceCache) -> Group:
-        group = self._groups.get(cache.number)
-        if group is None:
-            with self._mutex:
-                group = self._groups.setdefault(
-                    cache.number, Group(lambda take: self._lead(cache, take))
-                )
-        return group
+    def _new_group(self, cache: SpaceCache) -> Group:
+        with self._mutex:
+            return self._groups.setdefault(cache.number, Group(partial(self._lead, cache)))
 
     def _lead(self, cache: SpaceCache, take: Take) -> None:
         jobs: list[Job] = []
@@ -109,11 +110,11 @@ class Committer:
 
     def _plan(self, draft: Draft, jobs: list[Job], take: Take) -> list[tuple[Job, Commit]]:
         answers: list[tuple[Job, Commit]] = []
-        pending = list(jobs)
+        pending = jobs.copy()  # on a further attempt
         while True:
             joined = take()
-            jobs.extend(joined)
-            pending.extend(joined)
+            jobs += joined
+            pending += joined
             if not pending:
                 return answers
             for job in pending:

@@ -21,7 +21,7 @@ from rote.errors import Corrupt
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
-from rote.values import decode_canonical, format_time
+from rote.values import decode_canonical
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -67,7 +67,7 @@ class Draft(Struct):
 
     def known_salts(self, ids: Collection[str]) -> dict[str, bytes]:
         """Salts of entities that are new to a line but not to the space."""
-        if len(self.cache.branches.rows()) == 1:
+        if self.cache.branches.is_alone:
             return {}
         drafted = {
             id: entry.salt for (_, id), entry in self.entries.items() if id in ids and entry.salt
@@ -80,7 +80,7 @@ class Draft(Struct):
 
 
 def commit_of(
-    row: CommitRow, facts: Sequence[FactRow], *, previous: bytes | None, branch: str
+    row: CommitRow, facts: Sequence[FactRow], *, previous: bytes | None, branch: str, time: str
 ) -> Commit:
     """A commit as users see it."""
     hash = row.hash.hex()
@@ -90,7 +90,7 @@ def commit_of(
         None if previous is None else previous.hex(),
         branch,
         tuple([fact_of(fact, hash) for fact in facts]),
-        format_time(row.at),
+        time,
         row.author,
         row.key,
         row.meta,

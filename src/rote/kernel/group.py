@@ -8,14 +8,14 @@ A thread that finds nobody in line leads at once, so a single writer pays for no
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rote.engines import OutcomeUnknown
 from rote.kernel.job import Job, fail
 from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 
 # Gives the jobs that have joined since it was last asked.
-Take = Callable[[], list[Job]]
+Take = Callable[[], Sequence[Job]]
 
 
 class Group:
@@ -26,6 +26,7 @@ class Group:
         self._mutex = threading.Lock()
         self._line: deque[Job] = deque()
         self._leader: Job | None = None
+        self._taken: list[Job] = []  # whom the leader has taken along, from the head of the line
 
     def run(self, job: Job) -> None:
         """Returns when the job has an answer."""
@@ -37,7 +38,7 @@ class Group:
                     job.signal = threading.Lock()
                     job.signal.acquire()
             interruption = None if leads else self._wait(job)
-            if not job.answered:
+            if job.result is None and job.error is None:
                 self._lead_line(job)
         except BaseException:
             # An interruption can come at any point; whoever leaves must not block the line.
@@ -47,31 +48,37 @@ class Group:
             raise interruption
 
     def _lead_line(self, leader: Job) -> None:
-        taken: list[Job] = []
+        taken = self._taken = []
         self._leader = leader
         try:
-            self._lead(lambda: self._take(taken))
+            self._lead(self._take)
         finally:
             if not taken:
-                self._take(taken)
-            # Only an interruption leaves someone without a result; then what was decided for the
-            # others stood on commits that did not happen.
-            if not all(job.answered for job in taken):
-                fail([job for job in taken if job.result is None], OutcomeUnknown())
+                self._take()
+            for job in taken:
+                if job.result is None and job.error is None:
+                    # Only an interruption leaves someone without a result; then what was decided
+                    # for the others stood on commits that did not happen.
+                    fail([job for job in taken if job.result is None], OutcomeUnknown())
             self._leader = None
             self._dismiss(taken)
 
-    def _take(self, taken: list[Job]) -> list[Job]:
+    def _take(self) -> Sequence[Job]:
+        taken = self._taken
         if len(self._line) == len(taken):
-            return []
+            return ()
         with self._mutex:
             more = list(self._line)[len(taken) : GROUP_MAX]
-        taken.extend(more)
+        taken += more
         return more
 
     def _dismiss(self, taken: list[Job]) -> None:
         """Wake everyone who was answered, and the next to lead."""
         with self._mutex:
+            if len(taken) == 1 and len(self._line) == 1 and self._line[0] is taken[0]:
+                self._line.clear()
+                if taken[0].signal is None:
+                    return
             gone = {id(job) for job in taken}
             self._line = deque(job for job in self._line if id(job) not in gone)
             successor = self._line[0] if self._line else None

@@ -1,18 +1,18 @@
 """A commit on its way: checked, waiting for the lock, answered."""
 
 import threading
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from rote.contract import Commit, CommitRequest, Guard
-from rote.errors import RoteError, invariant
+from rote.errors import RoteError
 from rote.kernel.operations import Operation, check_size, parse_operations, payload_digest
 from rote.kernel.reads import Read, parse_reads
 from rote.kernel.sides import check_own
 from rote.values import canonical, check_key
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """One commit request and what became of it."""
 
     branch: str
@@ -34,13 +34,6 @@ class Job:
     def answered(self) -> bool:
         return self.result is not None or self.error is not None
 
-    def answer(self) -> Commit:
-        if self.error is not None:
-            raise self.error
-        invariant(self.result is not None, "a commit was never answered")
-        assert self.result is not None
-        return self.result
-
 
 def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job:
     """Everything that can be checked without looking at the store."""
@@ -52,20 +45,18 @@ def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job
     return Job(
         branch=request.branch,
         operations=operations,
-        reads=parse_reads(request.reads, request.branch),
+        reads=[] if request.reads == () else parse_reads(request.reads, request.branch),
         key=request.key,
         payload=None if request.key is None else payload_digest(request.branch, operations),
         meta=meta,
         guard=request.guard,
-        guard_body=_guard_body(request.guard),
+        guard_body=b"" if request.guard is None else _guard_body(request.guard),
         author=author,
         attempt=attempt,
     )
 
 
-def _guard_body(guard: Guard | None) -> bytes:
-    if guard is None:
-        return b""
+def _guard_body(guard: Guard) -> bytes:
     check_own(guard.kind, guard.key, guard.fence)
     return canonical(guard.body)
 

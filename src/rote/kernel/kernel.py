@@ -106,8 +106,7 @@ class Kernel:
                 return (state_of(id, cache.current(self._engine.reader(), branch, id)),)
             return (state_of(id, self._entry_at(cache, branch, id, version)),)
         for id in ids:
-            if type(id) is not str:
-                check_entity_id(id)
+            check_entity_id(id)
         if version is None:
             reads = self._engine.reader()
             cache.sync(reads)

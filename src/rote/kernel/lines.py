@@ -16,6 +16,7 @@ class Branches:
         self._by_number = {row.branch: row for row in rows}
         self.numbers = {row.name: row.branch for row in rows}
         self._lines: dict[str, Line] = {}
+        self.is_alone = len(rows) == 1  # main, and no other
 
     def find(self, name: str) -> BranchRow:
         row = self._by_name.get(name)

@@ -4,7 +4,7 @@ Everything is decided before anything is added, so a commit that cannot be made 
 salts of new entities are drawn last, in operation order, when nothing can fail any more.
 """
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from rote.contract import Commit, Guard, IdSource
 from rote.engines.rows import (
@@ -32,15 +32,10 @@ SALT_BYTES = 16
 KEY = "key"
 
 
-class Step(Struct, frozen=True, gc=False):
-    """One operation, applied."""
-
-    operation: Operation
-    op: int  # what the fact is: a patch that found nothing became a set
-    body: bytes | None
-    snapshot: bytes | None  # kept beside a patch
-    before: Entry
-    after: Entry  # still without version, hash and salt
+# One operation, applied: what the fact is (a patch that found nothing became a set), its body, the
+# snapshot kept beside it, and the entity before and after, the latter still without version, hash
+# and salt. A plain tuple: there are as many as operations.
+_Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
 
 
 def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
@@ -57,13 +52,7 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
         if conflicts:
             raise Conflict(conflicts)
     at = max(now, draft.at)
-    steps = _apply(draft, job, at)
-    salts = _draw_salts(draft, job, steps, ids)
-    facts = _facts(draft, branch.branch, steps, salts)
-    row = _commit_row(draft, job, branch, facts, at)
-    commit = commit_of(row, facts, previous=draft.hash, branch=job.branch)
-    _add(draft, job, row, facts, steps)
-    return commit
+    return _add(draft, job, branch, _apply(draft, job, at), at=at, ids=ids)
 
 
 def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
@@ -95,6 +84,7 @@ def commit_at(draft: Draft, version: int) -> Commit:
         facts,
         previous=None if previous is None else previous.hash,
         branch=draft.cache.branches.name(row.branch),
+        time=format_time(row.at),
     )
 
 
@@ -117,120 +107,101 @@ def _writable(draft: Draft, job: Job) -> BranchRow:
     return branch
 
 
-def _apply(draft: Draft, job: Job, at: int) -> list[Step]:
+def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
     """The operations in order, each on what those before it left."""
-    current = draft.look_up(job.branch, {operation.id for operation in job.operations})
-    steps = []
-    for operation in job.operations:
-        id, before = operation.id, current[operation.id]
-        if operation.kind == SET:
-            step = _set(operation, before, operation.data, at)
-        elif before.exists:
-            step = _change(operation, before, at)
-        elif operation.otherwise is not None:
-            step = _set(operation, before, operation.otherwise, at)
-        else:
-            advice = "there is nothing to delete" if operation.kind == DELETE else "set it first"
-            raise NotFound(f"{id} does not exist; {advice}", id=id)
-        current[id] = step.after
-        steps.append(step)
+    operations = job.operations
+    current = draft.look_up(job.branch, [operation.id for operation in operations])
+    steps: list[_Step] = []
+    for operation in operations:
+        id, kind, data = operation.id, operation.kind, operation.data
+        before = current[id]
+        if kind != SET:
+            if before.exists:
+                steps.append(step := _change(operation, before, at))
+                current[id] = step[-1]
+                continue
+            if operation.otherwise is None:
+                advice = "there is nothing to delete" if kind == DELETE else "set it first"
+                raise NotFound(f"{id} does not exist; {advice}", id=id)
+            data = operation.otherwise
+        assert data is not None
+        if operation.stamp:
+            data = stamped(data, operation.stamp, at)
+        size = len(data)
+        after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
+        steps.append((operation, SET, data, None, before, after))
+        current[id] = after
     return steps
 
 
-def _set(operation: Operation, before: Entry, data: bytes | None, at: int) -> Step:
-    assert data is not None
-    if operation.stamp:
-        data = stamped(data, operation.stamp, at)
-    size = len(data)
-    after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
-    return Step(operation, SET, data, None, before, after)
-
-
-def _change(operation: Operation, before: Entry, at: int) -> Step:
+def _change(operation: Operation, before: Entry, at: int) -> _Step:
     if operation.kind == DELETE:
-        return Step(operation, DELETE, None, None, before, Entry(0, None, None, False))
+        return operation, DELETE, None, None, before, Entry(0, None, None, False)
     assert operation.data is not None
     change = patched(before, operation.data, operation.stamp, at)
-    return Step(operation, PATCH, change.operations, change.snapshot, before, change.entry)
+    return operation, PATCH, change.operations, change.snapshot, before, change.entry
 
 
-def _draw_salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> dict[str, bytes]:
-    """The salts of all entities. A new one is drawn in operation order, once for the job."""
-    salts: dict[str, bytes] = {}
-    known: dict[str, bytes] | None = None
-    for step in steps:
-        id = step.operation.id
-        if id in salts:
-            continue
-        salt = step.before.salt or job.salts.get(id)
+def _add(
+    draft: Draft, job: Job, branch: BranchRow, steps: list[_Step], *, at: int, ids: IdSource
+) -> Commit:
+    """Hash the steps into facts and the facts into a commit, and take all of it into the draft."""
+    version, number = draft.version + 1, branch.branch
+    facts: list[FactRow] = []
+    entities: dict[tuple[int, str], EntityRow] = {}
+    entries: dict[tuple[int, str], Entry] = {}
+    known_salts: dict[str, bytes] | None = None
+    for position, (operation, op, body, snapshot, before, after) in enumerate(steps):
+        id, quoted_id, salt = operation.id, operation.quoted_id, before.salt
         if salt is None:
-            if known is None:
-                known = draft.known_salts({step.operation.id for step in steps})
-            salt = known.get(id) or ids.random_bytes(SALT_BYTES)
-            job.salts[id] = salt
-        salts[id] = salt
-    return salts
-
-
-def _facts(draft: Draft, branch: int, steps: list[Step], salts: dict[str, bytes]) -> list[FactRow]:
-    """Hash the steps into facts and give their entries a version, a hash and a salt."""
-    version = draft.version + 1
-    facts = []
-    for index, step in enumerate(steps):
-        operation, before, after = step.operation, step.before, step.after
-        id, quoted_id, salt = operation.id, operation.quoted_id, salts[operation.id]
+            if known_salts is None:
+                known_salts = draft.known_salts({step[0].id for step in steps})
+            salt = known_salts.get(id) or job.salts.get(id)
+            if salt is None:
+                salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
         parent = before.hash or empty_hash(quoted_id)
-        hash = fact_hash(quoted_id, step.op, salt, step.body, parent)
+        hash = fact_hash(quoted_id, op, salt, body, parent)
         after.version, after.hash, after.salt = version, hash, salt
-        facts.append(
-            FactRow(
-                branch, version, index, id, step.op, hash, parent, salt, step.body, step.snapshot
-            )
-        )
-    return facts
-
-
-def _commit_row(
-    draft: Draft, job: Job, branch: BranchRow, facts: list[FactRow], at: int
-) -> CommitRow:
-    version = draft.version + 1
+        facts.append(FactRow(number, version, position, id, op, hash, parent, salt, body, snapshot))
+        key = (number, id)
+        revived = before.version > 0 and not before.exists
+        if key in draft.entities:
+            revived = revived or draft.entities[key].revived
+        if key in entities:
+            revived = revived or entities[key].revived
+        entities[key] = EntityRow(number, id, version, position, after.exists, revived)
+        entries[key] = after
+    time = format_time(at)
     hash = commit_hash(
         space=draft.cache.did,
         version=version,
         branch=branch.name,
         previous=draft.hash,
         facts=[fact.hash for fact in facts],
-        at=format_time(at),
+        at=time,
         author=job.author,
         key=job.key,
         meta=job.meta,
         event=None,
     )
-    return CommitRow(
-        version, branch.branch, hash, at, job.author, job.key, job.meta, None, job.attempt
-    )
-
-
-def _add(draft: Draft, job: Job, row: CommitRow, facts: list[FactRow], steps: list[Step]) -> None:
-    draft.version, draft.hash, draft.at = row.version, row.hash, row.at
+    row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, None, job.attempt)
+    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name, time=time)
+    draft.version, draft.hash, draft.at = version, hash, at
     draft.commits.append(row)
-    draft.facts.extend(facts)
-    entities, entries = draft.entities, draft.entries
-    for fact, step in zip(facts, steps, strict=True):
-        key, before, after = (fact.branch, fact.id), step.before, step.after
-        revived = not before.exists and before.version > 0
-        if key in entities:
-            revived = revived or entities[key].revived
-        entities[key] = EntityRow(
-            fact.branch, fact.id, fact.version, fact.index, after.exists, revived
-        )
-        entries[key] = after
-    for (branch, id), entry in draft.entries.items() if draft.follows else ():
-        if branch == row.branch and entry.version == row.version:
-            draft.changes.append(Change(row.version, branch, id, entry))
+    draft.facts += facts
+    draft.entities.update(entities)
+    draft.entries.update(entries)
+    if draft.follows:
+        draft.changes += [Change(version, number, key[1], entries[key]) for key in entries]
+    if job.key is not None or job.guard is not None:
+        _add_sides(draft, job, version)
+    return commit
+
+
+def _add_sides(draft: Draft, job: Job, version: int) -> None:
     did = draft.cache.did
     if job.key is not None:
-        body = canonical({"payload": job.payload, "version": row.version})
+        body = canonical({"payload": job.payload, "version": version})
         draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)
     if job.guard is not None:
         guard = job.guard

@@ -154,9 +154,12 @@ class Space:
         meta: Json = None,
     ) -> Commit:
         """All operations as one commit, if what was read still holds."""
-        self._check_writable()
-        request = CommitRequest(operations, self.branch, () if reads is None else reads, key, meta)
-        return self._port.commit(self.did, request)
+        if self._pinned is not None:
+            self._check_writable()
+        request = CommitRequest(
+            operations, self._view.branch, () if reads is None else reads, key, meta
+        )
+        return self._port.commit(self._info.did, request)
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to what `function` returns for its value (None when it does not exist).

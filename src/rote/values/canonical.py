@@ -53,7 +53,9 @@ _LEADS_UNUSUAL = (0xF1, 0xF2, 0xF3, 0xF4)
 # orjson writes exponents with a sign, also where ECMAScript writes none, and whole floats with `.0`.
 # What ends a number follows, so that texts like "v1.0" are rarely taken for one.
 _PLUS, _MINUS, _POINT = b"+-."
-_exponent = re.compile(rb"e(?<=[0-9]e)[-+][0-9]+(?=[,\]}]|\Z)").search
+# Patterns begin with the rarest byte, because that is the one that is looked for.
+_exponent_minus = re.compile(rb"-(?<=[0-9]e-)[0-9]+(?=[,\]}]|\Z)").search
+_exponent_plus = re.compile(rb"\+(?<=[0-9]e\+)[0-9]+(?=[,\]}]|\Z)").search
 _point_zero = re.compile(rb"\.0(?=[,\]}]|\Z)")
 _with_exponent = re.compile(rb"-?[0-9.]+e[-+][0-9]+")
 _negative_zero = re.compile(rb"-0\.0(?=[,\]}]|\Z)")
@@ -109,8 +111,10 @@ def _encode_fast(value: Json, depth_max: int) -> bytes | None:
         or not (data.isascii() or _order_is_safe(data))
     ):
         return None
-    if (data.find(_POINT) >= 0 and _point_zero.search(data)) or (
-        (data.find(_PLUS) >= 0 or data.find(_MINUS) >= 0) and _exponent(data)
+    if (
+        (data.find(_POINT) >= 0 and _point_zero.search(data))
+        or (data.find(_MINUS) >= 0 and _exponent_minus(data))
+        or (data.find(_PLUS) >= 0 and _exponent_plus(data))
     ):
         return _with_numbers_rewritten(data)
     return data

@@ -58,6 +58,7 @@ class SqliteEngine:
         self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
+        self._transaction = _Transaction(self)
         try:
             self._refuse_foreign()
             self._writer = self._open_writer()
@@ -76,7 +77,7 @@ class SqliteEngine:
         return self.reader().spaces()
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        with _Transaction(self) as writes:
+        with self._transaction as writes:
             taken = [row for row in writes.spaces() if row.name == name or row.did == did]
             if taken:
                 return taken[0]
@@ -123,21 +124,23 @@ class SqliteEngine:
 
     def writer(self, space: int) -> "_Transaction":
         # SQLite has one writer for all spaces of a file.
-        return _Transaction(self)
+        return self._transaction
 
     def begin(self) -> SqliteWriter:
         """Start the transaction that `end` ends."""
         self._check_open()
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
-        self._check_open()
+        if self._closed or self._broken:
+            self._check_open()
+        writer = self._writer
         try:
-            if self._writer.connection.in_transaction:
-                self._writer.rollback()  # left over by a thread that was interrupted twice
-            self._writer.begin()
+            if writer.connection.in_transaction:
+                writer.rollback()  # left over by a thread that was interrupted twice
+            writer.begin()
         except DRIVER_ERRORS as error:
             raise translate(error, filename=self.filename) from error
-        return self._writer
+        return writer
 
     def let_go(self) -> None:
         """Leave no lock and no transaction behind, wherever this thread was interrupted."""
@@ -295,7 +298,7 @@ class SqliteEngine:
         connection = self._writer.connection
         if _identity(connection) == (APPLICATION_ID, FORMAT):
             return
-        with _Transaction(self):
+        with self._transaction:
             if _check_identity(connection):
                 return  # another process was first
             connection.execute(TABLES)
@@ -331,7 +334,7 @@ class _Transaction:
         except BaseException:
             self._engine.let_go()
             raise
-        if isinstance(error, DRIVER_ERRORS):
+        if error is not None and isinstance(error, DRIVER_ERRORS):
             raise translate(error, filename=self._engine.filename) from error
 
 

@@ -7,17 +7,8 @@ import apsw
 from msgspec.structs import astuple
 
 from rote.engines.protocol import OutcomeUnknown
-from rote.engines.rows import Batch, DerivedRow, HeadRow, SideRecord
+from rote.engines.rows import Batch, DerivedRow, EntityRow, HeadRow, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
-
-_PUT = {
-    True: "insert or replace into entities values (?, ?, ?, ?, ?)",
-    False: "insert or replace into tombstones values (?, ?, ?, ?, ?)",
-}
-_DROP = {
-    True: "delete from entities where space = ? and branch = ? and id = ?",
-    False: "delete from tombstones where space = ? and branch = ? and id = ?",
-}
 
 
 class SqliteWriter(SqliteReader):
@@ -45,15 +36,31 @@ class SqliteWriter(SqliteReader):
         many = self._cursor.executemany
         many(_commits_into(space), map(astuple, batch.commits))
         many(_facts_into(space), map(astuple, batch.facts))
-        execute = self._cursor.execute
+        many(
+            _entities_into(space),
+            [(e.branch, e.id, e.version, e.index) for e in batch.entities if e.live],
+        )
         for entity in batch.entities:
-            live, key = entity.live, (space, entity.branch, entity.id)
-            execute(_PUT[live], (*key, entity.version, entity.index))
-            if entity.revived or not live:
-                # The pointer was in the other table.
-                execute(_DROP[not live], key)
+            if entity.revived or not entity.live:
+                self._move_pointer(space, entity)
         newest = batch.commits[-1]
         self._heads[space] = HeadRow(newest.version, newest.hash, newest.at)
+
+    def _move_pointer(self, space: int, entity: EntityRow) -> None:
+        """From one table to the other: it was deleted, or is live again."""
+        key = (space, entity.branch, entity.id)
+        if entity.live:
+            self._cursor.execute(
+                "delete from tombstones where space = ? and branch = ? and id = ?", key
+            )
+        else:
+            self._cursor.execute(
+                "insert or replace into tombstones values (?, ?, ?, ?, ?)",
+                (*key, entity.version, entity.index),
+            )
+            self._cursor.execute(
+                "delete from entities where space = ? and branch = ? and id = ?", key
+            )
 
     def put_side(self, space: int, row: SideRecord) -> None:
         self._cursor.execute(
@@ -105,3 +112,8 @@ def _commits_into(space: int) -> str:
 def _facts_into(space: int) -> str:
     """Takes the fields of a FactRow, in order."""
     return f"insert into facts values (null, {space:d}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@lru_cache
+def _entities_into(space: int) -> str:
+    return f"insert or replace into entities values ({space:d}, ?, ?, ?, ?)"
