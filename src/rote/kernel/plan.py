@@ -155,19 +155,21 @@ def _change(operation: Operation, before: Entry, at: int) -> Step:
 
 
 def _draw_salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> dict[str, bytes]:
-    """The salts of all entities. A new one is drawn in operation order, once for the job."""
+    """The salts of all entities. A new one is drawn in operation order, once for the job; when the
+    job is planned again and others have made the entity meanwhile, theirs counts."""
     salts: dict[str, bytes] = {}
     known: dict[str, bytes] | None = None
     for step in steps:
         id = step.operation.id
         if id in salts:
             continue
-        salt = step.before.salt or job.salts.get(id)
+        salt = step.before.salt
         if salt is None:
             if known is None:
                 known = draft.known_salts({step.operation.id for step in steps})
-            salt = known.get(id) or ids.random_bytes(SALT_BYTES)
-            job.salts[id] = salt
+            salt = known.get(id) or job.salts.get(id)
+        if salt is None:
+            salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
         salts[id] = salt
     return salts
 

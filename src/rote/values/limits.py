@@ -56,6 +56,8 @@ TURN_SECONDS_MAX = 1.0
 GROUP_MAX = 256
 # Plans made anew after others moved the space first.
 CONTENTION_ATTEMPTS_MAX = 32
+# Of these, the ones that are made without holding a lock.
+OPTIMISTIC_ATTEMPTS_MAX = 2
 # How long one of them waits for the others to be through, at the most.
 CONTENTION_PAUSE_SECONDS_MAX = 0.02
 
