@@ -368,9 +368,13 @@ def _within(column: str, start: str, end: str | None, *, first: int) -> tuple[st
 
 
 def _on_line(line: Line, *, first: int) -> tuple[str, list[int]]:
-    """The condition that a row of facts is on the line, and its values."""
+    """The condition that a row of facts is on the line, and its values.
+
+    A sum is no column, so no index by branch answers it: a planner without statistics would take
+    facts_by_log for as good as the key, and walk through a whole branch for one entity.
+    """
     places = range(first, first + 2 * len(line), 2)
-    parts = [f"(f.branch = ${place} and f.version <= ${place + 1})" for place in places]
+    parts = [f"(f.branch + 0 = ${place} and f.version <= ${place + 1})" for place in places]
     return f"({' or '.join(parts)})", [bound for part in line for bound in part]
 
 

@@ -129,6 +129,39 @@ create table {s}.derived_state (
   primary key (space, name)
 );
 
+-- One commit of one fact of an entity that exists then, and the row of its key if it has one: what
+-- writes.py would otherwise send as a statement. In a function PostgreSQL keeps the plan, for every
+-- client of a server connection, without a prepared statement that a pooler would have to follow.
+create function {s}.append_one(
+  bigint, bigint, bytea, text,
+  bigint, bigint, bytea, bigint, text, text, bytea, bytea, bytea,
+  bigint, text, bigint, bytea, bytea, bytea, bytea, bytea,
+  bytea, bytea, bigint, bytea, bytea
+) returns setof bigint language plpgsql as $function$
+begin
+  return query with moved as (
+    update {s}.spaces set changes = changes + 1, version = $5, hash = $7, at = $8
+    where number = $1 and changes = $2 and hash = $3
+      and set_config('lock_timeout', $4, true) <> ''
+    returning number
+  ), part_1 as (
+    insert into {s}.commits select number, $5, $6, $7, $8, $9, $10, $11, $12, $13 from moved
+  ), part_2 as (
+    insert into {s}.facts
+    select number, $6, $5, $14, $15, $16, $17, $18, $19, $20, $21 from moved
+  ), part_3 as (
+    insert into {s}.entities select number, $6, $15, $5, $14 from moved
+    on conflict (space, branch, id) do update
+    set version = excluded.version, position = excluded.position
+  ), part_4 as (
+    insert into {s}.sides select number, $22, $23, $24, $25, $26 from moved where $22 is not null
+    on conflict (space, kind, key) do update
+    set fence = excluded.fence, body = excluded.body, seal = excluded.seal
+  )
+  select number from moved;
+end
+$function$;
+
 insert into {s}.store values (0, 0);
 """,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from rote.engines.postgres.connections import Session
 from rote.engines.postgres.reader import Known, PostgresReader, known_of
-from rote.engines.postgres.writes import SYNCHRONOUS, Derivation, Statement, Writes
+from rote.engines.postgres.writes import SYNCHRONOUS, Derivation, Statement, Writes, at_once
 from rote.engines.protocol import Contended, OutcomeUnknown
 from rote.engines.rows import Batch, DerivedRow, HeadRow, SideRecord
 from rote.errors import NotFound, RoteError, Unavailable
@@ -161,10 +161,10 @@ class OptimisticWriter(PostgresWriter):
             raise Contended()
 
     def _write_at_once(self, writes: Writes) -> None:
-        statement = Statement(
+        text, values = at_once(
             self._schema, self._space, writes, expected=self.base, durability=self._durability
         )
-        self._decide(statement.text, statement.values)
+        self._decide(text, values)
         if self.session.answer != "SELECT 1":
             raise Contended()
         self._remember(self._space, _after(self.base, writes))
