@@ -15,7 +15,7 @@ NAMES = [
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
-    rote.open: "(url, *, durability, author, clock, ids, create, key)",
+    rote.open: "(url, *, durability, author, keys, schema, clock, ids, create, key)",
     rote.canonical: "(value, *, depth_max)",
     rote.json_v1: "(value)",
     rote.digest: "(value)",

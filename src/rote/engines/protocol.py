@@ -23,7 +23,7 @@ from rote.engines.rows import (
     SideRecord,
     SpaceRow,
 )
-from rote.errors import Unavailable
+from rote.errors import Busy, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
@@ -38,8 +38,11 @@ class OutcomeUnknown(Unavailable):
         )
 
 
-class Contended(Exception):
+class Contended(Busy):
     """Another writer moved the space first; nothing was written, plan again."""
+
+    def __init__(self) -> None:
+        super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
 
 
 class Reader(Protocol):
@@ -184,8 +187,14 @@ class Engine(Protocol):
         """Reads for the calling thread alone."""
         ...
 
-    def writer(self, space: int) -> AbstractContextManager[Writer]:
-        """A transaction that no other writer of the space overlaps."""
+    def writer(self, space: int, *, optimistic: bool = False) -> AbstractContextManager[Writer]:
+        """A transaction that no other writer of the space overlaps.
+
+        To leave the block without an exception proves that everything read in it was the newest
+        state. When `optimistic`, an engine may hold no lock meanwhile and raise Contended at the
+        end, having written nothing, when others wrote to the space since the block began; reads
+        in the block then need not see what the block itself has written.
+        """
         ...
 
     def harden(self) -> None:

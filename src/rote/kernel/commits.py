@@ -15,7 +15,7 @@ from rote.kernel.group import Group, Take
 from rote.kernel.job import Job, fail
 from rote.kernel.plan import plan
 from rote.values import micros_of
-from rote.values.limits import CONTENTION_ATTEMPTS_MAX
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
 
 
 class Committer:
@@ -48,9 +48,11 @@ class Committer:
 
     def _lead(self, cache: SpaceCache, take: Take) -> None:
         jobs: list[Job] = []
-        for _ in range(CONTENTION_ATTEMPTS_MAX):
+        for attempt in range(CONTENTION_ATTEMPTS_MAX):
+            # Without a lock first; with it after that, so that nobody loses every race.
+            optimistic = attempt < OPTIMISTIC_ATTEMPTS_MAX
             try:
-                self._write(cache, jobs, take)
+                self._write(cache, jobs, take, optimistic=optimistic)
                 return
             except Contended:
                 for job in jobs:
@@ -63,12 +65,12 @@ class Committer:
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
-    def _write(self, cache: SpaceCache, jobs: list[Job], take: Take) -> None:
+    def _write(self, cache: SpaceCache, jobs: list[Job], take: Take, *, optimistic: bool) -> None:
         """Plan everyone in line, write once, and answer them when it is durable."""
         draft: Draft | None = None
         answers: list[tuple[Job, Commit]] = []
         try:
-            with self._engine.writer(cache.number) as writes:
+            with self._engine.writer(cache.number, optimistic=optimistic) as writes:
                 draft = self._draft(cache, writes)
                 answers = self._plan(draft, jobs, take)
                 if draft.commits:

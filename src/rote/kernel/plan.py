@@ -156,6 +156,7 @@ def _add(
         if salt is None:
             if known_salts is None:
                 known_salts = draft.known_salts({step[0].id for step in steps})
+            # When a job is planned again and others have made the entity meanwhile, theirs counts.
             salt = known_salts.get(id) or job.salts.get(id)
             if salt is None:
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)

@@ -56,6 +56,10 @@ TURN_SECONDS_MAX = 1.0
 GROUP_MAX = 256
 # Plans made anew after others moved the space first.
 CONTENTION_ATTEMPTS_MAX = 32
+# Of these, the ones that are made without holding a lock.
+OPTIMISTIC_ATTEMPTS_MAX = 2
+# How long one of them waits for the others to be through, at the most.
+CONTENTION_PAUSE_SECONDS_MAX = 0.02
 
 # -- SQLite ---------------------------------------------------------------------------------------
 SQLITE_CACHE_KIB = 64 * KIB
@@ -63,6 +67,18 @@ SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Pages in the log that wake the checkpointer, and that make a writer checkpoint by itself.
 SQLITE_WAL_PAGES_SOFT = 1_000
 SQLITE_WAL_PAGES_HARD = 16_000
+
+# -- PostgreSQL -----------------------------------------------------------------------------------
+# Per process; a server has 100 for everyone unless told otherwise.
+POSTGRES_CONNECTIONS_MAX = 16
+POSTGRES_CONNECT_SECONDS_MAX = 10
+# One statement of a transaction that holds a space; the largest commit takes seconds.
+POSTGRES_STATEMENT_SECONDS_MAX = 120
+# How long such a transaction may do nothing before the server ends it and others get their turn.
+POSTGRES_IDLE_SECONDS_MAX = 30
+# How long an unknown outcome is looked into; more than the above, or a lost connection's
+# transaction could outlive the question.
+POSTGRES_SETTLE_SECONDS_MAX = 40
 
 # -- indexes --------------------------------------------------------------------------------------
 # Commits that an index takes in at once when it catches up, so that writers get their turn.

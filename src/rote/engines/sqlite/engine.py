@@ -4,7 +4,6 @@ Every thread that reads has a connection of its own. One connection writes; the 
 process take turns by a lock, processes by SQLite's own.
 """
 
-import os
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -13,23 +12,19 @@ from weakref import WeakSet
 
 import apsw
 
+from rote.engines.forks import FORKS, INHERITED
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import BranchRow, SpaceRow
+from rote.engines.sqlite.backup import write_new_file
 from rote.engines.sqlite.checkpointer import Checkpointer
 from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
-from rote.engines.sqlite.location import make_private, memory_filename, prepare_file
+from rote.engines.sqlite.location import memory_filename, prepare_file
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
-from rote.errors import Busy, Corrupt, InvalidInput, NotFound, RoteError, Unavailable
+from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX
-
-# Connections of a parent process, kept for ever so that nothing in a child closes them.
-_inherited: dict[int, object] = {}
-# Grows with every fork: what was opened under another number belongs to a parent process.
-_forks: list[None] = []
-os.register_at_fork(after_in_child=lambda: _forks.append(None))
 
 
 class SqliteEngine:
@@ -50,7 +45,7 @@ class SqliteEngine:
         )
         self._durability = durability
         self._vfs = vfs
-        self._forks = len(_forks)
+        self._forks = len(FORKS)
         self._closed = False
         self._broken = False  # the writing connection could not be replaced
         self._local = threading.local()  # the reader of each thread
@@ -96,7 +91,7 @@ class SqliteEngine:
     # -- reading -----------------------------------------------------------------------------------
 
     def reader(self) -> SqliteReader:
-        if self._closed or self._broken or self._forks != len(_forks):
+        if self._closed or self._broken or self._forks != len(FORKS):
             self._check_open()
         try:
             reader: SqliteReader = self._local.reader
@@ -122,8 +117,8 @@ class SqliteEngine:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def writer(self, space: int) -> "_Transaction":
-        # SQLite has one writer for all spaces of a file.
+    def writer(self, space: int, *, optimistic: bool = False) -> "_Transaction":
+        # SQLite has one writer for all spaces of a file, and to hold its lock costs nothing.
         return self._transaction
 
     def begin(self) -> SqliteWriter:
@@ -147,7 +142,7 @@ class SqliteEngine:
         if not self._write_lock.acquire(blocking=False):
             return  # another thread's
         try:
-            if not self._closed and self._forks == len(_forks):
+            if not self._closed and self._forks == len(FORKS):
                 self._writer.rollback()
         except apsw.Error:
             self._broken = True
@@ -220,28 +215,7 @@ class SqliteEngine:
         return [] if rows == [("ok",)] else [str(row[0]) for row in rows]
 
     def backup(self, path: Path) -> None:
-        path = path.absolute()
-        # A part of its own, so that two backups do not meet.
-        part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-        try:
-            if path.exists():
-                raise InvalidInput(f"{path} exists; name a new file")
-            if not path.parent.is_dir():
-                raise NotFound(f"the folder {path.parent} does not exist; make it first")
-            part.unlink(missing_ok=True)
-            make_private(part)
-            try:
-                self._copy_into(part)
-                _sync(part)
-                # Unlike a rename this fails when another backup was faster.
-                os.link(part, path)
-                _sync(path.parent)
-            finally:
-                part.unlink(missing_ok=True)
-        except FileExistsError:
-            raise InvalidInput(f"{path} exists; name a new file") from None
-        except OSError as error:
-            raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+        write_new_file(path, self._copy_into)
 
     def _copy_into(self, part: Path) -> None:
         # Named with its file system: a store in memory would copy itself into memory.
@@ -249,7 +223,7 @@ class SqliteEngine:
         self.reader().copy_into(target)
 
     def close(self) -> None:
-        if self._closed or self._forks != len(_forks):
+        if self._closed or self._forks != len(FORKS):
             return
         with self._write_lock:
             with self._readers_lock:
@@ -272,8 +246,8 @@ class SqliteEngine:
             raise Unavailable("the store is closed; open it again")
         if self._broken:
             raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
-        if self._forks != len(_forks):
-            _inherited[id(self)] = (self._writer, self._readers)
+        if self._forks != len(FORKS):
+            INHERITED[id(self)] = (self._writer, self._local, list(self._readers))
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
     def _connect(self) -> apsw.Connection:
@@ -381,11 +355,3 @@ def _foreign(filename: str, application: int, format: int) -> InvalidInput | Una
             f"{filename} has format {format}, this Rote knows {FORMAT}; upgrade Rote"
         )
     return InvalidInput(f"{filename} is a database, but not a Rote store; name another file")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,45 @@
+"""Every space, each as of one moment, into a SQLite store."""
+
+from pathlib import Path
+
+from rote.engines.postgres.connections import Session
+from rote.engines.sqlite.backup import StoreFile
+
+# The columns of the SQLite tables, in their order, as PostgreSQL has them.
+_COLUMNS = {
+    "branches": "space, branch, name, parent, fork_version, created_version, deleted_version, seal",
+    "commits": "space, version, branch, hash, at, author, key, meta, event, attempt",
+    "facts": "null, space, branch, version, position, id, op, hash, parent, salt, body, value",
+    "entities": "space, branch, id, version, position",
+    "tombstones": "space, branch, id, version, position",
+    "sides": "space, convert_from(kind, 'UTF8'), convert_from(key, 'UTF8'), fence, body, seal",
+    "derived": "space, name, convert_from(term, 'UTF8'), id, branch, start, until",
+    "derived_state": "space, name, indexed",
+}
+# Rows of a table come in this order, so that equal stores give equal files.
+_ORDER = {
+    "facts": "version, position",
+    "commits": "version",
+    "sides": "kind, key",
+    "derived": "name, term, id, branch, start",
+    "derived_state": "name",
+}
+
+
+def copy_store(session: Session, schema: str, part: Path) -> None:
+    """One transaction sees one state, however long the copying takes."""
+    session.run("begin isolation level repeatable read read only")
+    with StoreFile(part) as file:
+        spaces = session.rows(
+            f"select number, did, name, seal from {schema}.spaces order by number"
+        )
+        file.insert("spaces", spaces)
+        for number, *_ in spaces:
+            for table, columns in _COLUMNS.items():
+                order = _ORDER.get(table, "branch, name" if table == "branches" else "branch, id")
+                rows = session.stream(
+                    f"select {columns} from {schema}.{table} where space = $1 order by {order}",
+                    (number,),
+                )
+                file.insert(table, rows)
+    session.run("commit")

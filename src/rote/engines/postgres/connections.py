@@ -1,0 +1,141 @@
+"""How a connection to a PostgreSQL server is made, and what is asked of it.
+
+Nothing is set on the session and no statement is prepared by name, so a pooler that gives every
+transaction another server connection does no harm. What a transaction needs, it sets for itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from select import POLLIN, poll
+from typing import Any
+
+import psycopg
+from psycopg import RawCursor, conninfo
+from psycopg.pq import TransactionStatus
+
+from rote.engines.postgres.arrays import register_arrays
+from rote.engines.postgres.failures import translate, translate_connecting
+from rote.errors import InvalidInput, Unavailable
+from rote.values.limits import POSTGRES_CONNECT_SECONDS_MAX
+
+SERVER_VERSION_MIN = 150_000
+
+# A peer that went away without a word is noticed after about half a minute, not after hours.
+_KEEPALIVES = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+
+
+class Target:
+    """A server and a database. Only `place` is ever shown: it holds no user and no password."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            parameters = conninfo.conninfo_to_dict(url)
+        except psycopg.Error:
+            # The driver's own words may quote the URL, and with it a password.
+            raise InvalidInput(
+                "the PostgreSQL URL cannot be read; it looks like"
+                " postgresql://user:password@host:5432/database"
+            ) from None
+        # Whatever the URL itself says about these goes before.
+        self._parameters: dict[str, Any] = {
+            "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
+            "application_name": "rote",
+            "client_encoding": "utf8",
+            **_KEEPALIVES,
+            **parameters,
+        }
+        hosts = parameters.get("host") or "localhost"
+        port = parameters.get("port")
+        database = parameters.get("dbname") or parameters.get("user") or ""
+        self.place = f"postgresql://{hosts}{f':{port}' if port else ''}/{database}"
+
+    def __repr__(self) -> str:
+        return f"Target({self.place!r})"
+
+    def connect(self) -> "Session":
+        try:
+            session = Session.connect(
+                autocommit=True, prepare_threshold=None, cursor_factory=RawCursor,
+                **self._parameters,
+            )  # fmt: skip
+        except psycopg.Error as error:
+            raise translate_connecting(error, place=self.place) from error
+        try:
+            session.begin_life(self.place)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+
+class Session(psycopg.Connection[tuple[Any, ...]]):
+    """One connection, used by one thread at a time. Raises Rote's errors only."""
+
+    place: str
+    warned: bool  # the server has warned since this was last set to False
+    answer: str | None  # what it said it did last, like COMMIT
+    _statements: psycopg.Cursor[tuple[Any, ...]]
+    # Asking for binary answers takes the extended protocol, which knows single statements only.
+    _scripts: psycopg.Cursor[tuple[Any, ...]]
+
+    def begin_life(self, place: str) -> None:
+        self.place = place
+        self.warned = False
+        version = self.info.server_version
+        if version < SERVER_VERSION_MIN:
+            raise Unavailable(
+                f"{place}: PostgreSQL {version // 10_000} is too old; use 15 or newer"
+            )
+        register_arrays(self.adapters)
+        self._statements = self.cursor(binary=True)
+        self._scripts = self.cursor()
+        self.add_notice_handler(self._note)
+        self._readable = poll()
+        self._readable.register(self.fileno(), POLLIN)
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self.warned = True
+
+    @property
+    def is_idle(self) -> bool:
+        """Ready for the next statement, with no transaction open."""
+        return not self.closed and self.pgconn.transaction_status == TransactionStatus.IDLE
+
+    @property
+    def is_fresh(self) -> bool:
+        """An idle server says nothing: what can be read now is its farewell."""
+        return self.is_idle and not self._readable.poll(0)
+
+    def run(self, text: str, values: Sequence[Any] = ()) -> None:
+        """One statement; without values also several, separated by semicolons."""
+        try:
+            cursor = self._statements if values else self._scripts
+            cursor.execute(text.encode(), values or None)
+            self.answer = cursor.statusmessage
+        except psycopg.Error as error:
+            raise translate(error, place=self.place) from error
+
+    def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a statement, or of the last of several."""
+        self.run(text, values)
+        cursor = self._statements if values else self._scripts
+        try:
+            while cursor.nextset():
+                pass
+            return cursor.fetchall()
+        except psycopg.Error as error:
+            raise translate(error, place=self.place) from error
+
+    def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement one by one, however many there are."""
+        try:
+            with self.cursor(binary=True) as cursor:
+                yield from cursor.stream(text.encode(), values)
+        except psycopg.Error as error:
+            raise translate(error, place=self.place) from error

@@ -1,0 +1,244 @@
+"""The engine on PostgreSQL: one schema of a database, any number of threads, processes and machines.
+
+What is remembered here is the newest commit that this process has seen of a space. It is never
+believed: a block that starts from it proves at its end that it was still true.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from rote.engines.postgres.backup import copy_store
+from rote.engines.postgres.connections import Session, Target
+from rote.engines.postgres.pool import Pool
+from rote.engines.postgres.reader import Known, PostgresReader
+from rote.engines.postgres.schema import check_schema, prepare
+from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
+from rote.engines.postgres.writes import SYNCHRONOUS
+from rote.engines.protocol import Contended, OutcomeUnknown
+from rote.engines.rows import BranchRow, SpaceRow
+from rote.engines.sqlite.backup import write_new_file
+from rote.errors import Busy, InvalidInput, RoteError, Unavailable
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    CONTENTION_PAUSE_SECONDS_MAX,
+    POSTGRES_SETTLE_SECONDS_MAX,
+)
+
+_Answer = TypeVar("_Answer")
+
+
+class PostgresEngine:
+    """Implements Engine."""
+
+    def __init__(
+        self, url: str, *, schema: str = "rote", durability: str = "fsync", create: bool = True
+    ) -> None:
+        if durability not in ("fsync", "os"):
+            raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
+        self._schema = check_schema(schema)
+        self._durability = durability
+        self._target = Target(url)
+        self._pool = Pool(self._target)
+        self._known: dict[int, Known] = {}
+        self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
+        self.place = self._target.place
+        with self._pool.lent() as session:
+            prepare(session, self._schema, create=create)
+
+    # -- spaces ------------------------------------------------------------------------------------
+
+    def spaces(self) -> list[SpaceRow]:
+        return self.reader().spaces()
+
+    def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
+        s = self._schema
+        text = (
+            f"with settings as materialized (select {SYNCHRONOUS[self._durability]}),"
+            f" made as (insert into {s}.spaces"
+            f" select (select coalesce(max(number), 0) + 1 from {s}.spaces), $1, $2, $3, 0, '', 0, 0"
+            " from settings on conflict do nothing returning number),"
+            f" main as (insert into {s}.branches"
+            " select number, $4, $5, $6, $7, $8, $9, $10 from made)"
+            " select number from made"
+        )
+        values = (did, name, seal, main.branch, main.name, main.parent, main.fork_version,
+                  main.created_version, main.deleted_version, main.seal)  # fmt: skip
+
+        def make() -> SpaceRow:
+            for row in self._pool.rows(text, values):
+                return SpaceRow(row[0], did, name, seal)
+            for taken in self.spaces():
+                if taken.name == name or taken.did == did:
+                    return taken
+            raise Contended()  # another space was made at this moment and has the number
+
+        return _retried(make)
+
+    # -- reading and writing -----------------------------------------------------------------------
+
+    def check_usable(self) -> None:
+        self._pool.check_open()
+
+    def reader(self) -> PostgresReader:
+        self._pool.check_open()
+        return self._reader
+
+    def writer(self, space: int, *, optimistic: bool = False) -> "_Block":
+        return _Block(self, space, optimistic)
+
+    def begin(self, space: int, optimistic: bool) -> LockingWriter | OptimisticWriter:
+        """Start the block that `end` ends."""
+        session = self._pool.take()
+        try:
+            return self._begin(session, space, optimistic)
+        except BaseException as error:
+            self._pool.give_back(session, error)
+            raise
+
+    def _begin(
+        self, session: Session, space: int, optimistic: bool
+    ) -> LockingWriter | OptimisticWriter:
+        arguments = (session, self._schema, self._remember)
+        if optimistic:
+            hopeful = OptimisticWriter(*arguments, space=space, durability=self._durability)
+            hopeful.begin(self._known.get(space))
+            return hopeful
+        locking = LockingWriter(*arguments, space=space, durability=self._durability)
+
+        def begin() -> None:
+            try:
+                locking.begin()
+            except RoteError as error:
+                locking.abandon(error)
+                raise
+
+        _retried(begin)
+        return locking
+
+    def end(
+        self, space: int, writer: LockingWriter | OptimisticWriter, error: BaseException | None
+    ) -> None:
+        """Commit, or undo what `error` interrupted."""
+        try:
+            if error is None:
+                writer.finish()
+            else:
+                writer.abandon(error)
+        except BaseException as failure:
+            if isinstance(failure, Contended | OutcomeUnknown):
+                self._known.pop(space, None)
+            error = failure
+            raise
+        finally:
+            self._pool.give_back(writer.session, error)
+
+    def _remember(self, space: int, known: Known) -> None:
+        before = self._known.get(space)
+        if before is None or before.changes < known.changes:
+            self._known[space] = known
+
+    # -- keeping -----------------------------------------------------------------------------------
+
+    def harden(self) -> None:
+        # A commit of any row waits until everything before it is as durable as commits are here.
+        with self._pool.lent() as session:
+            session.run(
+                f"with settings as materialized (select {SYNCHRONOUS['fsync']})"
+                f" update {self._schema}.store set hardened = hardened + 1 from settings"
+            )
+
+    def settle(self, space: int, version: int, attempt: bytes) -> bool:
+        self._pool.check_open()
+        self._known.pop(space, None)
+        deadline = time.monotonic() + POSTGRES_SETTLE_SECONDS_MAX
+        while True:
+            try:
+                return self._settle(space, version, attempt)
+            except Unavailable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(CONTENTION_PAUSE_SECONDS_MAX)
+
+    def _settle(self, space: int, version: int, attempt: bytes) -> bool:
+        """To move the counter waits for a statement that is still under way, and keeps one that
+        has yet to begin from matching. Then the log has the last word."""
+        session = self._target.connect()
+        try:
+            session.run(
+                "begin isolation level read committed;"
+                f" set local lock_timeout = '{POSTGRES_SETTLE_SECONDS_MAX}s';"
+                f" set local statement_timeout = '{POSTGRES_SETTLE_SECONDS_MAX}s';"
+                f" select {SYNCHRONOUS['fsync']};"
+                f" update {self._schema}.spaces set changes = changes + 1 where number = {space:d};"
+                " commit"
+            )
+            rows = session.rows(
+                f"select attempt from {self._schema}.commits where space = $1 and version = $2",
+                (space, version),
+            )
+        finally:
+            session.close()
+        return rows == [(attempt,)]
+
+    def damage(self) -> list[str]:
+        """The one thing here that the log does not cover: the copy of the newest commit."""
+        found = []
+        for space in self.spaces():
+            rows = self._pool.rows(
+                "select s.version, s.hash, s.at, c.version, c.hash, c.at"
+                f" from {self._schema}.spaces as s left join lateral"
+                f" (select version, hash, at from {self._schema}.commits where space = s.number"
+                " order by version desc limit 1) as c on true where s.number = $1",
+                (space.number,),
+            )
+            for row in rows:
+                if row[:3] != row[3:] and row != (0, b"", 0, None, None, None):
+                    found.append(
+                        f"the row of space {space.name!r} is of version {row[0]},"
+                        f" its log ends with version {row[3] or 0}, or they differ"
+                    )
+        return found
+
+    def backup(self, path: Path) -> None:
+        with self._pool.lent() as session:
+            write_new_file(path, lambda part: copy_store(session, self._schema, part))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Block:
+    """A `with` block around begin and end."""
+
+    __slots__ = ("_engine", "_optimistic", "_space", "_writer")
+
+    def __init__(self, engine: PostgresEngine, space: int, optimistic: bool) -> None:
+        self._engine = engine
+        self._space = space
+        self._optimistic = optimistic
+
+    def __enter__(self) -> LockingWriter | OptimisticWriter:
+        self._writer = self._engine.begin(self._space, self._optimistic)
+        return self._writer
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._engine.end(self._space, self._writer, error)
+
+
+def _retried(action: Callable[[], _Answer]) -> _Answer:
+    """Try again what others got in the way of, after a pause that is not everyone's."""
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        try:
+            return action()
+        except Contended:
+            part = time.monotonic_ns() % 1_000 / 1_000
+            time.sleep(CONTENTION_PAUSE_SECONDS_MAX * part)
+    raise Busy("others write here all the time; try again")

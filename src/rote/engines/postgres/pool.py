@@ -1,0 +1,113 @@
+"""A few connections for all threads of a process.
+
+A connection that is gone is noticed when it is taken or given back, and replaced. There is no count
+of what is out: the connections themselves are counted, so one that an interrupted thread dropped
+takes its place in the count along.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from rote.engines.forks import FORKS, INHERITED
+from rote.engines.postgres.connections import Session, Target
+from rote.errors import Busy, Unavailable
+from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX, WAKE_SECONDS_MAX
+
+
+class Pool:
+    """Lends sessions, each to one thread at a time."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._forks = len(FORKS)
+        self._closed = False
+        self._idle: deque[Session] = deque()
+        self._open: WeakSet[Session] = WeakSet()
+        self._connecting = 0
+        self._returned = threading.Condition(threading.Lock())
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed; open it again")
+        if self._forks != len(FORKS):
+            INHERITED[id(self)] = (self._idle, list(self._open))
+            raise Unavailable("the store was opened before a fork; open it again in this process")
+
+    def take(self) -> Session:
+        """A session that is ready; Busy when all are out for too long."""
+        self.check_open()
+        deadline = time.monotonic() + BUSY_SECONDS_MAX
+        with self._returned:
+            while True:
+                session = self._fresh()
+                if session is not None:
+                    return session
+                if len(self._open) + self._connecting < POSTGRES_CONNECTIONS_MAX:
+                    break
+                if time.monotonic() > deadline:
+                    raise Busy("all connections of this process are in use; try again")
+                self._returned.wait(WAKE_SECONDS_MAX)
+            self._connecting += 1
+        try:
+            session = self.target.connect()
+            self._open.add(session)
+            return session
+        finally:
+            self._connecting -= 1
+
+    def give_back(self, session: Session, error: BaseException | None) -> None:
+        """Keep it for the next, unless its state is in doubt."""
+        interrupted = error is not None and not isinstance(error, Exception)
+        with self._returned:
+            if self._closed or interrupted or not session.is_idle:
+                if session.closed:
+                    # What took this one most likely took the others.
+                    self._drop_idle()
+                self._drop(session)
+            else:
+                self._idle.append(session)
+            self._returned.notify()
+
+    @contextmanager
+    def lent(self) -> Iterator[Session]:
+        session = self.take()
+        try:
+            yield session
+        except BaseException as error:
+            self.give_back(session, error)
+            raise
+        self.give_back(session, None)
+
+    def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of one statement, on any session."""
+        with self.lent() as session:
+            return session.rows(text, values)
+
+    def close(self) -> None:
+        if self._closed or self._forks != len(FORKS):
+            return
+        with self._returned:
+            self._closed = True
+            self._drop_idle()
+            self._returned.notify_all()
+
+    def _fresh(self) -> Session | None:
+        while self._idle:
+            session = self._idle.pop()
+            if session.is_fresh:
+                return session
+            self._drop(session)
+        return None
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._drop(self._idle.pop())
+
+    def _drop(self, session: Session) -> None:
+        self._open.discard(session)
+        session.close()

@@ -1,0 +1,370 @@
+"""Reads from PostgreSQL. Outside a transaction every statement sees one committed state."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from rote.engines.postgres.arrays import bigints, texts
+from rote.engines.rows import (
+    BranchRow,
+    CommitRow,
+    DerivedRow,
+    EntityRow,
+    FactRow,
+    HeadRow,
+    Line,
+    SideRecord,
+    SpaceRow,
+)
+
+FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
+COMMIT = "version, branch, hash, at, author, key, meta, event, attempt"
+
+# Runs a statement with its values and gives its rows.
+Ask = Callable[[str, Sequence[Any]], list[Any]]
+
+
+class Known(Struct, frozen=True, gc=False):
+    """The newest commit of a space, and how many writes there were when it was."""
+
+    head: HeadRow | None
+    changes: int
+
+
+class PostgresReader:
+    """Reads by whoever runs statements: the pool, or the session of a block."""
+
+    def __init__(self, ask: Ask, schema: str, remember: Callable[[int, Known], None]) -> None:
+        self._ask = ask
+        self._schema = schema
+        self._remember = remember
+
+    def known(self, space: int) -> Known | None:
+        """None when there is no such space."""
+        rows = self._all(
+            f"select version, hash, at, changes from {self._schema}.spaces where number = $1", space
+        )
+        return known_of(rows[0]) if rows else None
+
+    def head(self, space: int) -> HeadRow | None:
+        known = self.known(space)
+        if known is None:
+            return None
+        self._remember(space, known)
+        return known.head
+
+    def spaces(self) -> list[SpaceRow]:
+        rows = self._all(f"select number, did, name, seal from {self._schema}.spaces order by name")
+        return [SpaceRow(*row) for row in rows]
+
+    def branches(self, space: int) -> list[BranchRow]:
+        rows = self._all(
+            "select branch, name, parent, fork_version, created_version, deleted_version, seal"
+            f" from {self._schema}.branches where space = $1 order by branch",
+            space,
+        )
+        return [BranchRow(*row) for row in rows]
+
+    def commits(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
+        rows = self._all(
+            f"select {COMMIT} from {self._schema}.commits"
+            " where space = $1 and version > $2 order by version limit $3",
+            space, after, limit,
+        )  # fmt: skip
+        return [CommitRow(*row) for row in rows]
+
+    def facts(self, space: int, *, after: int, until: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} {self._of_commits()} order by f.version, f.position",
+            space, after, until,
+        )  # fmt: skip
+        return [FactRow(*row) for row in rows]
+
+    def changed(self, space: int, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
+        return self._all(
+            f"select f.branch, f.id {self._of_commits()} limit $4", space, after, until, limit
+        )
+
+    def _of_commits(self) -> str:
+        return (
+            f"from {self._schema}.commits as c join {self._schema}.facts as f"
+            " on f.space = c.space and f.branch = c.branch and f.version = c.version"
+            " where c.space = $1 and c.version > $2 and c.version <= $3"
+        )
+
+    def counts(self, space: int, *, until: int) -> tuple[int, int]:
+        s, part = self._schema, "where space = $1 and version <= $2"
+        rows = self._all(
+            f"select (select count(*) from {s}.commits {part}),"
+            f" (select count(*) from {s}.facts {part})",
+            space, until,
+        )  # fmt: skip
+        commits, facts = rows[0]
+        return commits, facts
+
+    def strays(self, space: int) -> int:
+        s = self._schema
+        outside = "where space = $1 and (version < 1 or version > (select newest from log))"
+        rows = self._all(
+            f"with log as (select coalesce(max(version), 0) as newest from {s}.commits"
+            " where space = $1)"
+            f" select (select count(*) from {s}.facts {outside})"
+            f" + (select count(*) from {s}.entities {outside})"
+            f" + (select count(*) from {s}.tombstones {outside})",
+            space,
+        )
+        count: int = rows[0][0]
+        return count
+
+    def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
+        if not ids:
+            return []
+        on_line, bounds = _on_line(line, first=3)
+        newest = (
+            f"select {FACT} from {self._schema}.facts as f where f.space = $1 and f.id = {{id}}"
+            f" and {on_line} order by f.version desc, f.position desc limit 1"
+        )
+        if len(ids) == 1:
+            rows = self._all(newest.format(id="$2"), space, ids[0], *bounds)
+        else:
+            rows = self._all(
+                "select f.* from unnest($2) as wanted (id)"
+                f" cross join lateral ({newest.format(id='wanted.id')}) as f",
+                space, texts(ids), *bounds,
+            )  # fmt: skip
+        return [FactRow(*row) for row in rows]
+
+    def history(
+        self,
+        space: int,
+        id: str,
+        line: Line,
+        *,
+        before: tuple[int, int] | None,
+        after: int,
+        limit: int,
+    ) -> list[FactRow]:
+        on_line, bounds = _on_line(line, first=7)
+        rows = self._all(
+            f"select {FACT} from {self._schema}.facts as f where f.space = $1 and f.id = $2"
+            f" and {on_line} and f.version > $3 and (f.version, f.position) < ($4, $5)"
+            " order by f.version desc, f.position desc limit $6",
+            space, id, after, *(before or (line[0][1] + 1, 0)), limit, *bounds,
+        )  # fmt: skip
+        return [FactRow(*row) for row in rows]
+
+    def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
+        if not ids:
+            return {}
+        rows = self._all(
+            "select wanted.id, f.salt from unnest($2) as wanted (id) cross join lateral"
+            f" (select salt from {self._schema}.facts where space = $1 and id = wanted.id"
+            " order by version desc, position desc limit 1) as f",
+            space, texts(ids),
+        )  # fmt: skip
+        return {id: salt for id, salt in rows if salt is not None}
+
+    def entities(
+        self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
+    ) -> list[str]:
+        # One statement, so that an entity on its way from one table to the other is in one of them.
+        within, bounds = _within("id", start, end, first=5)
+        place = f"where space = $1 and branch = $2 and {within}"
+        rows = self._all(
+            f"(select id from {self._schema}.entities {place} order by id limit $3)"
+            f" union all (select id from {self._schema}.tombstones {place} and version > $4"
+            " order by id limit $3)",
+            space, branch, limit, version, *bounds,
+        )  # fmt: skip
+        return sorted(id for (id,) in rows)[:limit]
+
+    def entity_rows(
+        self, space: int, *, after: tuple[int, str] | None, limit: int
+    ) -> list[EntityRow]:
+        page = "where space = $1 and (branch, id) > ($2, $3) order by branch, id limit $4"
+        columns = "select branch, id, version, position"
+        rows = self._all(
+            f"({columns}, true from {self._schema}.entities {page})"
+            f" union all ({columns}, false from {self._schema}.tombstones {page})",
+            space, *(after or (0, "")), limit,
+        )  # fmt: skip
+        return [EntityRow(*row) for row in sorted(rows)[:limit]]
+
+    def pointers(self, space: int, branch: int, ids: Sequence[str]) -> list[EntityRow]:
+        if not ids:
+            return []
+        place = "where space = $1 and branch = $2 and id = any($3)"
+        columns = "select branch, id, version, position"
+        rows = self._all(
+            f"{columns}, true from {self._schema}.entities {place}"
+            f" union all {columns}, false from {self._schema}.tombstones {place}",
+            space, branch, texts(ids),
+        )  # fmt: skip
+        return [EntityRow(*row) for row in rows]
+
+    def newest_in_range(
+        self, space: int, line: Line, *, start: str, end: str | None, after: int
+    ) -> FactRow | None:
+        within, bounds = _within("f.id", start, end, first=5)
+        order = "order by f.version desc, f.position desc limit 1"
+        rows = self._all(
+            "select f.* from unnest($2, $3) as line (branch, cap) cross join lateral"
+            f" (select {FACT} from {self._schema}.facts as f where f.space = $1"
+            " and f.branch = line.branch and f.version > $4 and f.version <= line.cap"
+            f" and {within} {order}) as f {order}",
+            space,
+            bigints([branch for branch, _ in line]),
+            bigints([cap for _, cap in line]),
+            after,
+            *bounds,
+        )
+        return FactRow(*rows[0]) if rows else None
+
+    def side(self, space: int, kind: str, key: str) -> SideRecord | None:
+        rows = self._all(
+            f"select kind, key, fence, body, seal from {self._schema}.sides"
+            " where space = $1 and kind = $2 and key = $3",
+            space, kind.encode(), key.encode(),
+        )  # fmt: skip
+        return _side(rows[0]) if rows else None
+
+    def sides(
+        self, space: int, kind: str | None, *, after: tuple[str, str], limit: int
+    ) -> list[SideRecord]:
+        of_kind = "" if kind is None else " and kind = $5"
+        rows = self._all(
+            f"select kind, key, fence, body, seal from {self._schema}.sides"
+            f" where space = $1 and (kind, key) > ($2, $3){of_kind} order by kind, key limit $4",
+            space,
+            after[0].encode(),
+            after[1].encode(),
+            limit,
+            *(() if kind is None else (kind.encode(),)),
+        )
+        return [_side(row) for row in rows]
+
+    def indexed(self, space: int, index: str) -> int:
+        rows = self._all(
+            f"select indexed from {self._schema}.derived_state where space = $1 and name = $2",
+            space, index,
+        )  # fmt: skip
+        return rows[0][0] if rows else 0
+
+    def derived(
+        self,
+        space: int,
+        index: str,
+        line: Line,
+        *,
+        start: str,
+        end: str | None,
+        after: tuple[str, str] | None,
+        limit: int,
+    ) -> list[DerivedRow]:
+        term, id = after or ("", "")
+        below = "" if end is None else " and term < $7"
+        values = [start.encode(), term.encode(), _cut(id), limit]
+        bounds = [] if end is None else [end.encode()]
+        is_open, caps = _open_on(line, first=7 + len(bounds))
+        columns = f"select term, id, branch, start, until from {self._schema}.derived"
+        rows = self._all(
+            f"{columns} where space = $1 and name = $2 and term >= $3{below}"
+            f" and (term, id) > ($4, $5) and {is_open} order by term, id, branch limit $6",
+            space, index, *values, *bounds, *caps,
+        )  # fmt: skip
+        if len(rows) == limit:
+            # The last pair may go on past the page: take it whole.
+            last = rows[-1][:2]
+            is_open, caps = _open_on(line, first=5)
+            rows = [row for row in rows if row[:2] != last] + self._all(
+                f"{columns} where space = $1 and name = $2 and term = $3 and id = $4 and {is_open}"
+                " order by branch",
+                space, index, *last, *caps,
+            )  # fmt: skip
+        return [_derived(row) for row in rows]
+
+    def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]:
+        rows = self._all(
+            f"select term, id, branch, start, until from {self._schema}.derived"
+            " where space = $1 and name = $2 and id = $3 order by branch, term, start",
+            space, index, id,
+        )  # fmt: skip
+        return [_derived(row) for row in rows]
+
+    def derived_strays(self, space: int, index: str) -> int:
+        rows = self._all(
+            f"with state as (select coalesce(max(indexed), 0) as indexed"
+            f" from {self._schema}.derived_state where space = $1 and name = $2)"
+            f" select count(*) from {self._schema}.derived, state where space = $1 and name = $2"
+            " and (start > state.indexed or until > state.indexed)",
+            space, index,
+        )  # fmt: skip
+        count: int = rows[0][0]
+        return count
+
+    def derived_count(self, space: int, index: str, *, until: int) -> int:
+        rows = self._all(
+            f"select count(*) from {self._schema}.derived"
+            " where space = $1 and name = $2 and start <= $3",
+            space, index, until,
+        )  # fmt: skip
+        count: int = rows[0][0]
+        return count
+
+    def _all(self, text: str, *values: Any) -> list[Any]:
+        return self._ask(text, values)
+
+
+def known_of(row: tuple[int, bytes, int, int]) -> Known:
+    version, hash, at, changes = row
+    return Known(HeadRow(version, hash, at) if version else None, changes)
+
+
+def _side(row: tuple[bytes, bytes, int, bytes, bytes]) -> SideRecord:
+    kind, key, fence, body, seal = row
+    return SideRecord(kind.decode(), key.decode(), fence, body, seal)
+
+
+def _derived(row: tuple[bytes, str, int, int, int | None]) -> DerivedRow:
+    term, id, branch, start, until = row
+    return DerivedRow(term.decode(), id, branch, start, until)
+
+
+def _cut(text: str) -> str:
+    """No id holds a NUL, so what is above `text` is above its part before the first one."""
+    return text.partition("\0")[0]
+
+
+def _within(column: str, start: str, end: str | None, *, first: int) -> tuple[str, list[str]]:
+    """The condition that an id is in [start, end), and its values.
+
+    A bound may hold NUL, which PostgreSQL refuses in text. No id does, so the ids at or above
+    `a NUL b` are those above `a`, and the ids below it are those at or below `a`.
+    """
+    above = ">" if "\0" in start else ">="
+    condition = f"{column} {above} ${first}"
+    if end is None:
+        return condition, [_cut(start)]
+    below = "<=" if "\0" in end else "<"
+    return f"{condition} and {column} {below} ${first + 1}", [_cut(start), _cut(end)]
+
+
+def _on_line(line: Line, *, first: int) -> tuple[str, list[int]]:
+    """The condition that a row of facts is on the line, and its values.
+
+    A sum is no column, so no index by branch answers it: a planner without statistics would take
+    facts_by_log for as good as the key, and walk through a whole branch for one entity.
+    """
+    places = range(first, first + 2 * len(line), 2)
+    parts = [f"(f.branch + 0 = ${place} and f.version <= ${place + 1})" for place in places]
+    return f"({' or '.join(parts)})", [bound for part in line for bound in part]
+
+
+def _open_on(line: Line, *, first: int) -> tuple[str, list[int]]:
+    """The condition that a derived row is on a branch of the line and open at its cap."""
+    parts = [
+        f"(branch = ${place} and start <= ${place + 1} and (until is null or until > ${place + 1}))"
+        for place in range(first, first + 2 * len(line), 2)
+    ]
+    return f"({' or '.join(parts)})", [bound for part in line for bound in part]

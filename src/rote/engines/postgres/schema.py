@@ -1,0 +1,231 @@
+"""The tables of a store in PostgreSQL, and how a schema comes to hold them.
+
+Frozen: a migration that was released never changes; a change is one more at the end. The space
+leads every key, so a store can be spread over servers by it, and no statement needs two of them.
+The row of a space carries its newest commit and counts every write to the space (`changes`): to
+move that counter from a known value is to prove that nothing has happened since it was read.
+
+Texts compare by code point (`collate "C"`). Kinds, keys and terms may hold NUL, which PostgreSQL
+refuses in text: they are the bytes of their UTF-8, which sort the same way.
+"""
+
+import re
+
+from rote.engines.postgres.connections import Session
+from rote.errors import InvalidInput, NotFound, Unavailable
+
+# PostgreSQL cuts longer identifiers off silently.
+NAME_BYTES_MAX = 63
+
+_name = re.compile(r"[a-z_][a-z0-9_]*").fullmatch
+
+# `{s}` is the schema. Numbered from 1; `store.format` says how many were applied.
+MIGRATIONS = (
+    """
+create table {s}.store (
+  format bigint not null,
+  hardened bigint not null
+);
+
+create table {s}.spaces (
+  number bigint primary key,
+  did text collate "C" not null unique,
+  name text collate "C" not null unique,
+  seal bytea not null,
+  version bigint not null,
+  hash bytea not null,
+  at bigint not null,
+  changes bigint not null
+);
+
+create table {s}.branches (
+  space bigint not null,
+  branch bigint not null,
+  name text collate "C" not null,
+  parent bigint,
+  fork_version bigint not null,
+  created_version bigint not null,
+  deleted_version bigint,
+  seal bytea not null,
+  primary key (space, branch),
+  unique (space, name)
+);
+
+create table {s}.commits (
+  space bigint not null,
+  version bigint not null,
+  branch bigint not null,
+  hash bytea not null,
+  at bigint not null,
+  author text collate "C",
+  key text collate "C",
+  meta bytea,
+  event bytea,
+  attempt bytea not null,
+  primary key (space, version)
+);
+
+create table {s}.facts (
+  space bigint not null,
+  branch bigint not null,
+  version bigint not null,
+  position bigint not null,
+  id text collate "C" not null,
+  op bigint not null,
+  hash bytea not null,
+  parent bytea not null,
+  salt bytea,
+  body bytea,
+  value bytea,
+  primary key (space, id, version, position, branch)
+);
+create unique index facts_by_log on {s}.facts (space, branch, version, position, id);
+
+create table {s}.entities (
+  space bigint not null,
+  branch bigint not null,
+  id text collate "C" not null,
+  version bigint not null,
+  position bigint not null,
+  primary key (space, branch, id)
+);
+
+create table {s}.tombstones (
+  space bigint not null,
+  branch bigint not null,
+  id text collate "C" not null,
+  version bigint not null,
+  position bigint not null,
+  primary key (space, branch, id)
+);
+create index tombstones_by_version on {s}.tombstones (space, branch, version, id);
+
+create table {s}.sides (
+  space bigint not null,
+  kind bytea not null,
+  key bytea not null,
+  fence bigint not null,
+  body bytea not null,
+  seal bytea not null,
+  primary key (space, kind, key)
+);
+
+create table {s}.derived (
+  space bigint not null,
+  name text collate "C" not null,
+  term bytea not null,
+  id text collate "C" not null,
+  branch bigint not null,
+  start bigint not null,
+  until bigint,
+  primary key (space, name, term, id, branch, start)
+);
+create index derived_by_entity on {s}.derived (space, name, id);
+
+create table {s}.derived_state (
+  space bigint not null,
+  name text collate "C" not null,
+  indexed bigint not null,
+  primary key (space, name)
+);
+
+-- One commit of one fact of an entity that exists then, and the row of its key if it has one: what
+-- writes.py would otherwise send as a statement. In a function PostgreSQL keeps the plan, for every
+-- client of a server connection, without a prepared statement that a pooler would have to follow.
+create function {s}.append_one(
+  bigint, bigint, bytea, text,
+  bigint, bigint, bytea, bigint, text, text, bytea, bytea, bytea,
+  bigint, text, bigint, bytea, bytea, bytea, bytea, bytea,
+  bytea, bytea, bigint, bytea, bytea
+) returns setof bigint language plpgsql as $function$
+begin
+  return query with moved as (
+    update {s}.spaces set changes = changes + 1, version = $5, hash = $7, at = $8
+    where number = $1 and changes = $2 and hash = $3
+      and set_config('lock_timeout', $4, true) <> ''
+    returning number
+  ), part_1 as (
+    insert into {s}.commits select number, $5, $6, $7, $8, $9, $10, $11, $12, $13 from moved
+  ), part_2 as (
+    insert into {s}.facts
+    select number, $6, $5, $14, $15, $16, $17, $18, $19, $20, $21 from moved
+  ), part_3 as (
+    insert into {s}.entities select number, $6, $15, $5, $14 from moved
+    on conflict (space, branch, id) do update
+    set version = excluded.version, position = excluded.position
+  ), part_4 as (
+    insert into {s}.sides select number, $22, $23, $24, $25, $26 from moved where $22 is not null
+    on conflict (space, kind, key) do update
+    set fence = excluded.fence, body = excluded.body, seal = excluded.seal
+  )
+  select number from moved;
+end
+$function$;
+
+insert into {s}.store values (0, 0);
+""",
+)
+
+
+def check_schema(name: object) -> str:
+    """A name that needs no quoting, so that it can stand in every statement as it is."""
+    if type(name) is not str or len(name) > NAME_BYTES_MAX or not _name(name):
+        raise InvalidInput(
+            f"{name!r:.80} cannot name a schema; use 1 to {NAME_BYTES_MAX} characters of a-z 0-9 _"
+            " and start with a letter"
+        )
+    if name.startswith("pg_"):
+        raise InvalidInput(f"{name!r} is one of PostgreSQL's own schemas; name another one")
+    return name
+
+
+def prepare(session: Session, schema: str, *, create: bool) -> None:
+    """Bring the schema to the newest format; of several starters one does, the others wait."""
+    if _format(session, schema) == len(MIGRATIONS):
+        return
+    session.run("begin isolation level read committed")
+    try:
+        # Held until the transaction ends. It only keeps starters from tripping over each other;
+        # that two of them cannot both make the tables is PostgreSQL's own doing.
+        session.run("select pg_advisory_xact_lock(hashtextextended($1, 0))", (f"rote {schema}",))
+        done = _format(session, schema)
+        if done is None:
+            _refuse_unless_empty(session, schema, create=create)
+            if not session.rows("select 1 from pg_namespace where nspname = $1", (schema,)):
+                session.run(f"create schema {schema}")
+        for number in range(done or 0, len(MIGRATIONS)):
+            session.run(MIGRATIONS[number].format(s=schema))
+        session.run(f"update {schema}.store set format = {len(MIGRATIONS)}")
+        session.run("commit")
+    except BaseException:
+        session.close()
+        raise
+
+
+def _format(session: Session, schema: str) -> int | None:
+    """How many migrations the schema has seen; None when it holds no store."""
+    if session.rows("select to_regclass($1)", (f"{schema}.store",)) == [(None,)]:
+        return None
+    format: int = session.rows(f"select format from {schema}.store")[0][0]
+    if format > len(MIGRATIONS):
+        raise Unavailable(
+            f"{session.place}, schema {schema!r}: has format {format}, this Rote knows"
+            f" {len(MIGRATIONS)}; upgrade Rote"
+        )
+    return format
+
+
+def _refuse_unless_empty(session: Session, schema: str, *, create: bool) -> None:
+    if session.rows(
+        "select 1 from pg_class as c join pg_namespace as n on n.oid = c.relnamespace"
+        " where n.nspname = $1 limit 1",
+        (schema,),
+    ):
+        raise InvalidInput(
+            f"{session.place}, schema {schema!r}: holds other tables; name another schema"
+        )
+    if not create:
+        raise NotFound(
+            f"{session.place}: there is no store in the schema {schema!r};"
+            " write something to make one"
+        )

