@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from bench import commits, history, reads, values
+from bench import commits, history, postgres, postgres_spaces, reads, values
 from bench.harness import Benchmark, Effort, Row
 from bench.table import report_of, table_of
 
@@ -19,6 +19,8 @@ BENCHMARKS = [
     *reads.BENCHMARKS,
     *history.BENCHMARKS,
     *values.BENCHMARKS,
+    *postgres.BENCHMARKS,
+    *postgres_spaces.BENCHMARKS,
 ]
 ROUNDS = 9
 ROUNDS_QUICK = 2

@@ -110,17 +110,17 @@ def compare_rates(effort: Effort, raw: Turn, rote: Turn) -> Result:
     """Operations a second, Rote over raw: more is better."""
     sides = interleave(effort, raw, rote)
     raws, rotes = ([measure.rate for measure in side] for side in sides)
-    return _compared(raws, rotes, "/s")
+    return compared(raws, rotes, "/s")
 
 
 def compare_times(effort: Effort, small: Turn, large: Turn) -> Result:
     """Time for one operation, in a large setting over a small one: less is better."""
     sides = interleave(effort, small, large)
     smalls, larges = ([measure.micros for measure in side] for side in sides)
-    return _compared(smalls, larges, "us")
+    return compared(smalls, larges, "us")
 
 
-def _compared(raw: list[float], rote: list[float], unit: str) -> Result:
+def compared(raw: list[float], rote: list[float], unit: str) -> Result:
     ratios = [b / a for a, b in zip(raw, rote, strict=True)]
     raw_median, rote_median = median(raw), median(rote)
     return Result(raw_median, rote_median, unit, rote_median / raw_median, min(ratios), max(ratios))
