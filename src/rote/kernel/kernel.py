@@ -3,6 +3,7 @@
 commit   job -> group -> plan (validation, documents, chain) -> draft -> engine
 read     cache -> entry -> engine
 verify   the log against itself
+copy     copies -> adoption -> engine
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from rote.contract import (
     Clock,
     Commit,
     CommitRequest,
+    CopyPage,
     FactPage,
     Head,
     Hit,
@@ -21,6 +23,7 @@ from rote.contract import (
     KeyRing,
     Progress,
     ScanPage,
+    SidePage,
     SideRow,
     SpaceInfo,
     State,
@@ -29,7 +32,7 @@ from rote.contract import (
     View,
 )
 from rote.engines import Engine
-from rote.kernel import checkpoints, history, indexes, scans, sides, verification
+from rote.kernel import checkpoints, copies, history, indexes, scans, sides, verification
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
@@ -189,6 +192,31 @@ class Kernel:
 
     def backup(self, path: Path) -> None:
         self._engine.backup(path)
+
+    # -- copies ------------------------------------------------------------------------------------
+
+    def adopt(self, did: str, name: str, *, seed: bytes | None) -> SpaceInfo:
+        return self._spaces.adopt(did, name, seed)
+
+    def seed(self, space: str) -> bytes:
+        return self._spaces.seed(self._spaces.cache(space).did)
+
+    def copy_out(self, space: str, *, since: int, until: int) -> CopyPage:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            return copies.copy_out(cache, reads, since=since, until=until)
+
+    def copy_in(self, space: str, page: CopyPage) -> Head:
+        cache = self._spaces.cache(space)
+        return copies.copy_in(self._engine, cache, page, attempt=self._tokens.token)
+
+    def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
+        cache = self._spaces.cache(space)
+        with self._engine.reader() as reads:
+            return copies.sides_out(cache, reads, after=after)
+
+    def sides_in(self, space: str, page: SidePage) -> None:
+        copies.sides_in(self._engine, self._spaces.cache(space), page)
 
     def close(self) -> None:
         self._engine.close()
