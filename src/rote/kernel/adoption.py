@@ -5,7 +5,8 @@ patch is applied. What no hash covers (snapshots, pointers, seals) is made here 
 Nothing is written before all of it has passed; see copies.py for the transaction around it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import UNSET
 
@@ -78,13 +79,17 @@ class Adoption:
         while place < len(pairs):
             wanted = self._pace.wanted
             group = pairs[place : place + max(wanted, 1)]
+            for commit, _ in group:
+                with _refusing(commit):
+                    self._check_names(commit)
             unknown = self._unknown(group)
             if unknown and not wanted:
                 return
             self._look_up(unknown)
             for commit, key in group:
                 self._check_key_is_free(commit)
-                self._take_checked(commit, key)
+                with _refusing(commit):
+                    self._take(commit, key)
             place += len(group)
 
     def batch(self) -> Batch:
@@ -130,16 +135,27 @@ class Adoption:
 
     # -- one commit --------------------------------------------------------------------------------
 
-    def _take_checked(self, commit: Commit, key: SideRow | None) -> None:
-        try:
-            self._take(commit, key)
-        except (InvalidInput, LimitExceeded, NotFound) as error:
-            raise _refusal(commit, str(error)) from error
+    def _check_names(self, commit: Commit) -> None:
+        """What needs no look into the store, and must be right before one."""
+        if commit.event is not None:
+            raise Unavailable(
+                f"commit {commit.version} records {commit.event.get('type')!r:.80}, which this Rote"
+                " cannot copy yet; upgrade Rote",
+                version=commit.version,
+            )
+        self._cache.branches.find(commit.branch)
+        for fact in commit.facts:
+            check_entity_id(fact.id)
+        if commit.author is not None:
+            check_author(commit.author)
+        if commit.key is not None:
+            check_key(commit.key, reserved_allowed=True)
+        if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
+            raise InvalidInput("its meta is not canonical JSON")
 
     def _take(self, commit: Commit, key: SideRow | None) -> None:
         branch = self._cache.branches.find(commit.branch)
         at = self._check_links(commit)
-        _check_names(commit)
         facts = [self._fact(commit, fact, index, at) for index, fact in enumerate(commit.facts)]
         hash = commit_hash(
             space=self._cache.did,
@@ -168,12 +184,6 @@ class Adoption:
 
     def _check_links(self, commit: Commit) -> int:
         """The commit continues the log; its time."""
-        if commit.event is not None:
-            raise Unavailable(
-                f"commit {commit.version} records {commit.event.get('type')!r:.80}, which this Rote"
-                " cannot copy yet; upgrade Rote",
-                version=commit.version,
-            )
         previous = None if self.hash is None else self.hash.hex()
         if (commit.version, commit.previous) != (self.version + 1, previous):
             raise InvalidInput("it does not follow the commit before it")
@@ -185,7 +195,6 @@ class Adoption:
         return at
 
     def _fact(self, commit: Commit, fact: Fact, index: int, at: int) -> FactRow:
-        check_entity_id(fact.id)
         op = _OPERATIONS.get(fact.op)
         if op is None or (fact.version, fact.index, fact.commit) != (
             commit.version, index, commit.hash,
@@ -218,15 +227,6 @@ class Adoption:
         self._entities[place] = EntityRow(
             branch, place[1], after.version, index, after.exists, revived
         )
-
-
-def _check_names(commit: Commit) -> None:
-    if commit.author is not None:
-        check_author(commit.author)
-    if commit.key is not None:
-        check_key(commit.key, reserved_allowed=True)
-    if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
-        raise InvalidInput("its meta is not canonical JSON")
 
 
 def _salt(fact: Fact, before: Entry) -> bytes:
@@ -275,6 +275,15 @@ def _key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
     ):
         raise InvalidInput(f"the row of its key {commit.key!r} does not lead to it")
     return side_record(did, KEY, row.key, row.fence, canonical(body))
+
+
+@contextmanager
+def _refusing(commit: Commit) -> Iterator[None]:
+    """Whatever is wrong inside is wrong with what came."""
+    try:
+        yield
+    except (InvalidInput, LimitExceeded, NotFound) as error:
+        raise _refusal(commit, str(error)) from error
 
 
 def _refusal(commit: Commit, reason: str) -> Corrupt:

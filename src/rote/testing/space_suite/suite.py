@@ -7,6 +7,7 @@ class TestMyStore(SharedSpaceSuite):
 
 from rote.testing.space_suite.backups import BackupTests
 from rote.testing.space_suite.chain import ChainTests
+from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.documents import DocumentTests
 from rote.testing.space_suite.guards import GuardTests
@@ -45,6 +46,7 @@ class SpaceSuite(
     IndexTests,
     TrustTests,
     BackupTests,
+    CopyTests,
 ):
     """Every store, also one whose place ends with it."""
 
