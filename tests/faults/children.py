@@ -11,6 +11,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import pytest
+
 import rote
 from rote.errors import Conflict, RoteError, Unavailable
 
@@ -102,6 +104,13 @@ def count(path: str, times: str) -> None:
     say(conflicts)
 
 
+def copy(source_path: str, target_path: str) -> None:
+    """Copy in small pages; a line is a version that the target was told is stored."""
+    pytest.MonkeyPatch().setattr("rote.kernel.pace.PAGE_MAX", 2)
+    with rote.open(source_path) as source, rote.open(target_path) as target:
+        source.copy(NAME, target, progress=lambda phase, done, total: say(done))
+
+
 def begin(path: str, writer: str) -> None:
     """Make the store and the space, perhaps as one of many, and write to it."""
     wait_for_the_others()
@@ -170,5 +179,5 @@ def open_as_a_guest(path: str) -> None:
 
 
 if __name__ == "__main__":
-    children = (write, read, follow, count, begin, fork, open_as_a_guest)
+    children = (write, read, follow, count, copy, begin, fork, open_as_a_guest)
     {child.__name__: child for child in children}[sys.argv[1]](*sys.argv[2:])

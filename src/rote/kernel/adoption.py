@@ -139,8 +139,8 @@ class Adoption:
         """What needs no look into the store, and must be right before one."""
         if commit.event is not None:
             raise Unavailable(
-                f"commit {commit.version} records {commit.event.get('type')!r:.80}, which this Rote"
-                " cannot copy yet; upgrade Rote",
+                f"commit {commit.version} records an event, which this Rote cannot copy;"
+                " upgrade Rote",
                 version=commit.version,
             )
         self._cache.branches.find(commit.branch)
