@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rote.contract import CopyPage, Head, SidePage, SideRow
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
-from rote.errors import Busy, Corrupt, InvalidInput, Unavailable
+from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
 from rote.kernel import checkpoints
 from rote.kernel.adoption import Adoption
 from rote.kernel.cache import SpaceCache
@@ -144,7 +144,11 @@ def _settle(
     if adoption is None or not adoption.commits:
         raise error
     first = adoption.commits[0]
-    if not engine.settle(cache.number, first.version, first.attempt):
+    try:
+        durable = engine.settle(cache.number, first.version, first.attempt)
+    except RoteError:
+        raise error from None
+    if not durable:
         raise Unavailable(
             "the store failed while committing; this page was not written, run the copy again",
             outcome="not_written",
