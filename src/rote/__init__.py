@@ -1,7 +1,7 @@
 """Rote: memory for AI agents that you can prove."""
 
 from rote import errors, patch
-from rote.contract import Commit, Fact, Fault, State, VerifyReport
+from rote.contract import Commit, CopyReport, Fact, Fault, State, VerifyReport
 from rote.errors import ReadConflict, RoteError
 from rote.opening import open
 from rote.space import Space, Store, Transaction
@@ -9,6 +9,7 @@ from rote.values import canonical, digest, fingerprint, json_v1
 
 __all__ = [
     "Commit",
+    "CopyReport",
     "Fact",
     "Fault",
     "ReadConflict",

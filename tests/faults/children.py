@@ -9,10 +9,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from random import Random
 from typing import Any, NoReturn
+
+import pytest
 
 import rote
 from rote.errors import Conflict, RoteError, Unavailable
+from rote.testing.serial import Recorder, Recording, encode_record
 
 NAME = "agent"
 LEFT, RIGHT, COUNTER = "urn:entity:left", "urn:entity:right", "urn:entity:counter"
@@ -102,6 +106,42 @@ def count(path: str, times: str) -> None:
     say(conflicts)
 
 
+def transact(tx: Recording, random: Random) -> None:
+    """Something that goes wrong in one way or another when others are let in between."""
+    ids = [f"urn:entity:shared:{number}" for number in range(4)]
+    kind = random.randrange(5)
+    if kind == 0:
+        tx.scan("urn:entity:")
+    elif kind == 1:
+        tx.write(random.choice(ids))
+    elif kind == 2:
+        tx.scan("urn:entity:shared:")
+        tx.write(f"urn:entity:shared:{random.randrange(40)}")
+    else:
+        for id in random.sample(ids, 2):
+            tx.read(id)
+        tx.write(random.choice(ids))
+
+
+def record(url: str, client: str, times: str) -> None:
+    """Run so many transactions on what everybody uses; a line is a record of one."""
+    with rote.open(url) as store:
+        recorder = Recorder(
+            store.space(NAME), client, sink=lambda r: say(encode_record(r).decode())
+        )
+        random = Random(client)
+        wait_for_the_others()
+        for _ in range(int(times)):
+            recorder.run(lambda tx: transact(tx, random))
+
+
+def copy(source_path: str, target_path: str) -> None:
+    """Copy in small pages; a line is a version that the target was told is stored."""
+    pytest.MonkeyPatch().setattr("rote.kernel.pace.PAGE_MAX", 2)
+    with rote.open(source_path) as source, rote.open(target_path) as target:
+        source.copy(NAME, target, progress=lambda phase, done, total: say(done))
+
+
 def begin(path: str, writer: str) -> None:
     """Make the store and the space, perhaps as one of many, and write to it."""
     wait_for_the_others()
@@ -170,5 +210,5 @@ def open_as_a_guest(path: str) -> None:
 
 
 if __name__ == "__main__":
-    children = (write, read, follow, count, begin, fork, open_as_a_guest)
+    children = (write, read, follow, count, record, copy, begin, fork, open_as_a_guest)
     {child.__name__: child for child in children}[sys.argv[1]](*sys.argv[2:])

@@ -9,7 +9,7 @@ import rote
 from rote import errors
 
 NAMES = [
-    "Commit", "Fact", "Fault", "ReadConflict", "RoteError", "Space", "State", "Store",
+    "Commit", "CopyReport", "Fact", "Fault", "ReadConflict", "RoteError", "Space", "State", "Store",
     "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
     "open", "patch",
 ]  # fmt: skip
@@ -29,6 +29,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
     rote.Store: {
         "backup": "(self, path)",
         "close": "(self)",
+        "copy": "(self, name, target, *, with_key, progress)",
         "space": "(self, name)",
         "spaces": "(self)",
     },
@@ -76,6 +77,10 @@ FIELDS: dict[type, list[str]] = {
     ],
     rote.VerifyReport: [
         "ok", "version", "head", "facts", "commits", "erased", "faults", "to_dict",
+    ],
+    rote.CopyReport: [
+        "ok", "did", "name", "version", "head", "commits", "sides", "with_key", "verified",
+        "to_dict",
     ],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import canonical, doctor, reading, trust, writing
+from rote.cli import canonical, copying, doctor, reading, trust, writing
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -59,4 +59,5 @@ app.command("history")(reading.history)
 app.command("verify")(trust.verify)
 app.command("checkpoint")(trust.checkpoint)
 app.command("backup")(trust.backup)
+app.command("copy")(copying.copy)
 app.command("canonical")(canonical.canonicalise)

@@ -1,12 +1,10 @@
 """Commands about trust in the data: verify, checkpoint, backup."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rote.cli.input import decode_file
 from rote.cli.options import (
@@ -26,9 +24,8 @@ from rote.cli.output import (
     print_rows,
     print_value,
     short,
-    stderr,
 )
-from rote.contract import Progress as Report
+from rote.cli.progress import bar, spinner
 from rote.contract import VerifyReport
 from rote.values import canonical
 
@@ -45,12 +42,13 @@ def verify(
 ) -> None:
     """Recompute the whole chain; exit 1 when anything is not as it was written."""
     checkpoint: Any = None if against is None else decode_file(against)
-    with opened_space(store, space) as opened, _bar() as advance:
-        report = opened.verify(against=checkpoint, progress=advance)
+    with opened_space(store, space) as opened, bar() as advance:
+        progress = None if advance is None else partial(advance, "verifying")
+        report = opened.verify(against=checkpoint, progress=progress)
     if as_json:
         print_json(report.to_dict())
     else:
-        _print_report(report, space)
+        print_report(report, space)
     if not report.ok:
         raise no()
 
@@ -87,7 +85,7 @@ def backup(
     as_json: JsonOption = False,
 ) -> None:
     """Copy the whole store to a new file, while others go on writing."""
-    with opened_store(store) as opened, _spinner(f"copying {store}"):
+    with opened_store(store) as opened, spinner(f"copying {store}"):
         opened.backup(path)
     size = path.stat().st_size
     if as_json:
@@ -96,35 +94,7 @@ def backup(
         print_line(f"backup of {store} written to {path} ({plural(size, 'byte')})")
 
 
-@contextmanager
-def _bar() -> Iterator[Report | None]:
-    """Draws on stderr how far a long work is; draws nothing when nobody watches."""
-    console = stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("verifying commits", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _spinner(words: str) -> Iterator[None]:
-    console = stderr()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(words):
-        yield
-
-
-def _print_report(report: VerifyReport, space: str) -> None:
+def print_report(report: VerifyReport, space: str) -> None:
     checked = f"{plural(report.commits, 'commit')} and {plural(report.facts, 'fact')} checked"
     place = f"space {space}, version {report.version}"
     if report.ok:

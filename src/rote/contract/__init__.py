@@ -1,8 +1,9 @@
 """The seam: what the layers above may ask of a store, and the frozen values that answer."""
 
+from rote.contract.copies import CopyPage, CopyReport, SidePage
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
-from rote.contract.port import Port, Progress
+from rote.contract.port import CopyProgress, Port, Progress
 from rote.contract.reports import Fault, VerifyReport
 from rote.contract.requests import (
     CommitRequest,
@@ -20,6 +21,9 @@ __all__ = [
     "Clock",
     "Commit",
     "CommitRequest",
+    "CopyPage",
+    "CopyProgress",
+    "CopyReport",
     "Fact",
     "FactPage",
     "Fault",
@@ -32,6 +36,7 @@ __all__ = [
     "Port",
     "Progress",
     "ScanPage",
+    "SidePage",
     "SideRow",
     "SpaceInfo",
     "State",

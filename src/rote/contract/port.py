@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rote.contract.copies import CopyPage, SidePage
 from rote.contract.facts import Commit, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
@@ -24,6 +25,7 @@ from rote.contract.requests import (
 from rote.values import Json
 
 Progress = Callable[[int, int], None]  # (done, total)
+CopyProgress = Callable[[str, int, int], None]  # ("copying" or "verifying", done, total)
 
 
 class Port(Protocol):
@@ -93,5 +95,36 @@ class Port(Protocol):
     def checkpoint(self, space: str) -> dict[str, Any]: ...
 
     def backup(self, path: Path) -> None: ...
+
+    # Copies: a space leaves one store and enters another, as it is. Everything that enters is
+    # checked first. All of it may be repeated: what is there already is not written again.
+
+    def adopt(self, did: str, name: str, *, seed: bytes | None) -> SpaceInfo:
+        """The space of that did; made empty when it is new, and its private key kept if given."""
+        ...
+
+    def seed(self, space: str) -> bytes:
+        """The private key of a space, for another store; Denied where it is not at hand."""
+        ...
+
+    def copy_out(self, space: str, *, since: int, until: int) -> CopyPage:
+        """Commits in (since, until], oldest first; a page is bounded in count and in bytes."""
+        ...
+
+    def copy_in(self, space: str, page: CopyPage) -> Head:
+        """Append what is not there yet, in one transaction; the head then, from where to go on.
+
+        It may take a part of the page only. InvalidInput when the page does not continue this
+        log, Corrupt when it is not what was written; then nothing is.
+        """
+        ...
+
+    def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
+        """Side rows above (kind, key), but for those that copy_out gives."""
+        ...
+
+    def sides_in(self, space: str, page: SidePage) -> None:
+        """Make the rows of that range those of the page; checkpoints are only added."""
+        ...
 
     def close(self) -> None: ...

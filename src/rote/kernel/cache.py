@@ -158,17 +158,20 @@ class SpaceCache:
                 loaded.setdefault(id, ABSENT)
         return loaded
 
-    def entry_at(self, reads: Reader, branch: str, id: str, version: int) -> Entry:
-        """The entry of one id as of a past version, at or below `known`."""
+    def entries_at(
+        self, reads: Reader, branch: str, ids: Sequence[str], version: int
+    ) -> dict[str, Entry]:
+        """The entries of `ids` as of a past version, at or below `known`."""
         number = self.branches.number(branch)
-        line = self.branches.line(branch, version)
-        entry = load(reads, self.number, [id], line).get(id, ABSENT)
+        loaded = load(reads, self.number, ids, self.branches.line(branch, version))
         with self._lock:
-            if (number, id, version) not in self._past:
-                self._past[(number, id, version)] = entry
-                self._bytes += entry.weigh()
-                self._evict()
-        return entry
+            for id in ids:
+                entry = loaded.setdefault(id, ABSENT)
+                if (number, id, version) not in self._past:
+                    self._past[(number, id, version)] = entry
+                    self._bytes += entry.weigh()
+            self._evict()
+        return loaded
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:
         """The entry as of a past version, when it is here; costs no engine work."""

@@ -21,7 +21,7 @@ from rote.errors import Corrupt
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
-from rote.values import decode_canonical
+from rote.values import decode_canonical, format_time
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -80,7 +80,7 @@ class Draft(Struct):
 
 
 def commit_of(
-    row: CommitRow, facts: Sequence[FactRow], *, previous: bytes | None, branch: str, time: str
+    row: CommitRow, facts: Sequence[FactRow], *, previous: bytes | None, branch: str
 ) -> Commit:
     """A commit as users see it."""
     hash = row.hash.hex()
@@ -90,7 +90,7 @@ def commit_of(
         None if previous is None else previous.hex(),
         branch,
         tuple([fact_of(fact, hash) for fact in facts]),
-        time,
+        format_time(row.at),
         row.author,
         row.key,
         row.meta,

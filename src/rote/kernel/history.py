@@ -6,7 +6,7 @@ from rote.engines.rows import CommitRow, FactRow
 from rote.errors import Corrupt, InvalidInput, VersionNotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
-from rote.values import check_entity_id, format_time
+from rote.values import check_entity_id
 from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, PAGE_MAX
 
 # Commits and facts looked at first: few, because they may be large.
@@ -66,15 +66,7 @@ def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Co
             size += size_of(fact)
         for row in rows:
             branch = cache.branches.name(row.branch)
-            commits.append(
-                commit_of(
-                    row,
-                    facts[row.version],
-                    previous=previous,
-                    branch=branch,
-                    time=format_time(row.at),
-                )
-            )
+            commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
             previous = row.hash
         # Chunks grow while commits are small.
         since, wanted = rows[-1].version, wanted * 4

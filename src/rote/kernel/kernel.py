@@ -3,6 +3,7 @@
 commit   job -> group -> plan (validation, documents, chain) -> draft -> engine
 read     cache -> entry -> engine
 verify   the log against itself
+copy     copies -> adoption -> engine
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from rote.contract import (
     Clock,
     Commit,
     CommitRequest,
+    CopyPage,
     FactPage,
     Head,
     Hit,
@@ -21,6 +23,7 @@ from rote.contract import (
     KeyRing,
     Progress,
     ScanPage,
+    SidePage,
     SideRow,
     SpaceInfo,
     State,
@@ -28,8 +31,8 @@ from rote.contract import (
     VerifyReport,
     View,
 )
-from rote.engines import Engine
-from rote.kernel import checkpoints, history, indexes, scans, sides, verification
+from rote.engines import Engine, Reader
+from rote.kernel import checkpoints, copies, history, indexes, scans, sides, verification
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
@@ -85,14 +88,12 @@ class Kernel:
 
     def head(self, space: str) -> Head:
         cache = self._spaces.cache(space)
-        reads = self._engine.reader()
-        row = cache.sync(reads)
+        row = cache.sync(self._engine.reader())
         return Head(0, None, None) if row is None else Head(row.version, row.hash.hex(), row.at)
 
     def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
         cache = self._spaces.cache(space)
-        reads = self._engine.reader()
-        return history.head_at(cache, reads, version=version, at=at)
+        return history.head_at(cache, self._engine.reader(), version=version, at=at)
 
     def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:
         cache = self._spaces.caches.get(space) or self._spaces.cache(space)
@@ -104,43 +105,47 @@ class Kernel:
                 check_entity_id(id)
             if version is None:
                 return (state_of(id, cache.current(self._engine.reader(), branch, id)),)
-            return (state_of(id, self._entry_at(cache, branch, id, version)),)
+            entry = cache.remembered(branch, id, version)
+            if entry is not None:
+                return (state_of(id, entry),)
         for id in ids:
             check_entity_id(id)
+        reads = self._engine.reader()
         if version is None:
-            reads = self._engine.reader()
             cache.sync(reads)
             entries = cache.newest(reads, branch, ids)
-            return tuple([state_of(id, entries[id]) for id in ids])
-        return tuple([state_of(id, self._entry_at(cache, branch, id, version)) for id in ids])
+        else:
+            entries = self._entries_at(cache, reads, branch, ids, version)
+        return tuple([state_of(id, entries[id]) for id in ids])
 
-    def _entry_at(self, cache: SpaceCache, branch: str, id: str, version: int) -> Entry:
-        entry = cache.remembered(branch, id, version)
-        if entry is not None:
-            return entry
-        check_entity_id(id)
-        reads = self._engine.reader()
+    def _entries_at(
+        self, cache: SpaceCache, reads: Reader, branch: str, ids: Sequence[str], version: int
+    ) -> dict[str, Entry]:
         cache.check_version(reads, version)
-        return cache.entry_at(reads, branch, id, version)
+        remembered = {id: cache.remembered(branch, id, version) for id in ids}
+        entries = {id: entry for id, entry in remembered.items() if entry is not None}
+        missing = [id for id in remembered if id not in entries]
+        return entries | cache.entries_at(reads, branch, missing, version) if missing else entries
 
     def scan(
         self, space: str, *, start: str, end: str | None, after: str | None, limit: int, view: View
     ) -> ScanPage:
         cache = self._spaces.cache(space)
-        reads = self._engine.reader()
-        return scans.scan(cache, reads, start=start, end=end, after=after, limit=limit, view=view)
+        return scans.scan(
+            cache, self._engine.reader(), start=start, end=end, after=after, limit=limit, view=view
+        )
 
     def history(
         self, space: str, id: str, *, before: tuple[int, int] | None, limit: int, view: View
     ) -> FactPage:
         cache = self._spaces.cache(space)
-        reads = self._engine.reader()
-        return history.history(cache, reads, id, before=before, limit=limit, view=view)
+        return history.history(
+            cache, self._engine.reader(), id, before=before, limit=limit, view=view
+        )
 
     def log(self, space: str, *, since: int, limit: int) -> tuple[Commit, ...]:
         cache = self._spaces.cache(space)
-        reads = self._engine.reader()
-        return history.log(cache, reads, since=since, limit=limit)
+        return history.log(cache, self._engine.reader(), since=since, limit=limit)
 
     def find(
         self,
@@ -156,9 +161,15 @@ class Kernel:
         cache = self._spaces.cache(space)
         declared = indexes.declared(self._indexes, index)
         indexes.catch_up(self._engine, cache, declared)
-        reads = self._engine.reader()
         return indexes.find(
-            cache, reads, index, start=start, end=end, after=after, limit=limit, view=view
+            cache,
+            self._engine.reader(),
+            index,
+            start=start,
+            end=end,
+            after=after,
+            limit=limit,
+            view=view,
         )
 
     # -- side rows ---------------------------------------------------------------------------------
@@ -194,6 +205,28 @@ class Kernel:
 
     def backup(self, path: Path) -> None:
         self._engine.backup(path)
+
+    # -- copies ------------------------------------------------------------------------------------
+
+    def adopt(self, did: str, name: str, *, seed: bytes | None) -> SpaceInfo:
+        return self._spaces.adopt(did, name, seed)
+
+    def seed(self, space: str) -> bytes:
+        return self._spaces.seed(self._spaces.cache(space).did)
+
+    def copy_out(self, space: str, *, since: int, until: int) -> CopyPage:
+        cache = self._spaces.cache(space)
+        return copies.copy_out(cache, self._engine.reader(), since=since, until=until)
+
+    def copy_in(self, space: str, page: CopyPage) -> Head:
+        cache = self._spaces.cache(space)
+        return copies.copy_in(self._engine, cache, page, attempt=self._tokens.token)
+
+    def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
+        return copies.sides_out(self._spaces.cache(space), self._engine.reader(), after=after)
+
+    def sides_in(self, space: str, page: SidePage) -> None:
+        copies.sides_in(self._engine, self._spaces.cache(space), page)
 
     def close(self) -> None:
         self._engine.close()

@@ -84,7 +84,6 @@ def commit_at(draft: Draft, version: int) -> Commit:
         facts,
         previous=None if previous is None else previous.hash,
         branch=draft.cache.branches.name(row.branch),
-        time=format_time(row.at),
     )
 
 
@@ -172,21 +171,20 @@ def _add(
             revived = revived or entities[key].revived
         entities[key] = EntityRow(number, id, version, position, after.exists, revived)
         entries[key] = after
-    time = format_time(at)
     hash = commit_hash(
         space=draft.cache.did,
         version=version,
         branch=branch.name,
         previous=draft.hash,
         facts=[fact.hash for fact in facts],
-        at=time,
+        at=format_time(at),
         author=job.author,
         key=job.key,
         meta=job.meta,
         event=None,
     )
     row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, None, job.attempt)
-    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name, time=time)
+    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name)
     draft.version, draft.hash, draft.at = version, hash, at
     draft.commits.append(row)
     draft.facts += facts

@@ -14,10 +14,10 @@ KERNEL_KINDS = frozenset({"key", "checkpoint"})
 
 
 def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | None:
-    _check_names(kind, key)
+    check_names(kind, key)
     reads = engine.reader()
     row = reads.side(cache.number, kind, key)
-    return None if row is None else _seen(row)
+    return None if row is None else seen(row)
 
 
 def page(
@@ -26,7 +26,7 @@ def page(
     canonical([kind, after])
     reads = engine.reader()
     rows = reads.sides(cache.number, kind, after=(kind, after), limit=page_size(limit))
-    return tuple(_seen(row) for row in rows)
+    return tuple(seen(row) for row in rows)
 
 
 def put(
@@ -38,7 +38,7 @@ def put(
     with engine.writer(cache.number) as writes:
         _check_fence(writes, cache.number, kind, key, fence)
         writes.put_side(cache.number, row)
-    return _seen(row)
+    return seen(row)
 
 
 def drop(engine: Engine, cache: SpaceCache, kind: str, key: str, *, fence: int) -> None:
@@ -50,14 +50,14 @@ def drop(engine: Engine, cache: SpaceCache, kind: str, key: str, *, fence: int) 
 
 def check_own(kind: str, key: str, fence: int) -> None:
     """A row that callers of the kernel may write."""
-    _check_names(kind, key)
+    check_names(kind, key)
     if kind in KERNEL_KINDS:
         raise InvalidInput(f"side rows of kind {kind!r} are the kernel's own")
     if type(fence) is not int or fence < 0:
         raise InvalidInput("a fence is an integer from 0 on")
 
 
-def _check_names(kind: str, key: str) -> None:
+def check_names(kind: str, key: str) -> None:
     for text in (kind, key):
         if type(text) is not str or not text:
             raise InvalidInput("the kind and the key of a side row are non-empty texts")
@@ -77,5 +77,5 @@ def _check_fence(reads: Reader, space: int, kind: str, key: str, fence: int) -> 
         )
 
 
-def _seen(row: SideRecord) -> SideRow:
+def seen(row: SideRecord) -> SideRow:
     return SideRow(row.kind, row.key, row.fence, decode_canonical(row.body))

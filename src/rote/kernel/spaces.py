@@ -7,7 +7,7 @@ from msgspec import structs
 from rote.contract import IdSource, KeyRing, SpaceInfo
 from rote.engines import Engine
 from rote.engines.rows import MAIN, BranchRow, SpaceRow
-from rote.errors import InvalidInput, NotFound
+from rote.errors import Denied, InvalidInput, NotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.seals import branch_seal, space_seal
 from rote.values import Identity, check_did, check_space_name
@@ -48,6 +48,41 @@ class Spaces:
             self.find(did, create=False)
             cache = self.caches[did]
         return cache
+
+    def adopt(self, did: str, name: str, seed: bytes | None) -> SpaceInfo:
+        """The space of a did that another store has made; its key is kept before it exists."""
+        check_did(did)
+        check_space_name(name)
+        is_new_key = seed is not None and self._keys.load(did) is None
+        if seed is not None and is_new_key:
+            if Identity.from_seed(seed).did != did:
+                raise InvalidInput("the given key is not that of the space")
+            self._keys.save(did, seed)
+        for row in self._engine.spaces():
+            if row.did == did:
+                return self._known(row)
+        row = self._engine.create_space(
+            did=did, name=name, seal=space_seal(did, name), main=_main_branch(did)
+        )
+        if row.did != did:
+            if is_new_key:
+                self._keys.discard(did)
+            raise InvalidInput(
+                f"the store has another space named {name!r} ({row.did}); copy to another store",
+                space=did,
+                name=name,
+            )
+        return self._known(row)
+
+    def seed(self, did: str) -> bytes:
+        identity = self._keys.load(did)
+        if identity is None:
+            raise Denied(
+                f"the key of {did} is not in {self._keys.place}; put its file there, or copy"
+                " without the key",
+                space=did,
+            )
+        return identity.seed()
 
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:

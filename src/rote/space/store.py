@@ -5,8 +5,10 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from rote.contract import Port, SpaceInfo
+from rote.contract import CopyProgress, CopyReport, Port, SpaceInfo
+from rote.errors import InvalidInput
 from rote.space.arguments import check_path
+from rote.space.copies import copy_space
 from rote.space.space import Space
 
 
@@ -34,6 +36,25 @@ class Store:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""
         self._port.backup(check_path(path))
+
+    def copy(
+        self,
+        name: str,
+        target: "Store",
+        *,
+        with_key: bool = False,
+        progress: CopyProgress | None = None,
+    ) -> CopyReport:
+        """Copy a space, by name or did, with its whole history to another store.
+
+        An earlier copy is continued; a target that went its own way is refused. The target is
+        verified at the end, whatever was there before. The private key stays here unless
+        `with_key`.
+        """
+        if not isinstance(target, Store):
+            raise InvalidInput("the target of a copy is a store that rote.open returned")
+        info = self._port.space(name, create=False)
+        return copy_space(self._port, target._port, info, with_key=with_key, progress=progress)
 
     def close(self) -> None:
         self._port.close()

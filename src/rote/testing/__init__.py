@@ -1,7 +1,8 @@
 """What tests of Rote are made of; it ships so that users can test their own parts against it.
 
 Suites, strategies and the machine are imported from their own modules, since they bring pytest and
-hypothesis along: rote.testing.engine_suite, .space_suite, .strategies, .machine, .faults.
+hypothesis along: rote.testing.engine_suite, .space_suite, .strategies, .machine, .serial,
+.faults.
 """
 
 from rote.testing.clocks import FixedClock, SteppingClock

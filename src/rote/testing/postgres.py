@@ -13,6 +13,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -130,6 +131,16 @@ def _run_token() -> str:
 def schema_of(place: Path) -> str:
     """The schema that belongs to a test's folder."""
     return "rote_" + sha256(f"{_run_token()} {place}".encode()).hexdigest()[:24]
+
+
+def database_url(place: Path) -> str:
+    """A database that belongs to a test's folder, for what is only given a URL."""
+    name = schema_of(place)
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        known = connection.execute("select from pg_database where datname = %s", (name,))
+        if known.fetchone() is None:
+            connection.execute(f"create database {name}".encode())
+    return urlsplit(server_url())._replace(path=f"/{name}").geturl()
 
 
 def postgres_engine(place: Path, *, durability: str = "os") -> PostgresEngine:

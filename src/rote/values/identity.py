@@ -41,6 +41,10 @@ class Identity:
         """The 64 byte Ed25519 signature of `data`."""
         return self._key.sign(data).signature
 
+    def seed(self) -> bytes:
+        """The secret itself, for another key ring; never to be shown."""
+        return bytes(self._key)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("an Identity holds a secret key and cannot be pickled or copied")
 

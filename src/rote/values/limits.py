@@ -84,6 +84,12 @@ POSTGRES_SETTLE_SECONDS_MAX = 40
 # Commits that an index takes in at once when it catches up, so that writers get their turn.
 INDEX_BATCH_COMMITS = 256
 
+# -- copies ---------------------------------------------------------------------------------------
+# Commits or rows asked for at once while a page is filled or looked up: sizes are known only after.
+COPY_CHUNK_MAX = 64
+# Room for documents that one transaction patches; past it the rest of the page comes later.
+COPY_DOCUMENT_BYTES_MAX = 64 * MIB
+
 # -- verify ---------------------------------------------------------------------------------------
 VERIFY_PAGE_ROWS = 256
 VERIFY_PAGE_BYTES = 4 * MIB

@@ -137,5 +137,8 @@ def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> No
         assert "\x1b" not in ended.stdout
         assert ended.stderr == ""
     assert "verifying commits" in on_terminal("verify", cwd=tmp_path)
+    shown = on_terminal("copy", "rote.db", "moved.db", cwd=tmp_path)
+    assert "copying commits" in shown
+    assert "verifying commits" in shown
     assert "\x1b[3" not in on_terminal("get", ADA, cwd=tmp_path, NO_COLOR="1")
     assert "\x1b" not in on_terminal("get", ADA, "--json", cwd=tmp_path)

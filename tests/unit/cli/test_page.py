@@ -22,7 +22,7 @@ def test_the_line_of_a_command_names_all_its_options() -> None:
         assert command.callback is not None
         said = TEXT.partition(f"\n## {command.name}\n")[2].partition("\n")[0]
         for name in inspect.signature(command.callback).parameters:
-            option = {"as_json": "--json", "output": "-o"}.get(name, f"--{name}")
+            option = {"as_json": "--json", "output": "-o"}.get(name, f"--{name.replace('_', '-')}")
             assert option in said or name.upper() in said, (command.name, name)
 
 

@@ -172,9 +172,9 @@ def test_a_past_version_that_two_threads_read_at_once_is_counted_once(bench: Ben
     bench.theirs.set(ID, "new")
     bench.catch_up()
     reads = Interleaved(
-        bench.first, "newest", lambda: bench.cache.entry_at(bench.second, "main", ID, 1)
+        bench.first, "newest", lambda: bench.cache.entries_at(bench.second, "main", [ID], 1)
     )
-    entry = bench.cache.entry_at(cast(Reader, reads), "main", ID, 1)
+    entry = bench.cache.entries_at(cast(Reader, reads), "main", [ID], 1)[ID]
     assert reads.is_done
     assert entry.version == 1
     assert bench.cache.remembered("main", ID, 1) is not None

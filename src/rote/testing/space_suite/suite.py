@@ -7,8 +7,10 @@ class TestMyStore(SharedSpaceSuite):
 
 from rote.testing.space_suite.backups import BackupTests
 from rote.testing.space_suite.chain import ChainTests
+from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.documents import DocumentTests
+from rote.testing.space_suite.forgeries import ForgeryTests
 from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
 from rote.testing.space_suite.indexes import IndexTests
@@ -45,6 +47,8 @@ class SpaceSuite(
     IndexTests,
     TrustTests,
     BackupTests,
+    CopyTests,
+    ForgeryTests,
 ):
     """Every store, also one whose place ends with it."""
 

@@ -1,0 +1,51 @@
+"""The command that moves between stores: copy."""
+
+from typing import Annotated
+
+import typer
+
+from rote.cli.options import SPACE_DEFAULT, JsonOption, SpaceOption, opened_store
+from rote.cli.outcome import no
+from rote.cli.output import plural, print_json, print_line
+from rote.cli.progress import bar
+from rote.cli.trust import print_report
+from rote.contract import CopyReport
+
+_URL = "A path or sqlite:///path."
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=f"The store to read. {_URL}")],
+    dest: Annotated[
+        str, typer.Argument(metavar="DEST", help=f"The store to write; made when it is new. {_URL}")
+    ],
+    *,
+    space: SpaceOption = SPACE_DEFAULT,
+    with_key: Annotated[
+        bool, typer.Option("--with-key", help="Copy the space's private key too.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a space with its whole history to another store; run it again to go on or catch up."""
+    with opened_store(source) as opened:
+        # A space that is not there must not leave an empty store behind.
+        did = opened.space(space).did
+        with opened_store(dest, create=True) as target, bar() as advance:
+            report = opened.copy(did, target, with_key=with_key, progress=advance)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        _print_report(report)
+    if not report.ok:
+        raise no()
+
+
+def _print_report(report: CopyReport) -> None:
+    there = report.version - report.commits
+    words = f"{plural(report.commits, 'commit')} copied"
+    if there:
+        words += f", {there:,} there before"
+    if report.with_key:
+        words += ", with the private key"
+    print_line(words)
+    print_report(report.verified, report.name)

@@ -1,0 +1,53 @@
+"""What travels when a space is copied from one store to another."""
+
+from msgspec import Struct
+
+from rote.contract.facts import Commit
+from rote.contract.reports import VerifyReport
+from rote.contract.requests import SideRow
+from rote.values import Json
+
+
+class CopyPage(Struct, frozen=True, gc=False):
+    """Whole commits in log order, with the rows of the keys that they used.
+
+    Snapshots do not travel: no hash covers them, so whoever takes a page makes its own.
+    """
+
+    commits: tuple[Commit, ...]
+    keys: tuple[SideRow, ...]  # one for each commit with a key, in the same order
+
+
+class SidePage(Struct, frozen=True, gc=False):
+    """All side rows above `after` and up to `until`, but for those that travel with commits."""
+
+    after: tuple[str, str]  # kind, key
+    until: tuple[str, str] | None  # None: to the end
+    rows: tuple[SideRow, ...]
+
+
+class CopyReport(Struct, frozen=True):
+    """The outcome of a copy: ok only when the target, recomputed, is the source at a version."""
+
+    ok: bool
+    did: str
+    name: str  # in the target
+    version: int  # of the source, which was copied
+    head: str | None  # its hash, the same in both stores
+    commits: int  # that this run brought; those before were there
+    sides: int  # side rows that this run looked at
+    with_key: bool  # whether the target has the private key of the space now from here
+    verified: VerifyReport  # of the target
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "ok": self.ok,
+            "did": self.did,
+            "name": self.name,
+            "version": self.version,
+            "head": self.head,
+            "commits": self.commits,
+            "sides": self.sides,
+            "with_key": self.with_key,
+            "verified": self.verified.to_dict(),
+        }

@@ -1,0 +1,294 @@
+"""Taking in commits that another store has made: each is checked as if nobody could be trusted.
+
+Every hash is recomputed from the bytes that came, every value goes through the strict decoder, every
+patch is applied. What no hash covers (snapshots, pointers, seals) is made here and not taken over.
+Nothing is written before all of it has passed; see copies.py for the transaction around it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec import UNSET
+
+from rote.contract import Commit, Fact, SideRow
+from rote.engines import Reader
+from rote.engines.rows import DELETE, PATCH, SET, Batch, CommitRow, EntityRow, FactRow, SideRecord
+from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
+from rote.kernel.cache import SpaceCache
+from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
+from rote.kernel.documents import patched
+from rote.kernel.entry import ABSENT, Entry, entry_of
+from rote.kernel.history import size_of
+from rote.kernel.pace import Pace
+from rote.kernel.plan import KEY, SALT_BYTES
+from rote.kernel.seals import side_record
+from rote.patch import encode_operations, normalize
+from rote.values import (
+    canonical,
+    check_author,
+    check_entity_id,
+    check_key,
+    decode,
+    format_time,
+    parse_time,
+)
+from rote.values.limits import (
+    COPY_DOCUMENT_BYTES_MAX,
+    DECODED_TIMES,
+    DEPTH_MAX,
+    PAGE_MAX,
+    VALUE_BYTES_MAX,
+)
+
+_OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
+# The list, the operation and the list of a splice stand around the values of a patch.
+_DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
+_SHA256_HEX_CHARACTERS = 64
+
+_Pair = tuple[Commit, SideRow | None]  # a commit and the row of its key
+_Place = tuple[str, str]  # branch, entity
+
+
+class Adoption:
+    """What one transaction takes in, on top of a log that ends at `head`."""
+
+    def __init__(
+        self,
+        cache: SpaceCache,
+        reads: Reader,
+        *,
+        version: int,
+        hash: bytes | None,
+        at: int,
+        attempt: Callable[[], bytes],
+    ) -> None:
+        self._cache = cache
+        self._reads = reads
+        self._attempt = attempt
+        self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
+        self._entries: dict[_Place, Entry] = {}
+        self._entities: dict[_Place, EntityRow] = {}
+        self.version, self.hash, self.at = version, hash, at  # of the newest commit so far
+        self.commits: list[CommitRow] = []
+        self.facts: list[FactRow] = []
+        self.sides: dict[str, SideRecord] = {}  # of the keys, by key
+
+    def take(self, pairs: Sequence[_Pair]) -> None:
+        """As many of them as fit into one transaction, at least one."""
+        place = 0
+        while place < len(pairs):
+            wanted = self._pace.wanted
+            group = pairs[place : place + max(wanted, 1)]
+            for commit, _ in group:
+                with _refusing(commit):
+                    self._check_names(commit)
+            unknown = self._unknown(group)
+            if unknown and not wanted:
+                return
+            self._look_up(unknown)
+            for commit, key in group:
+                self._check_key_is_free(commit)
+                with _refusing(commit):
+                    self._take(commit, key)
+            place += len(group)
+
+    def batch(self) -> Batch:
+        return Batch(self.commits, self.facts, list(self._entities.values()))
+
+    # -- what is there already ---------------------------------------------------------------------
+
+    def _unknown(self, pairs: Iterable[_Pair]) -> dict[_Place, str]:
+        """Entities that nothing is known of yet, with the first operation on each."""
+        unknown: dict[_Place, str] = {}
+        for commit, _ in pairs:
+            for fact in commit.facts:
+                if (commit.branch, fact.id) not in self._entries:
+                    unknown.setdefault((commit.branch, fact.id), fact.op)
+        return unknown
+
+    def _look_up(self, unknown: dict[_Place, str]) -> None:
+        """Their newest facts. The document is needed only where a patch comes first."""
+        by_branch: dict[str, list[str]] = {}
+        for branch, id in unknown:
+            by_branch.setdefault(branch, []).append(id)
+            self._entries[(branch, id)] = ABSENT
+        sizes = []
+        number = self._cache.number
+        for branch, ids in by_branch.items():
+            line = self._cache.branches.line(branch, self.version)
+            for start in range(0, len(ids), PAGE_MAX):
+                for row in self._reads.newest(number, ids[start : start + PAGE_MAX], line):
+                    place = (branch, row.id)
+                    entry = Entry(row.version, row.hash, row.salt, row.op != DELETE)
+                    if unknown[place] == OPERATION_NAMES[PATCH]:
+                        entry = entry_of(self._reads, number, row, line)
+                    self._entries[place] = entry
+                    sizes.append(size_of(row) + entry.size_bound * DECODED_TIMES)
+        self._pace.took(sizes)
+
+    def _check_key_is_free(self, commit: Commit) -> None:
+        if commit.key is None:
+            return
+        taken = self._reads.side(self._cache.number, KEY, commit.key)
+        if taken is not None or commit.key in self.sides:
+            raise _refusal(commit, f"its key {commit.key!r} already stands for another commit")
+
+    # -- one commit --------------------------------------------------------------------------------
+
+    def _check_names(self, commit: Commit) -> None:
+        """What needs no look into the store, and must be right before one."""
+        if commit.event is not None:
+            raise Unavailable(
+                f"commit {commit.version} records an event, which this Rote cannot copy;"
+                " upgrade Rote",
+                version=commit.version,
+            )
+        self._cache.branches.find(commit.branch)
+        for fact in commit.facts:
+            check_entity_id(fact.id)
+        if commit.author is not None:
+            check_author(commit.author)
+        if commit.key is not None:
+            check_key(commit.key, reserved_allowed=True)
+        if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
+            raise InvalidInput("its meta is not canonical JSON")
+
+    def _take(self, commit: Commit, key: SideRow | None) -> None:
+        branch = self._cache.branches.find(commit.branch)
+        at = self._check_links(commit)
+        facts = [self._fact(commit, fact, index, at) for index, fact in enumerate(commit.facts)]
+        hash = commit_hash(
+            space=self._cache.did,
+            version=commit.version,
+            branch=branch.name,
+            previous=self.hash,
+            facts=[row.hash for row in facts],
+            at=commit.at,
+            author=commit.author,
+            key=commit.key,
+            meta=commit.meta_data,
+            event=None,
+        )
+        if hash.hex() != commit.hash:
+            raise InvalidInput("its content does not match its hash")
+        self.commits.append(
+            CommitRow(
+                commit.version, branch.branch, hash, at, commit.author, commit.key,
+                commit.meta_data, None, self._attempt(),
+            )
+        )  # fmt: skip
+        self.facts += facts
+        if commit.key is not None:
+            self.sides[commit.key] = _key_row(self._cache.did, commit, key)
+        self.version, self.hash, self.at = commit.version, hash, at
+
+    def _check_links(self, commit: Commit) -> int:
+        """The commit continues the log; its time."""
+        previous = None if self.hash is None else self.hash.hex()
+        if (commit.version, commit.previous) != (self.version + 1, previous):
+            raise InvalidInput("it does not follow the commit before it")
+        if not commit.facts:
+            raise InvalidInput("it has no facts")
+        at = parse_time(commit.at)
+        if format_time(at) != commit.at or at < self.at:
+            raise InvalidInput("its time is malformed, or before that of the commit before it")
+        return at
+
+    def _fact(self, commit: Commit, fact: Fact, index: int, at: int) -> FactRow:
+        op = _OPERATIONS.get(fact.op)
+        if op is None or (fact.version, fact.index, fact.commit) != (
+            commit.version, index, commit.hash,
+        ):  # fmt: skip
+            raise InvalidInput(f"fact {index} is not a fact of this commit")
+        place = (commit.branch, fact.id)
+        before = self._entries[place]
+        quoted_id, salt = quoted(fact.id), _salt(fact, before)
+        parent = before.hash or empty_hash(quoted_id)
+        if fact.parent != parent.hex():
+            raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
+        hash = fact_hash(quoted_id, op, salt, fact.data, parent)
+        if fact.hash != hash.hex():
+            raise InvalidInput(f"the content of {fact.id} does not match its hash")
+        after, snapshot = _applied(op, fact, before, at)
+        after.version, after.hash, after.salt = commit.version, hash, salt
+        number = self._cache.branches.find(commit.branch).branch
+        self._point(place, number, before, after, index)
+        return FactRow(
+            number, commit.version, index, fact.id, op, hash, parent, salt, fact.data, snapshot
+        )
+
+    def _point(self, place: _Place, branch: int, before: Entry, after: Entry, index: int) -> None:
+        """Move the entity's pointer to its new fact."""
+        earlier = self._entities.get(place)
+        revived = (not before.exists and before.version > 0) or (
+            earlier is not None and earlier.revived
+        )
+        self._entries[place] = after
+        self._entities[place] = EntityRow(
+            branch, place[1], after.version, index, after.exists, revived
+        )
+
+
+def _salt(fact: Fact, before: Entry) -> bytes:
+    try:
+        salt = bytes.fromhex(fact.salt or "")
+    except ValueError:
+        salt = b""
+    if len(salt) != SALT_BYTES or salt != (before.salt or salt):
+        raise InvalidInput(f"the salt of {fact.id} is missing, or is not the entity's")
+    return salt
+
+
+def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes | None]:
+    """The entity after the fact, and the snapshot to keep beside it."""
+    if op != SET and not before.exists:
+        raise InvalidInput(f"there is no {fact.id} that it could {fact.op}")
+    if op == DELETE:
+        if fact.data is not None:
+            raise InvalidInput(f"the delete of {fact.id} has a body")
+        return Entry(0, None, None, False), None
+    if fact.data is None:
+        raise InvalidInput(f"the content of {fact.id} is missing")
+    if op == SET:
+        if canonical(decode(fact.data, size_bytes_max=VALUE_BYTES_MAX)) != fact.data:
+            raise InvalidInput(f"the value of {fact.id} is not canonical JSON")
+        size = len(fact.data)
+        return Entry(0, None, None, True, fact.data, UNSET, 0, 0, size, size), None
+    operations = decode(fact.data, size_bytes_max=VALUE_BYTES_MAX, depth_max=_DEPTH_OF_PATCH_MAX)
+    if encode_operations(normalize(operations)) != fact.data:
+        raise InvalidInput(f"the patch of {fact.id} is not in its normal form")
+    change = patched(before, fact.data, (), at)
+    return change.entry, change.snapshot
+
+
+def _key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
+    """What the commit's key stands for. No hash covers the payload, so its shape is all there is."""
+    body = None if row is None else row.body
+    payload = body.get("payload") if type(body) is dict and len(body) == 2 else None
+    if (
+        row is None
+        or (row.kind, row.key, row.fence) != (KEY, commit.key, 1)
+        or type(body) is not dict
+        or body.get("version") != commit.version
+        or type(payload) is not str
+        or len(payload) != _SHA256_HEX_CHARACTERS
+    ):
+        raise InvalidInput(f"the row of its key {commit.key!r} does not lead to it")
+    return side_record(did, KEY, row.key, row.fence, canonical(body))
+
+
+@contextmanager
+def _refusing(commit: Commit) -> Iterator[None]:
+    """Whatever is wrong inside is wrong with what came."""
+    try:
+        yield
+    except (InvalidInput, LimitExceeded, NotFound) as error:
+        raise _refusal(commit, str(error)) from error
+
+
+def _refusal(commit: Commit, reason: str) -> Corrupt:
+    return Corrupt(
+        f"commit {commit.version} of the source is not what was written: {reason};"
+        " nothing of it was copied, run `rote verify` on the source",
+        version=commit.version,
+    )

@@ -1,0 +1,242 @@
+"""Copies: commits and side rows of a space, out of one store and into another, a page at a time.
+
+What goes out is as it is stored; what comes in is checked by adoption.py and written in one
+transaction that continues exactly the log that is there. Derived rows and snapshots do not travel:
+indexes catch up from the log by themselves.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rote.contract import CopyPage, Head, SidePage, SideRow
+from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
+from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
+from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
+from rote.kernel import checkpoints
+from rote.kernel.adoption import Adoption
+from rote.kernel.cache import SpaceCache
+from rote.kernel.draft import commit_of
+from rote.kernel.history import size_of
+from rote.kernel.pace import Pace
+from rote.kernel.plan import KEY
+from rote.kernel.seals import side_record
+from rote.kernel.sides import check_names, seen
+from rote.values import canonical, decode_canonical
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    KEY_BYTES_MAX,
+    PAGE_BYTES_MAX,
+    VERIFY_PAGE_ROWS,
+)
+
+_NOTHING = HeadRow(0, b"", 0)
+# Above every side row of that kind: the last character there is, more often than a key may have it.
+_ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
+
+
+# -- commits ---------------------------------------------------------------------------------------
+
+
+def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
+    """Commits in (since, until], oldest first, as they are stored."""
+    cache.check_version(reads, until)
+    number, pace = cache.number, Pace(PAGE_BYTES_MAX)
+    below = reads.commits(number, after=since - 1, limit=1) if since else []
+    previous = below[0].hash if below else None
+    commits, keys = [], []
+    while since < until and (wanted := min(pace.wanted, until - since)):
+        rows = reads.commits(number, after=since, limit=wanted)
+        if not rows:
+            raise Corrupt(f"commit {since + 1} is missing; run `rote verify`")
+        facts = _by_version(rows, reads.facts(number, after=since, until=rows[-1].version))
+        for row in rows:
+            branch = cache.branches.name(row.branch)
+            commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
+            previous = row.hash
+            if row.key is not None:
+                keys.append(_sealed(cache, reads.side(number, KEY, row.key), KEY, row.key))
+        pace.took(sum(map(size_of, facts[row.version])) + len(row.meta or b"") for row in rows)
+        since = rows[-1].version
+    return CopyPage(tuple(commits), tuple(keys))
+
+
+def _by_version(rows: Iterable[CommitRow], facts: Iterable[FactRow]) -> dict[int, list[FactRow]]:
+    by_version: dict[int, list[FactRow]] = {row.version: [] for row in rows}
+    for fact in facts:
+        by_version[fact.version].append(fact)
+    return by_version
+
+
+def copy_in(
+    engine: Engine, cache: SpaceCache, page: CopyPage, *, attempt: Callable[[], bytes]
+) -> Head:
+    """Append what is not there yet, durably; or raise and write nothing."""
+    engine.check_usable()
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        adoption = None
+        try:
+            with engine.writer(cache.number) as writes:
+                adoption = _adopt(cache, writes, page, attempt)
+                if adoption.commits:
+                    writes.append(cache.number, adoption.batch())
+                for row in adoption.sides.values():
+                    writes.put_side(cache.number, row)
+        except Contended:
+            continue
+        except OutcomeUnknown as error:
+            _settle(engine, cache, adoption, error)
+        assert adoption is not None
+        if not adoption.commits:
+            # Answered from the log alone: its writer may have died before its own sync.
+            engine.harden()
+        if adoption.hash is None:
+            return Head(0, None, None)
+        return Head(adoption.version, adoption.hash.hex(), adoption.at)
+    raise Busy("others commit to this space all the time; try again")
+
+
+def _adopt(
+    cache: SpaceCache, writes: Writer, page: CopyPage, attempt: Callable[[], bytes]
+) -> Adoption:
+    """The commits of the page that the log does not have, checked."""
+    head = cache.sync(writes) or _NOTHING
+    _check_continues(cache, writes, page, head)
+    adoption = Adoption(
+        cache, writes, version=head.version, hash=head.hash or None, at=head.at, attempt=attempt
+    )
+    keys = {row.key: row for row in page.keys}
+    adoption.take(
+        [
+            (commit, None if commit.key is None else keys.get(commit.key))
+            for commit in page.commits
+            if commit.version > head.version
+        ]
+    )
+    return adoption
+
+
+def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: HeadRow) -> None:
+    """The page and the log are the same where they meet."""
+    if not page.commits:
+        return
+    first, last = page.commits[0], page.commits[-1]
+    if first.version > head.version + 1:
+        raise InvalidInput(
+            f"the page begins at version {first.version}, the log ends at {head.version};"
+            " send what is between them first"
+        )
+    meeting = min(last.version, head.version)
+    rows = reads.commits(cache.number, after=meeting - 1, limit=1) if meeting else []
+    there = rows[0].hash.hex() if rows else None
+    sent = {commit.version: commit.hash for commit in page.commits}
+    if there != sent.get(meeting, first.previous):
+        raise InvalidInput(
+            f"{cache.name!r} has another history in the two stores: version {meeting} is not the"
+            " same commit; copy to another store",
+            space=cache.did,
+            version=meeting,
+        )
+
+
+def _settle(
+    engine: Engine, cache: SpaceCache, adoption: Adoption | None, error: OutcomeUnknown
+) -> None:
+    """COMMIT failed without saying how: find out."""
+    if adoption is None or not adoption.commits:
+        raise error
+    first = adoption.commits[0]
+    try:
+        durable = engine.settle(cache.number, first.version, first.attempt)
+    except RoteError:
+        raise error from None
+    if not durable:
+        raise Unavailable(
+            "the store failed while committing; this page was not written, run the copy again",
+            outcome="not_written",
+        ) from error
+
+
+# -- side rows -------------------------------------------------------------------------------------
+
+
+def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> SidePage:
+    """A page of side rows, without those of keys, which travel with their commits."""
+    start, pace = after, Pace(PAGE_BYTES_MAX)
+    found: list[SideRow] = []
+    while wanted := pace.wanted:
+        rows = reads.sides(cache.number, None, after=after, limit=wanted)
+        kept = [row for row in rows if row.kind != KEY]
+        found += [_sealed(cache, row, row.kind, row.key) for row in kept]
+        pace.took(len(row.body) for row in kept)
+        if len(rows) < wanted:
+            return SidePage(start, None, tuple(found))
+        last = rows[-1]
+        after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
+    return SidePage(start, after, tuple(found))
+
+
+def _sealed(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
+    """The row, if it is as it was written: its seal is not taken over, so it is checked here."""
+    if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
+        raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
+    return seen(row)
+
+
+def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
+    """Make the rows of the page's range those of the page."""
+    engine.check_usable()
+    incoming = {
+        (row.kind, row.key): side_record(
+            cache.did, row.kind, row.key, row.fence, canonical(row.body)
+        )
+        for row in _checked(page)
+    }
+    with engine.writer(cache.number) as writes:
+        cache.sync(writes)
+        for record in incoming.values():
+            _check_checkpoint(cache, writes, record)
+        for row in _rows_there(cache, writes, page):
+            if incoming.get((row.kind, row.key)) == row:
+                del incoming[(row.kind, row.key)]
+            elif (row.kind, row.key) not in incoming and row.kind != checkpoints.SIDE:
+                writes.drop_side(cache.number, row.kind, row.key)
+        for record in incoming.values():
+            writes.put_side(cache.number, record)
+
+
+def _checked(page: SidePage) -> Sequence[SideRow]:
+    place = page.after
+    for row in page.rows:
+        check_names(row.kind, row.key)
+        if row.kind == KEY or type(row.fence) is not int or row.fence < 1:
+            raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
+        if not place < (row.kind, row.key):
+            raise Corrupt("the side rows of the source are not in order")
+        place = (row.kind, row.key)
+    if page.until is not None and place > page.until:
+        raise Corrupt("the side rows of the source are outside their page")
+    return page.rows
+
+
+def _check_checkpoint(cache: SpaceCache, reads: Reader, record: SideRecord) -> None:
+    if record.kind != checkpoints.SIDE:
+        return
+    checkpoint = checkpoints.check_shape(decode_canonical(record.body))
+    faults = checkpoints.faults_against(cache, reads, checkpoint)
+    if faults:
+        raise Corrupt(f"a checkpoint of the source does not fit its log: {faults[0].message}")
+
+
+def _rows_there(cache: SpaceCache, writes: Writer, page: SidePage) -> Iterable[SideRecord]:
+    """The rows of the page's range that this store has, but for those of keys."""
+    after = page.after
+    while True:
+        rows = writes.sides(cache.number, None, after=after, limit=VERIFY_PAGE_ROWS)
+        for row in rows:
+            if page.until is not None and (row.kind, row.key) > page.until:
+                return
+            if row.kind != KEY:
+                yield row
+        if len(rows) < VERIFY_PAGE_ROWS:
+            return
+        last = rows[-1]
+        after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)

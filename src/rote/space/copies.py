@@ -1,0 +1,89 @@
+"""Copying a space between two stores, page by page, whoever answers their ports.
+
+    commits     up to the source's head, each page one transaction of the target
+    side rows   page by page. Before a page is written the log is brought up to what the source
+                had when the page was read, so no row knows of a commit that is not there.
+    verify      the whole target, and its head against the source's
+
+Nothing is remembered between runs but the target itself: a run continues where it ends.
+"""
+
+from rote.contract import CopyProgress, CopyReport, Head, Port, SpaceInfo
+from rote.errors import InvalidInput, invariant
+
+
+def copy_space(
+    source: Port,
+    target: Port,
+    info: SpaceInfo,
+    *,
+    with_key: bool,
+    progress: CopyProgress | None,
+) -> CopyReport:
+    tell: CopyProgress = progress or (lambda phase, done, total: None)
+    # First, so that neither a missing key nor a target that cannot be continued changes anything.
+    seed = source.seed(info.did) if with_key else None
+    _check_target(source, target, info)
+    adopted = target.adopt(info.did, info.name, seed=seed)
+    before = target.head(info.did).version
+    head = _copy_commits(source, target, info.did, tell)
+    sides = 0
+    after: tuple[str, str] | None = ("", "")
+    while after is not None:
+        page = source.sides_out(info.did, after=after)
+        head = _copy_commits(source, target, info.did, tell)
+        target.sides_in(info.did, page)
+        sides += len(page.rows)
+        after = page.until
+    report = target.verify(
+        info.did,
+        against=None,
+        progress=lambda done, total: tell("verifying", done, total),
+    )
+    arrived = target.head_at(info.did, version=head.version).hash == head.hash
+    return CopyReport(
+        ok=report.ok and arrived,
+        did=info.did,
+        name=adopted.name,
+        version=head.version,
+        head=head.hash,
+        commits=head.version - before,
+        sides=sides,
+        with_key=with_key,
+        verified=report,
+    )
+
+
+def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
+    """The target has nothing of this space, or the beginning of it."""
+    if all(there.did != info.did for there in target.spaces()):
+        return
+    ours, theirs = source.head(info.did), target.head(info.did)
+    if theirs.version > ours.version:
+        raise InvalidInput(
+            f"the target is ahead: its {info.name!r} is at version {theirs.version}, the source at"
+            f" {ours.version}; copy the other way, or to another store",
+            space=info.did,
+            source_version=ours.version,
+            target_version=theirs.version,
+        )
+    if theirs.hash != source.head_at(info.did, version=theirs.version).hash:
+        raise InvalidInput(
+            f"{info.name!r} has another history in the two stores: version {theirs.version} is not"
+            " the same commit; copy to another store",
+            space=info.did,
+            version=theirs.version,
+        )
+
+
+def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> Head:
+    """Bring the target up to what is the source's head now; that head."""
+    head = source.head(did)
+    done = target.head(did).version
+    while done < head.version:
+        page = source.copy_out(did, since=done, until=head.version)
+        reached = target.copy_in(did, page).version
+        invariant(reached > done, "a page of a copy brought nothing")
+        done = reached
+        tell("copying", done, head.version)
+    return head

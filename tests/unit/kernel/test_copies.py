@@ -1,0 +1,76 @@
+"""What a copy holds in memory, and how it is cut into transactions."""
+
+import tracemalloc
+from pathlib import Path
+
+import rote
+from rote.kernel.pace import Pace
+from rote.testing.space_suite.ground import port_of
+from rote.values.limits import COPY_CHUNK_MAX, MIB, PAGE_BYTES_MAX, PAGE_MAX
+
+# A few pages: what was read, what is checked, what is written.
+MEMORY_BYTES_MAX = 6 * PAGE_BYTES_MAX
+
+
+def test_a_copy_of_a_large_space_holds_a_few_pages(tmp_path: Path) -> None:
+    path = tmp_path / "source.db"
+    with rote.open(path, durability="os") as source:
+        for number in range(64):
+            source.space("notes").set(f"urn:n:{number}", str(number) + "x" * MIB)
+    with rote.open(path) as source, rote.open(tmp_path / "target.db", durability="os") as target:
+        tracemalloc.start()
+        try:
+            assert source.copy("notes", target).ok
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert target.space("notes").head == source.space("notes").head
+    assert peak_bytes < MEMORY_BYTES_MAX
+
+
+def test_documents_that_are_patched_take_a_transaction_only_so_far() -> None:
+    """Small patches of large documents: a page has many, one transaction holds a few documents."""
+    with rote.open(":memory:") as source, rote.open(":memory:") as target:
+        space = source.space("notes")
+        for number in range(20):
+            space.set(f"urn:n:{number}", {"text": "x" * MIB})
+        assert source.copy("notes", target).ok
+        for number in range(20):
+            space.patch(f"urn:n:{number}", [{"op": "add", "path": "/n", "value": number}])
+        page = port_of(source).copy_out(space.did, since=20, until=40)
+        assert len(page.commits) == 20
+        reached = port_of(target).copy_in(space.did, page).version
+        assert 20 < reached < 40
+        assert source.copy("notes", target).ok
+        assert target.space("notes").head == space.head
+
+
+def test_one_document_that_is_patched_again_and_again_is_held_once() -> None:
+    with rote.open(":memory:") as source, rote.open(":memory:") as target:
+        space = source.space("notes")
+        space.set("urn:n", {"text": "x" * 8 * MIB})
+        assert source.copy("notes", target).ok
+        for number in range(20):
+            space.patch("urn:n", [{"op": "add", "path": "/n", "value": number}])
+        page = port_of(source).copy_out(space.did, since=1, until=21)
+        assert port_of(target).copy_in(space.did, page).version == 21
+
+
+def test_chunks_grow_while_things_are_small_and_end_with_the_page() -> None:
+    pace = Pace(PAGE_BYTES_MAX)
+    chunks = []
+    while wanted := pace.wanted:
+        chunks.append(wanted)
+        pace.took([10] * wanted)
+    assert chunks[:8] == [1, 2, 4, 8, 16, 32, COPY_CHUNK_MAX, COPY_CHUNK_MAX]
+    assert sum(chunks) == PAGE_MAX
+
+
+def test_a_chunk_is_not_expected_to_pass_the_bytes_of_a_page() -> None:
+    pace = Pace(1_000)
+    pace.took([300, 10])
+    assert pace.wanted == 2
+    pace.took([300, 300])
+    assert pace.wanted == 1
+    pace.took([300])
+    assert pace.wanted == 0
