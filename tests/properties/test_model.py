@@ -9,6 +9,7 @@ from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.space import Store
 from rote.testing import StoreSettings, open_on
 from rote.testing.machine import make_machine
+from rote.testing.postgres import postgres_engine
 from tests.lanes import examples
 
 STEPS = examples(30, 50)
@@ -23,6 +24,10 @@ def open_memory(place: Path, settings: StoreSettings) -> Store:
     return open_on(SqliteEngine(None), settings, keys=MemoryKeys())
 
 
+def open_postgres(place: Path, settings: StoreSettings) -> Store:
+    return open_on(postgres_engine(place), settings, keys=FolderKeys(place / "keys"))
+
+
 TestFile = make_machine({"file": open_file}).TestCase
 TestFile.settings = settings(max_examples=examples(60, 2_000), stateful_step_count=STEPS)
 
@@ -32,4 +37,10 @@ TestMemoryInLockstep = make_machine(
 ).TestCase
 TestMemoryInLockstep.settings = settings(
     max_examples=examples(30, 1_000), stateful_step_count=STEPS
+)
+
+# The two engines side by side, each with two handles that take turns.
+TestPostgresInLockstep = make_machine({"file": open_file, "postgres": open_postgres}).TestCase
+TestPostgresInLockstep.settings = settings(
+    max_examples=examples(15, 500), stateful_step_count=STEPS
 )

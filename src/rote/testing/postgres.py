@@ -6,6 +6,8 @@ ends with the process, however that ends. Each place (a folder of one test) has 
 
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -29,15 +31,26 @@ UNPRIVILEGED = "nobody"
 FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
 DURABLE = {"max_connections": "200"}
 
-# Ends the server when this process is gone: then nobody holds the other end of its input.
-_KEEPER = '"$@" & server=$!; read -r _; kill -INT "$server"; wait "$server"; rm -rf -- "$FOLDER"'
+# Ends the server when this process is gone, since then nobody holds the other end of its input; and
+# removes its data, unless told to leave them.
+_KEEPER = """
+"$@" & server=$!
+read -r word
+kill -INT "$server" 2>/dev/null
+wait "$server"
+[ "$word" = leave ] || rm -rf -- "$FOLDER"
+"""
 
 
 class PostgresServer:
     """A server of this process alone, on a socket in its own folder."""
 
-    def __init__(self, settings: dict[str, str], *, port: int | None = None) -> None:
-        """port  listens on 127.0.0.1 too"""
+    def __init__(
+        self, settings: dict[str, str], *, port: int | None = None, access: str = ""
+    ) -> None:
+        """port    listens on 127.0.0.1 too
+        access  lines of pg_hba.conf that go before all others
+        """
         self.folder = Path(tempfile.mkdtemp(prefix="rote-postgres-"))
         self.data = self.folder / "data"
         self.port = port or 5432
@@ -53,6 +66,8 @@ class PostgresServer:
         self._programs = _programs(self.folder, self._user)
         self._run("initdb", "--auth=trust", "--username=postgres", "--encoding=UTF8",
                   "--locale=C.UTF-8", "--no-sync", f"--pgdata={self.data}")  # fmt: skip
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"{access}\n{rules.read_text()}")
         self.url = f"postgresql://postgres@/postgres?host={self.folder}&port={self.port}"
         self.start()
 
@@ -63,6 +78,7 @@ class PostgresServer:
             self._keeper = subprocess.Popen(
                 ["sh", "-c", _KEEPER, "sh", self._programs / "postgres", "-D", self.data, *options],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, user=self._user, cwd=self.folder,
+                start_new_session=True,
                 env={"FOLDER": str(self.folder), "PATH": os.environ.get("PATH", "")},
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -77,9 +93,16 @@ class PostgresServer:
 
     def stop(self) -> None:
         """For good: its data goes too."""
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
-        self._keeper.wait()
+        self._keeper.communicate()
+
+    def kill(self) -> None:
+        """Ends the server like a crash would; `start` recovers what it had made durable."""
+        os.kill(self.process, signal.SIGKILL)
+        self._keeper.communicate(b"leave\n")
+        # Those that worked for it notice by themselves, each in its time.
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while _session_lives(self._keeper.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     @property
     def process(self) -> int:
@@ -91,6 +114,18 @@ class PostgresServer:
             [self._programs / program, *arguments],
             check=True, user=self._user, cwd=self.folder, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+
+
+def _session_lives(leader: int) -> bool:
+    """Whether any process of the session is left; the sixth field of stat is the session."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # gone meanwhile
+        if fields[3] == str(leader) and fields[0] != "Z":
+            return True
+    return False
 
 
 def _programs(folder: Path, user: str | None) -> Path:
@@ -120,6 +155,19 @@ def _server() -> PostgresServer:
 def server_url() -> str:
     """The server of this process's tests; started when it is first asked for."""
     return os.environ.get(SERVER_VARIABLE) or _server().url
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def with_options(url: str, **parameters: str) -> str:
+    """The same server, connected to in another way: another user, database, port, setting."""
+    return psycopg.conninfo.make_conninfo(url, **parameters)
 
 
 @cache

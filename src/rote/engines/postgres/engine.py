@@ -45,8 +45,12 @@ class PostgresEngine:
         self._known: dict[int, Known] = {}
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
         self.place = self._target.place
-        with self._pool.lent() as session:
-            prepare(session, self._schema, create=create)
+        try:
+            with self._pool.lent() as session:
+                prepare(session, self._schema, create=create)
+        except BaseException:
+            self._pool.close()
+            raise
 
     # -- spaces ------------------------------------------------------------------------------------
 

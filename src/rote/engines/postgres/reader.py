@@ -120,20 +120,23 @@ class PostgresReader:
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
         if not ids:
             return []
+        text, values = self._newest_of(space, ids, line)
+        return [FactRow(*row) for row in self._all(text, *values)]
+
+    def _newest_of(self, space: int, ids: Sequence[str], line: Line) -> tuple[str, list[Any]]:
+        """The statement, whose first value is the space, and its values."""
         on_line, bounds = _on_line(line, first=3)
         newest = (
             f"select {FACT} from {self._schema}.facts as f where f.space = $1 and f.id = {{id}}"
             f" and {on_line} order by f.version desc, f.position desc limit 1"
         )
         if len(ids) == 1:
-            rows = self._all(newest.format(id="$2"), space, ids[0], *bounds)
-        else:
-            rows = self._all(
-                "select f.* from unnest($2) as wanted (id)"
-                f" cross join lateral ({newest.format(id='wanted.id')}) as f",
-                space, texts(ids), *bounds,
-            )  # fmt: skip
-        return [FactRow(*row) for row in rows]
+            return newest.format(id="$2"), [space, ids[0], *bounds]
+        text = (
+            "select f.* from unnest($2) as wanted (id)"
+            f" cross join lateral ({newest.format(id='wanted.id')}) as f"
+        )
+        return text, [space, texts(ids), *bounds]
 
     def history(
         self,

@@ -19,6 +19,11 @@ NAME_BYTES_MAX = 63
 
 _name = re.compile(r"[a-z_][a-z0-9_]*").fullmatch
 
+_CLASSES = (
+    "select 1 from pg_class as c join pg_namespace as n on n.oid = c.relnamespace"
+    " where n.nspname = $1"
+)
+
 # `{s}` is the schema. Numbered from 1; `store.format` says how many were applied.
 MIGRATIONS = (
     """
@@ -204,7 +209,8 @@ def prepare(session: Session, schema: str, *, create: bool) -> None:
 
 def _format(session: Session, schema: str) -> int | None:
     """How many migrations the schema has seen; None when it holds no store."""
-    if session.rows("select to_regclass($1)", (f"{schema}.store",)) == [(None,)]:
+    # Not to_regclass: it may answer from before the lock was waited for.
+    if not session.rows(f"{_CLASSES} and c.relname = 'store'", (schema,)):
         return None
     format: int = session.rows(f"select format from {schema}.store")[0][0]
     if format > len(MIGRATIONS):
@@ -216,11 +222,7 @@ def _format(session: Session, schema: str) -> int | None:
 
 
 def _refuse_unless_empty(session: Session, schema: str, *, create: bool) -> None:
-    if session.rows(
-        "select 1 from pg_class as c join pg_namespace as n on n.oid = c.relnamespace"
-        " where n.nspname = $1 limit 1",
-        (schema,),
-    ):
+    if session.rows(f"{_CLASSES} limit 1", (schema,)):
         raise InvalidInput(
             f"{session.place}, schema {schema!r}: holds other tables; name another schema"
         )

@@ -12,7 +12,7 @@ from rote.engines.postgres.connections import Session
 from rote.engines.postgres.reader import Known, PostgresReader, known_of
 from rote.engines.postgres.writes import SYNCHRONOUS, Derivation, Statement, Writes, at_once
 from rote.engines.protocol import Contended, OutcomeUnknown
-from rote.engines.rows import Batch, DerivedRow, HeadRow, SideRecord
+from rote.engines.rows import Batch, DerivedRow, FactRow, HeadRow, Line, SideRecord
 from rote.errors import NotFound, RoteError, Unavailable
 from rote.values.limits import (
     BUSY_SECONDS_MAX,
@@ -132,10 +132,27 @@ class OptimisticWriter(PostgresWriter):
         if found is None:
             raise NotFound("the space is no longer in this store; open the store again")
         self.base = found
+        self._is_stale = False
         self._pieces: list[Writes] = []
 
     def head(self, space: int) -> HeadRow | None:
         return self.base.head
+
+    def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
+        """Looks at the counter in the same breath: a plan on an old state is given up early, and
+        before anything is drawn for entities that only look new."""
+        if not ids:
+            return []
+        text, values = self._newest_of(space, ids, line)
+        rows = self._all(
+            f"select s.changes, f.* from {self._schema}.spaces as s"
+            f" left join lateral ({text}) as f on true where s.number = $1",
+            *values,
+        )
+        if not rows or rows[0][0] != self.base.changes:
+            self._is_stale = True
+            raise Contended()
+        return [FactRow(*row) for _, *row in rows if row[0] is not None]
 
     def write(self, writes: Writes) -> None:
         if self._pieces and self._pieces[-1].takes(writes):
@@ -144,6 +161,8 @@ class OptimisticWriter(PostgresWriter):
             self._pieces.append(writes)
 
     def finish(self) -> None:
+        if self._is_stale:
+            raise Contended()
         if not self._pieces:
             self._prove()
         elif len(self._pieces) == 1:

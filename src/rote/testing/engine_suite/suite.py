@@ -7,6 +7,7 @@ class TestMyEngine(SharedEngineSuite):
 
 from rote.testing.engine_suite.derived import DerivedRowTests
 from rote.testing.engine_suite.entities import EntityTests
+from rote.testing.engine_suite.hoping import HopingTests
 from rote.testing.engine_suite.keeping import KeepingTests
 from rote.testing.engine_suite.lines import LineTests
 from rote.testing.engine_suite.log import LogTests
@@ -26,6 +27,7 @@ class EngineSuite(
     SideTests,
     DerivedRowTests,
     WritingTests,
+    HopingTests,
     KeepingTests,
 ):
     """Every engine, also one whose place ends with it."""

@@ -1,0 +1,189 @@
+"""Blocks that hope on PostgreSQL: what others did meanwhile is never missed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rote.engines import Contended, OutcomeUnknown
+from rote.engines.postgres import PostgresEngine
+from rote.engines.rows import MAIN, Batch, EntityRow, FactRow
+from rote.errors import NotFound
+from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact, side
+from rote.testing.postgres import postgres_engine, schema_of, server_url, with_options
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[PostgresEngine]:
+    engine = postgres_engine(tmp_path)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def other(engine: PostgresEngine, tmp_path: Path) -> Iterator[PostgresEngine]:
+    """A second process, as far as the first can tell."""
+    other = postgres_engine(tmp_path)
+    yield other
+    other.close()
+
+
+@pytest.fixture
+def space(engine: PostgresEngine) -> int:
+    return engine.create_space(did="did:key:z1", name="x", seal=b"s", main=MAIN_BRANCH).number
+
+
+def batch(*facts: FactRow) -> Batch:
+    pointers = [EntityRow(MAIN, row.id, row.version, row.index, True) for row in facts]
+    return Batch(
+        [commit(version) for version in {row.version for row in facts}], [*facts], pointers
+    )
+
+
+def append(engine: PostgresEngine, space: int, version: int) -> None:
+    with engine.writer(space) as writes:
+        writes.append(space, batch(fact("urn:a", version)))
+
+
+@pytest.mark.parametrize("what", ["commit", "side row", "index"])
+def test_a_write_of_others_in_between_is_noticed(
+    engine: PostgresEngine, other: PostgresEngine, space: int, what: str
+) -> None:
+    append(engine, space, 1)
+    with pytest.raises(Contended), engine.writer(space, optimistic=True) as writes:
+        assert writes.side(space, "run", "r") is None
+        with other.writer(space) as others:
+            if what == "commit":
+                others.append(space, batch(fact("urn:b", 2)))
+            elif what == "side row":
+                others.put_side(space, side("run", "other"))
+            else:
+                others.derive(space, "words/1", rows=[], ended=[], indexed=1)
+        writes.put_side(space, side("run", "r"))
+    assert engine.reader().side(space, "run", "r") is None
+
+
+def test_a_block_that_only_reads_notices_too(
+    engine: PostgresEngine, other: PostgresEngine, space: int
+) -> None:
+    append(engine, space, 1)
+    append(other, space, 2)
+    with pytest.raises(Contended), engine.writer(space, optimistic=True) as writes:
+        head = writes.head(space)
+        assert head is not None
+        assert head.version == 1
+
+
+def test_an_error_that_was_decided_on_an_old_state_is_not_answered(
+    engine: PostgresEngine, other: PostgresEngine, space: int
+) -> None:
+    append(engine, space, 1)
+    append(other, space, 2)
+    with pytest.raises(Contended), engine.writer(space, optimistic=True):
+        raise NotFound("urn:b does not exist")
+    with pytest.raises(NotFound), engine.writer(space, optimistic=True):
+        raise NotFound("urn:b does not exist")
+
+
+def test_a_plan_on_an_old_state_is_given_up_at_its_first_look(
+    engine: PostgresEngine, other: PostgresEngine, space: int
+) -> None:
+    append(engine, space, 1)
+    append(other, space, 2)
+    with pytest.raises(Contended), engine.writer(space, optimistic=True) as writes:
+        with pytest.raises(Contended):
+            writes.newest(space, ["urn:a"], ON_MAIN)
+        writes.append(space, batch(fact("urn:a", 2)))
+    assert engine.reader().commits(space, after=0, limit=9) == [commit(1), commit(2)]
+
+
+def test_a_commit_that_others_have_made_instead_is_not_taken_for_ours(
+    engine: PostgresEngine, space: int
+) -> None:
+    """A standby that was promoted without the last commit counts up to the same number again."""
+    append(engine, space, 1)
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        schema = engine._schema
+        connection.execute(f"update {schema}.spaces set hash = 'another'".encode())
+    with pytest.raises(Contended), engine.writer(space, optimistic=True) as writes:
+        writes.append(space, batch(fact("urn:a", 2)))
+    assert engine.reader().commits(space, after=0, limit=9) == [commit(1)]
+
+
+def test_after_a_settlement_a_statement_that_comes_late_writes_nothing(
+    engine: PostgresEngine, space: int
+) -> None:
+    append(engine, space, 1)
+    with pytest.raises(Contended), engine.writer(space, optimistic=True) as writes:
+        writes.append(space, batch(fact("urn:a", 2)))
+        assert not engine.settle(space, 2, commit(2).attempt)
+    assert engine.reader().commits(space, after=0, limit=9) == [commit(1)]
+
+
+@pytest.mark.parametrize("optimistic", [True, False])
+def test_a_connection_that_is_lost_before_the_end_leaves_nothing(
+    engine: PostgresEngine, space: int, optimistic: bool
+) -> None:
+    append(engine, space, 1)
+    with (
+        pytest.raises(OutcomeUnknown),
+        engine.writer(space, optimistic=optimistic) as writes,
+    ):
+        writes.append(space, batch(fact("urn:a", 2)))
+        _end_sessions(engine)
+    assert not engine.settle(space, 2, commit(2).attempt)
+    append(engine, space, 2)
+
+
+def test_a_pool_whose_connections_died_goes_on(engine: PostgresEngine, space: int) -> None:
+    append(engine, space, 1)
+    _end_sessions(engine)
+    append(engine, space, 2)
+    _end_sessions(engine)
+    head = engine.reader().head(space)
+    assert head is not None
+    assert head.version == 2
+    _end_sessions(engine)
+    with engine.writer(space, optimistic=True) as writes:
+        writes.append(space, batch(fact("urn:a", 3)))
+
+
+def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path) -> None:
+    """Also when the database says otherwise, and in both kinds of blocks."""
+    seen = {}
+    for durability in ("fsync", "os"):
+        place = tmp_path / durability
+        url = with_options(server_url(), options="-csynchronous_commit=off")
+        engine = PostgresEngine(url, schema=schema_of(place), durability=durability)
+        space = engine.create_space(did="d", name="x", seal=b"", main=MAIN_BRANCH).number
+        _record_waiting(schema_of(place))
+        append(engine, space, 1)
+        for facts in ([fact("urn:a", 2)], [fact("urn:a", 3), fact("urn:b", 3, index=1)]):
+            with engine.writer(space, optimistic=True) as writes:
+                writes.append(space, batch(*facts))
+        seen[durability] = engine._pool.rows(f"select waiting from {schema_of(place)}.seen")
+        engine.close()
+    assert seen == {"fsync": [("on",)] * 3, "os": [("off",)] * 3}
+
+
+def _record_waiting(schema: str) -> None:
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        connection.execute(
+            f"""
+            create table {schema}.seen (waiting text);
+            create function {schema}.see() returns trigger language plpgsql as $$ begin
+              insert into {schema}.seen values (current_setting('synchronous_commit'));
+              return new; end $$;
+            create trigger see before insert on {schema}.commits
+              for each row execute function {schema}.see();
+            """.encode()
+        )
+
+
+def _end_sessions(engine: PostgresEngine) -> None:
+    """End every connection of this engine at the server."""
+    sessions = [session.info.backend_pid for session in engine._pool._open]
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        for process in sessions:
+            connection.execute("select pg_terminate_backend(%s, 5000)", (process,))

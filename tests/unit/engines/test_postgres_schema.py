@@ -1,0 +1,196 @@
+"""How a schema comes to hold a store, and what is looked up in it."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import rote
+from rote.engines.postgres import PostgresEngine
+from rote.engines.postgres.schema import MIGRATIONS
+from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow
+from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
+from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact
+from rote.testing.postgres import schema_of, server_url
+
+STARTERS = 8
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> str:
+    return schema_of(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        yield connection
+
+
+def run(server: psycopg.Connection, text: str) -> None:
+    server.execute(text.encode())
+
+
+def test_starters_at_once_make_one_store(schema: str) -> None:
+    barrier = threading.Barrier(STARTERS)
+    outcomes: list[PostgresEngine | RoteError] = []
+
+    def start() -> None:
+        barrier.wait()
+        try:
+            outcomes.append(PostgresEngine(server_url(), schema=schema))
+        except RoteError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(STARTERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [type(outcome) for outcome in outcomes] == [PostgresEngine] * STARTERS
+    for engine in outcomes:
+        assert isinstance(engine, PostgresEngine)
+        assert engine.spaces() == []
+        engine.close()
+
+
+def test_without_leave_to_create_a_missing_store_is_not_found_and_stays_missing(
+    schema: str, server: psycopg.Connection
+) -> None:
+    with pytest.raises(NotFound):
+        PostgresEngine(server_url(), schema=schema, create=False)
+    found = server.execute("select 1 from pg_namespace where nspname = %s", (schema,)).fetchall()
+    assert found == []
+
+
+def test_a_schema_that_an_administrator_made_is_used(
+    schema: str, server: psycopg.Connection
+) -> None:
+    run(server, f"create schema {schema}")
+    PostgresEngine(server_url(), schema=schema).close()
+    PostgresEngine(server_url(), schema=schema, create=False).close()
+
+
+def test_a_schema_with_other_tables_is_refused_untouched(
+    schema: str, server: psycopg.Connection
+) -> None:
+    run(server, f"create schema {schema}; create table {schema}.precious (n bigint)")
+    with pytest.raises(InvalidInput):
+        PostgresEngine(server_url(), schema=schema)
+    found = server.execute(
+        "select count(*) from pg_tables where schemaname = %s", (schema,)
+    ).fetchall()
+    assert found == [(1,)]
+
+
+def test_a_store_of_a_newer_rote_is_refused(schema: str, server: psycopg.Connection) -> None:
+    PostgresEngine(server_url(), schema=schema).close()
+    run(server, f"update {schema}.store set format = {len(MIGRATIONS) + 1}")
+    with pytest.raises(Unavailable, match="upgrade Rote"):
+        PostgresEngine(server_url(), schema=schema)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Rote", "ro te", "pg_rote", "1", 'x"; drop', "é", "a" * 64, 7]
+)
+def test_a_name_that_would_need_quoting_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        PostgresEngine(server_url(), schema=name)
+
+
+def test_a_store_is_opened_by_its_url_and_its_keys_are_in_the_folder_that_was_named(
+    schema: str, tmp_path: Path
+) -> None:
+    url = server_url()
+    with rote.open(url, schema=schema, keys=tmp_path / "keys") as store:
+        space = store.space("notes")
+        space.set("urn:a", 1)
+        assert [file.name for file in (tmp_path / "keys").iterdir()] == [space.did]
+    with rote.open(url.replace("postgresql:", "postgres:"), schema=schema, create=False) as store:
+        assert store.space("notes").get("urn:a") == 1
+        with pytest.raises(NotFound):
+            store.space("other")
+
+
+@pytest.mark.parametrize("options", [{"schema": "other"}, {"keys": "folder"}])
+def test_what_only_postgresql_has_is_refused_for_a_file(options: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput):
+        rote.open(":memory:", **options)  # type: ignore[arg-type]
+
+
+def test_a_head_row_that_was_changed_is_found(schema: str, server: psycopg.Connection) -> None:
+    with rote.open(server_url(), schema=schema, keys="unused") as store:
+        space = store.space("notes")
+        for value in range(3):
+            space.set("urn:a", value)
+        assert space.verify().ok
+        run(server, f"update {schema}.spaces set version = 2, changes = changes + 1")
+        assert not space.verify().ok
+
+
+# -- look-ups --------------------------------------------------------------------------------------
+
+ROWS = 3_000
+
+
+@pytest.fixture
+def filled(schema: str) -> Iterator[tuple[PostgresEngine, int]]:
+    """Rows without statistics: the server has not looked at them yet, as after a first load."""
+    engine = PostgresEngine(server_url(), schema=schema, durability="os")
+    space = engine.create_space(did="d", name="x", seal=b"", main=MAIN_BRANCH).number
+    for start in range(1, ROWS, 500):
+        facts = [fact(f"urn:{version}", version) for version in range(start, start + 500)]
+        pointers = [EntityRow(MAIN, row.id, row.version, 0, True) for row in facts]
+        terms = [DerivedRow(row.id, row.id, MAIN, row.version, None) for row in facts]
+        with engine.writer(space) as writes:
+            writes.append(space, Batch([commit(row.version) for row in facts], facts, pointers))
+            writes.derive(space, "words/1", rows=terms, ended=[], indexed=start + 499)
+    yield engine, space
+    engine.close()
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_every_look_up_goes_by_an_index(
+    filled: tuple[PostgresEngine, int], server: psycopg.Connection, has_statistics: bool
+) -> None:
+    engine, space = filled
+    if has_statistics:
+        for table in ("facts", "commits", "entities", "tombstones", "sides", "derived"):
+            run(server, f"analyze {engine._schema}.{table}")
+    asked: list[tuple[str, tuple[object, ...]]] = []
+    reads = engine.reader()
+    ask = reads._ask
+
+    def remember(text: str, values: tuple[object, ...]) -> list[object]:
+        asked.append((text, values))
+        return ask(text, values)
+
+    reads._ask = remember  # type: ignore[assignment]
+    newest = ((2, 2**62), *ON_MAIN)
+    reads.head(space)
+    reads.newest(space, ["urn:7"], ON_MAIN)
+    reads.newest(space, ["urn:7", "urn:8", "urn:never"], newest)
+    reads.history(space, "urn:7", newest, before=None, after=0, limit=9)
+    reads.salts(space, ["urn:7", "urn:never"])
+    reads.commits(space, after=7, limit=2)
+    reads.facts(space, after=7, until=8)
+    reads.changed(space, after=7, until=9, limit=9)
+    reads.entities(space, MAIN, start="urn:7", end="urn:7\0", version=9, limit=9)
+    reads.entity_rows(space, after=(MAIN, "urn:7"), limit=9)
+    reads.pointers(space, MAIN, ["urn:7"])
+    reads.newest_in_range(space, newest, start="urn:7", end="urn:8", after=ROWS - 9)
+    reads.side(space, "run", "r")
+    reads.sides(space, "run", after=("run", ""), limit=9)
+    reads.derived(space, "words/1", ON_MAIN, start="urn:7", end="urn:8", after=None, limit=9)
+    reads.derived_of(space, "words/1", "urn:7")
+    for text, values in asked:
+        rows = ask(f"explain (analyze, timing off) {text}", values)
+        plan = "\n".join(line for (line,) in rows)
+        assert "Seq Scan on facts" not in plan, plan
+        assert "Seq Scan on commits" not in plan, plan
+        assert "Seq Scan on entities" not in plan, plan
+        assert "Seq Scan on derived" not in plan, plan
+        if "facts_by_log" in plan and "f.id = " in text:
+            raise AssertionError(f"walks through a branch for one entity:\n{plan}")
