@@ -19,6 +19,13 @@ settings.register_profile(
 settings.load_profile("slow" if SLOW else "quick")
 
 
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of stores without a folder go to the user's home: here, and in processes started here,
+    that is the test's own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
 @pytest.fixture
 def store_path(tmp_path: Path) -> Path:
     """Where a store of this test alone may live; nothing is there yet."""

@@ -13,10 +13,10 @@ from rote.space import Space
 from rote.testing import FixedClock, SeededIds, StoreSettings
 from rote.testing.strategies import operations
 from tests.lanes import examples
-from tests.properties.test_model import open_file, open_memory
+from tests.properties.test_model import open_file, open_memory, open_postgres
 
 # Another kind of store joins with its line here.
-OPENERS = {"file": open_file, "memory": open_memory}
+OPENERS = {"file": open_file, "memory": open_memory, "postgres": open_postgres}
 
 IDS = ("urn:a", "urn:b", "urn:c")
 KEYS = ("one", "two", "three")
