@@ -18,12 +18,14 @@ from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_stor
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
 from rote.errors import RoteError
+from rote.opening import locate
 from rote.space import Space
 from rote.values.limits import MIB, SQLITE_WAL_BYTES_KEPT
 
 # A small store is verified whole: it takes no longer than people wait. Of a larger one this much
 # is read.
 _SIZE_BYTES_VERIFIED = 16 * MIB
+_COMMITS_VERIFIED = 1_000
 _COMMITS_LOOKED_AT = 100
 _ENTITIES_LOOKED_AT = 100
 _FAULTS_SHOWN = 3
@@ -35,7 +37,7 @@ class Examination:
     """What was found."""
 
     versions: dict[str, str]  # of the programs that matter
-    store: dict[str, Any] = field(default_factory=dict)  # the file and its log; empty without one
+    store: dict[str, Any] = field(default_factory=dict)  # the file and its log, or the server
     keys: dict[str, Any] = field(default_factory=dict)  # the folder of private keys
     spaces: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)  # to be mended
@@ -86,13 +88,16 @@ def _versions() -> dict[str, str]:
 
 
 def _examine(examination: Examination, url: str) -> None:
-    path = Path(url.removeprefix("sqlite:///")).absolute()
-    if path.is_file():
+    location = locate(url)
+    if location.path is not None and location.path.is_file():
         # Before it is opened: what stops the opening may be seen here.
-        _examine_surroundings(examination, path)
+        _examine_surroundings(examination, location.path)
     with opened_store(url) as store:
+        if location.path is None:
+            examination.store = {"server": printable(location.shown)}
         spaces = store.spaces()
-        _examine_keys(examination, path.with_name(path.name + ".keys"), spaces)
+        if location.keys is not None:
+            _examine_keys(examination, location.keys, spaces)
         for space in spaces:
             _examine_space(examination, space)
 
@@ -139,7 +144,9 @@ def _open_to_others(paths: list[Path]) -> Iterator[Path]:
 
 
 def _examine_space(examination: Examination, space: Space) -> None:
-    small = examination.store["size_bytes"] <= _SIZE_BYTES_VERIFIED
+    # A server does not say how much there is.
+    size = examination.store.get("size_bytes")
+    small = space.version <= _COMMITS_VERIFIED if size is None else size <= _SIZE_BYTES_VERIFIED
     examination.spaces.append(
         {
             "name": space.name,
@@ -202,11 +209,14 @@ def _print_examination(examination: Examination) -> None:
 def _rows(examination: Examination) -> Iterator[tuple[str, str]]:
     yield from examination.versions.items()
     if store := examination.store:
-        yield "store", store["path"]
-        yield "file system", store["file_system"] or "unknown"
-        yield "mode", store["mode"]
-        yield "size", plural(store["size_bytes"], "byte")
-        yield "log", plural(store["log_bytes"], "byte")
+        if "server" in store:
+            yield "store", store["server"]
+        else:
+            yield "store", store["path"]
+            yield "file system", store["file_system"] or "unknown"
+            yield "mode", store["mode"]
+            yield "size", plural(store["size_bytes"], "byte")
+            yield "log", plural(store["log_bytes"], "byte")
     if keys := examination.keys:
         mode = "none" if keys["mode"] is None else f"mode {keys['mode']}"
         yield "keys", f"{keys['path']} ({mode}, {plural(keys['files'], 'file')})"

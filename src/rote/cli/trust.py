@@ -85,13 +85,13 @@ def backup(
     as_json: JsonOption = False,
 ) -> None:
     """Copy the whole store to a new file, while others go on writing."""
-    with opened_store(store) as opened, spinner(f"copying {store}"):
+    with opened_store(store) as opened, spinner(f"copying {opened.url}"):
         opened.backup(path)
     size = path.stat().st_size
     if as_json:
         print_json({"path": str(path), "size_bytes": size})
     else:
-        print_line(f"backup of {store} written to {path} ({plural(size, 'byte')})")
+        print_line(f"backup of {opened.url} written to {path} ({plural(size, 'byte')})")
 
 
 def print_report(report: VerifyReport, space: str) -> None:

@@ -1,37 +1,58 @@
 """Which engine a URL means, and where the keys of its spaces are kept."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rote.contract import KeyRing
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import InvalidInput, Unavailable
-from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.space.arguments import check_path
 
+if TYPE_CHECKING:
+    from rote.engines.postgres import PostgresEngine
+
 SCHEMA_DEFAULT = "rote"
-POSTGRES = ("postgresql", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a store is."""
+
+    shown: str  # its URL, without user and password
+    path: Path | None  # its file, if it is one
+    keys: Path | None  # the folder of its keys, if they are in one
+
+
+def locate(url: object, *, keys: object = None) -> Location:
+    """What a URL says about a store; nothing is opened."""
+    if not isinstance(url, str) or not url:
+        raise InvalidInput("name a store: a path, :memory:, sqlite:///path or postgresql://…")
+    if _is_postgres(url):
+        folder = Path.home() / ".rote" / "keys" if keys is None else check_path(keys).absolute()
+        return Location(_postgres().place_of(url), None, folder)
+    if keys is not None:
+        raise InvalidInput("keys are for PostgreSQL; a file's keys are beside it")
+    path = _path(url)
+    return Location(url, path, None if path is None else path.with_name(path.name + ".keys"))
 
 
 def open_engine(
-    url: object, *, durability: str, create: bool, schema: str, keys: object
-) -> tuple[Engine, KeyRing, str]:
-    """The engine, its keys, and the URL in a form that may be shown."""
-    if not isinstance(url, str) or not url:
-        raise InvalidInput("name a store: a path, :memory:, sqlite:///path or postgresql://…")
-    if url.partition("://")[0] in POSTGRES and "://" in url:
-        folder = Path.home() / ".rote" / "keys" if keys is None else check_path(keys).absolute()
-        engine, place = _postgres(url, durability=durability, create=create, schema=schema)
-        return engine, FolderKeys(folder), place
-    if keys is not None or schema != SCHEMA_DEFAULT:
-        raise InvalidInput("keys and schema are for PostgreSQL; a file's keys are beside it")
-    path = _path(url)
-    ring = MemoryKeys() if path is None else FolderKeys(path.with_name(path.name + ".keys"))
-    return SqliteEngine(path, durability=durability, create=create), ring, url
+    url: str, *, durability: str, create: bool, schema: str, keys: object
+) -> tuple[Engine, Location]:
+    location = locate(url, keys=keys)
+    if _is_postgres(url):
+        return _postgres()(url, schema=schema, durability=durability, create=create), location
+    if schema != SCHEMA_DEFAULT:
+        raise InvalidInput("schema is for PostgreSQL; name another file instead")
+    return SqliteEngine(location.path, durability=durability, create=create), location
 
 
-def _postgres(url: str, *, durability: str, create: bool, schema: str) -> tuple[Engine, str]:
-    """The engine, and its URL without user and password."""
+def _is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def _postgres() -> "type[PostgresEngine]":
     try:
         # Here, because the driver is an extra: without it everything else works.
         from rote.engines.postgres import PostgresEngine  # noqa: PLC0415
@@ -40,8 +61,7 @@ def _postgres(url: str, *, durability: str, create: bool, schema: str) -> tuple[
             "stores on PostgreSQL need its driver: pip install 'rote[postgres]'",
             reason=str(error).splitlines()[0],
         ) from error
-    engine = PostgresEngine(url, schema=schema, durability=durability, create=create)
-    return engine, engine.place
+    return PostgresEngine
 
 
 def _path(url: str) -> Path | None:

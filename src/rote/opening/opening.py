@@ -6,6 +6,7 @@ from rote.contract import Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
+from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.space import Store
 from rote.space.arguments import check_path
@@ -44,7 +45,7 @@ def open(
         Identity.from_seed(key)
     if author is not None:
         check_author(author)
-    engine, ring, shown = open_engine(
+    engine, location = open_engine(
         url, durability=durability, create=create, schema=schema, keys=keys
     )
     kernel = Kernel(
@@ -52,8 +53,8 @@ def open(
         clock=clock or SystemClock(),
         ids=ids or SystemIds(),
         tokens=SystemTokens(),
-        keys=ring,
+        keys=MemoryKeys() if location.keys is None else FolderKeys(location.keys),
         author=author,
         seed=key,
     )
-    return Store(kernel, url=shown, create=create)
+    return Store(kernel, url=location.shown, create=create)

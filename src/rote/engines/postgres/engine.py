@@ -44,13 +44,17 @@ class PostgresEngine:
         self._pool = Pool(self._target)
         self._known: dict[int, Known] = {}
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
-        self.place = self._target.place
         try:
             with self._pool.lent() as session:
                 prepare(session, self._schema, create=create)
         except BaseException:
             self._pool.close()
             raise
+
+    @staticmethod
+    def place_of(url: str) -> str:
+        """A URL without user and password."""
+        return Target(url).place
 
     # -- spaces ------------------------------------------------------------------------------------
 
