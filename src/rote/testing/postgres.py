@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 
@@ -167,7 +167,8 @@ def free_port() -> int:
 
 def with_options(url: str, **parameters: str) -> str:
     """The same server, connected to in another way: another user, database, port, setting."""
-    return psycopg.conninfo.make_conninfo(url, **parameters)
+    pairs = {**psycopg.conninfo.conninfo_to_dict(url), **parameters}
+    return "postgresql:///?" + urlencode(pairs, quote_via=quote)
 
 
 @cache
