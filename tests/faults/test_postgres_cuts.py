@@ -91,6 +91,8 @@ def test_a_side_row_whose_transaction_is_cut_is_written_whole_or_not_at_all(
             except Unavailable:
                 written = False
             wire.mend()
+            # What was cut off may still be under way at the server; this waits for its end.
+            port.put_side(did, "run", f"turn {message}", 0, fence=0)
             row = port.side(did, "run", "r")
             after = 0 if row is None else row.fence
             assert after == fence + 1 if written else after in (fence, fence + 1)

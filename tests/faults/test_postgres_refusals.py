@@ -32,6 +32,7 @@ def guarded() -> Iterator[PostgresServer]:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("create role ann login password 'right'")
         connection.execute("create role ben login password 'right'")
+        connection.execute("create role cleo login password 'right'")
         connection.execute("grant create on database postgres to ann")
     yield server
     server.stop()
@@ -93,7 +94,9 @@ def test_the_rights_that_the_page_lists_are_enough(guarded: PostgresServer, tmp_
     with psycopg.connect(url_of(guarded, "ann", "right"), autocommit=True) as connection:
         connection.execute(
             "grant usage on schema shared to ben;"
-            "grant select, insert, update, delete on all tables in schema shared to ben"
+            "grant select, insert, update, delete on all tables in schema shared to ben;"
+            "grant usage on schema shared to cleo;"
+            "grant select on all tables in schema shared to cleo"
         )
     url = url_of(guarded, "ben", "right")
     with rote.open(url, schema="shared", keys=tmp_path) as store:
@@ -102,6 +105,12 @@ def test_the_rights_that_the_page_lists_are_enough(guarded: PostgresServer, tmp_
         assert space.set("urn:a", 1, key="k").version == 1
         space.delete("urn:a")
         assert space.verify().ok
+    with rote.open(url_of(guarded, "cleo", "right"), schema="shared", keys=tmp_path) as store:
+        space = store.space("notes")
+        assert [state.id for state in space.at(1).scan()] == ["urn:a"]
+        assert space.verify().ok
+        with pytest.raises(Denied):
+            space.set("urn:a", 2)
 
 
 def test_nobody_there_is_unavailable(tmp_path: Path) -> None:

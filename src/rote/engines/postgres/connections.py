@@ -4,20 +4,24 @@ Nothing is set on the session and no statement is prepared by name, so a pooler 
 transaction another server connection does no harm. What a transaction needs, it sets for itself.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from select import POLLIN, poll
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import RawCursor, conninfo
+from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
 from rote.engines.postgres.arrays import register_arrays
 from rote.engines.postgres.failures import translate, translate_connecting
 from rote.errors import InvalidInput, Unavailable
-from rote.values.limits import POSTGRES_CONNECT_SECONDS_MAX
+from rote.values.limits import POSTGRES_ANSWER_SECONDS_MAX, POSTGRES_CONNECT_SECONDS_MAX
 
 SERVER_VERSION_MIN = 150_000
+
+_Answer = TypeVar("_Answer")
 
 # A peer that went away without a word is noticed after about half a minute, not after hours.
 _KEEPALIVES = {
@@ -102,6 +106,10 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         if notice.severity_nonlocalized == "WARNING":
             self.warned = True
 
+    def wait(self, gen: PQGen[_Answer], *args: Any, **kwargs: Any) -> _Answer:
+        """Every wait of the driver for the server passes here."""
+        return super().wait(_bounded(gen), *args, **kwargs)
+
     @property
     def is_idle(self) -> bool:
         """Ready for the next statement, with no transaction open."""
@@ -139,3 +147,19 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 yield from cursor.stream(text.encode(), values)
         except psycopg.Error as error:
             raise translate(error, place=self.place) from error
+
+
+def _bounded(gen: PQGen[_Answer]) -> PQGen[_Answer]:
+    """The same exchange, given up when the server says nothing for too long: it may be stopped, or
+    behind a wire that is neither whole nor cut."""
+    deadline = time.monotonic() + POSTGRES_ANSWER_SECONDS_MAX
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > deadline:
+                raise psycopg.OperationalError("the server does not answer")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        answer: _Answer = done.value
+        return answer

@@ -19,6 +19,12 @@ from rote.errors import Busy, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX, WAKE_SECONDS_MAX
 
 
+class _Coming:
+    """A connection that is being made; it counts like one that is there."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Pool:
     """Lends sessions, each to one thread at a time."""
 
@@ -27,8 +33,7 @@ class Pool:
         self._forks = len(FORKS)
         self._closed = False
         self._idle: deque[Session] = deque()
-        self._open: WeakSet[Session] = WeakSet()
-        self._connecting = 0
+        self._open: WeakSet[Session | _Coming] = WeakSet()
         self._returned = threading.Condition(threading.Lock())
 
     def check_open(self) -> None:
@@ -47,18 +52,22 @@ class Pool:
                 session = self._fresh()
                 if session is not None:
                     return session
-                if len(self._open) + self._connecting < POSTGRES_CONNECTIONS_MAX:
+                if len(self._open) < POSTGRES_CONNECTIONS_MAX:
                     break
                 if time.monotonic() > deadline:
                     raise Busy("all connections of this process are in use; try again")
                 self._returned.wait(WAKE_SECONDS_MAX)
-            self._connecting += 1
+            coming = _Coming()
+            self._open.add(coming)
         try:
             session = self.target.connect()
-            self._open.add(session)
+            with self._returned:
+                self._open.add(session)
             return session
         finally:
-            self._connecting -= 1
+            with self._returned:
+                self._open.discard(coming)
+                self._returned.notify()
 
     def give_back(self, session: Session, error: BaseException | None) -> None:
         """Keep it for the next, unless its state is in doubt."""
