@@ -104,6 +104,14 @@ class PostgresEngine:
             return self._begin(session, space, optimistic)
         except BaseException as error:
             self._pool.give_back(session, error)
+            if not isinstance(error, Unavailable) or not session.closed:
+                raise
+        # Nothing had begun: the session was gone before, and so are the others by now.
+        session = self._pool.take()
+        try:
+            return self._begin(session, space, optimistic)
+        except BaseException as error:
+            self._pool.give_back(session, error)
             raise
 
     def _begin(

@@ -93,7 +93,14 @@ class Pool:
         self.give_back(session, None)
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of one statement, on any session."""
+        """The rows of one statement that may run twice, on any session: that the one in hand is
+        gone may show only now."""
+        try:
+            with self.lent() as session:
+                return session.rows(text, values)
+        except Unavailable:
+            if not session.closed:
+                raise
         with self.lent() as session:
             return session.rows(text, values)
 
