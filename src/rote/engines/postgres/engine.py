@@ -103,8 +103,7 @@ class PostgresEngine:
         try:
             return self._begin(session, space, optimistic)
         except BaseException as error:
-            self._pool.give_back(session, error)
-            if not isinstance(error, Unavailable) or not session.closed:
+            if not self._pool.was_gone(session, error):
                 raise
         # Nothing had begun: the session was gone before, and so are the others by now.
         session = self._pool.take()

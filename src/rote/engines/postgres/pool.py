@@ -95,14 +95,23 @@ class Pool:
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of one statement that may run twice, on any session: that the one in hand is
         gone may show only now."""
+        session = self.take()
         try:
-            with self.lent() as session:
-                return session.rows(text, values)
-        except Unavailable:
-            if not session.closed:
+            rows = session.rows(text, values)
+        except BaseException as error:
+            if not self.was_gone(session, error):
                 raise
+        else:
+            self.give_back(session, None)
+            return rows
         with self.lent() as session:
             return session.rows(text, values)
+
+    def was_gone(self, session: Session, error: BaseException) -> bool:
+        """Give a session back after an error, and say whether it had lost its connection."""
+        gone = isinstance(error, Unavailable) and session.closed
+        self.give_back(session, error)
+        return gone
 
     def close(self) -> None:
         if self._closed or self._forks != len(FORKS):
