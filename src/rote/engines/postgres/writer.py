@@ -143,12 +143,16 @@ class OptimisticWriter(PostgresWriter):
         before anything is drawn for entities that only look new."""
         if not ids:
             return []
-        text, values = self._newest_of(space, ids, line)
-        rows = self._all(
-            f"select s.changes, f.* from {self._schema}.spaces as s"
-            f" left join lateral ({text}) as f on true where s.number = $1",
-            *values,
-        )
+        if len(ids) == len(line) == 1:
+            text = f"select * from {self._schema}.look_at_one($1, $2, $3, $4)"
+            rows = self._all(text, space, ids[0], *line[0])
+        else:
+            text, values = self._newest_of(space, ids, line)
+            rows = self._all(
+                f"select s.changes, f.* from {self._schema}.spaces as s"
+                f" left join lateral ({text}) as f on true where s.number = $1",
+                *values,
+            )
         if not rows or rows[0][0] != self.base.changes:
             self._is_stale = True
             raise Contended()
