@@ -100,7 +100,7 @@ class LockingWriter(PostgresWriter):
         )
         if not rows:
             raise NotFound("the space is no longer in this store; open the store again")
-        self.state = known_of(rows[0])
+        self.state = self._base = known_of(rows[0])
 
     def head(self, space: int) -> HeadRow | None:
         return self.state.head
@@ -111,7 +111,11 @@ class LockingWriter(PostgresWriter):
         self.state = _after(self.state, writes)
 
     def finish(self) -> None:
-        self._decide("commit")
+        if self.state == self._base:
+            # Nothing was written, so nothing is unknown when the connection is lost.
+            self.session.run("commit")
+        else:
+            self._decide("commit")
         if self.session.answer != "COMMIT":
             raise Unavailable("the server gave the transaction up; nothing was written, try again")
         self._remember(self._space, self.state)
