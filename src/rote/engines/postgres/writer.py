@@ -6,6 +6,7 @@ optimistic    no transaction. Reads run as they come, writes are kept back; at t
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rote.engines.postgres.connections import Session
@@ -121,8 +122,12 @@ class LockingWriter(PostgresWriter):
         self._remember(self._space, self.state)
 
     def abandon(self, error: BaseException) -> None:
-        if not self.session.closed and not self.session.is_idle:
-            self.session.run("rollback")
+        """What cannot be rolled back goes with its session, which the pool does not keep then; so
+        does what was interrupted, since an answer may still be on its way. `error` is what counts."""
+        session = self.session
+        if isinstance(error, Exception) and not session.closed and not session.is_idle:
+            with suppress(RoteError):
+                session.run("rollback")
 
 
 class OptimisticWriter(PostgresWriter):
