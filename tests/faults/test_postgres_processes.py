@@ -43,7 +43,7 @@ def test_read_modify_write_by_many_processes_gives_the_exact_sum(tmp_path: Path,
 
 
 def test_processes_that_make_a_store_at_once_end_with_one_space(tmp_path: Path) -> None:
-    for round_number in range(examples(2, 20)):
+    for round_number in range(examples(2, 10)):
         place = place_for(tmp_path / f"{round_number}")
         writers = [f"writer-{number}" for number in range(BEGINNERS)]
         dids = run_together([child_argv("begin", place, writer) for writer in writers])
@@ -85,12 +85,15 @@ def test_a_child_that_ends_without_a_word_leaves_the_connections_of_its_parent_a
     assert run_together([child_argv("fork_and_end", place)]) == ["worked on"]
 
 
-def test_an_interruption_in_the_middle_of_commits_leaves_the_store_usable(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["optimistic", "locking"])
+def test_an_interruption_in_the_middle_of_commits_leaves_the_store_usable(
+    tmp_path: Path, way: str
+) -> None:
     """The child is interrupted again and again and looks each time what became of its commit."""
     place = place_for(tmp_path)
     with contextlib.ExitStack() as children:
         child = children.enter_context(
-            ChildProcess(child_argv("interrupted", place), cwd=ROOT, timeout_seconds=300)
+            ChildProcess(child_argv("interrupted", place, way), cwd=ROOT, timeout_seconds=300)
         )
         child.read_until(1)
         for number in range(1, examples(25, 500) + 1):
