@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -110,8 +111,10 @@ class PostgresServer:
         self._keeper.communicate()
 
     def kill(self) -> None:
-        """Ends the server like a crash would; `start` recovers what it had made durable."""
-        os.kill(self.process, signal.SIGKILL)
+        """Ends the server like a crash would, unless it has ended by itself; `start` recovers what
+        it had made durable."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
         self._keeper.communicate(b"leave\n")
         # Those that worked for it notice by themselves, each in its time.
         deadline = time.monotonic() + START_SECONDS_MAX
