@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import rote
 from rote.engines.postgres import PostgresEngine
+from rote.errors import RoteError
 from rote.opening.keys import FolderKeys
 from rote.testing import StoreSettings, open_on
 from rote.testing.faults import Proxy
@@ -25,7 +26,7 @@ Operations = list[dict[str, Any]]
 def upstream_of(url: str) -> str | tuple[str, int]:
     """Where a proxy finds the server of a URL."""
     parameters = conninfo_to_dict(url)
-    host, port = str(parameters.get("host", "localhost")), int(parameters.get("port", 5432))
+    host, port = str(parameters.get("host", "localhost")), int(parameters.get("port") or 5432)
     return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
 
@@ -80,6 +81,13 @@ def check_chain(space: rote.Space) -> None:
     assert versions == list(range(1, len(versions) + 1))
     report = space.verify()
     assert report.ok, report.faults
+
+
+def check_line(error: RoteError) -> None:
+    """One line that names no user and no parameters."""
+    assert "\n" not in str(error)
+    assert "postgres@" not in str(error)
+    assert "?" not in str(error)
 
 
 def child_argv(what: str, place: str, *arguments: str) -> list[str]:

@@ -178,6 +178,34 @@ def test_a_commit_under_the_lock_is_answered_rightly_wherever_its_connection_end
     check_outcomes(run(tmp_path, make=pair, keyed=keyed), at_least=20)
 
 
+@pytest.mark.parametrize("delivered", [False, True])
+def test_a_side_row_is_written_or_not_and_never_otherwise_than_was_answered(
+    tmp_path: Path, delivered: bool
+) -> None:
+    url = server_url()
+    with (
+        Proxy(upstream_of(url)) as proxy,
+        open_postgres(tmp_path, url=through(proxy, url)) as store,
+    ):
+        port, did, fence = store._port, store.space(NAME).did, 0
+        message, unknown = 0, 0
+        while message == 0 or proxy.has_cut():
+            message += 1
+            proxy.plan(Cut(message, delivered=delivered))
+            try:
+                written: bool | None = bool(port.put_side(did, "run", "r", message, fence=fence))
+            except Unavailable as error:
+                written = None if error.details.get("outcome") == "unknown" else False
+            row = port.side(did, "run", "r")
+            found = 0 if row is None else row.fence
+            # Side rows carry no attempt to ask for; the fence tells the caller what became of it.
+            unknown += written is None
+            assert found - fence in ((0, 1) if written is None else (int(written),))
+            fence = found
+        assert message > 20
+        assert unknown > 0
+
+
 # -- the checks have teeth -------------------------------------------------------------------------
 
 
@@ -266,8 +294,8 @@ def test_threads_that_commit_together_are_each_answered_rightly(tmp_path: Path) 
         expected = {key: commit.hash for key, commit in answers.items() if commit is not None}
         assert {commit.key: commit.hash for commit in made} == expected
         assert 0 < len(expected) < len(answers)
-        for commit in made:
-            assert commit.facts[0].body == commit.facts[1].body, "in part"
+        for found in made:
+            assert found.facts[0].body == found.facts[1].body, "in part"
         check_chain(space)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -135,7 +136,7 @@ def test_a_commit_that_the_standby_has_not_confirmed_is_never_acknowledged(
     with rote.open(lonely.url, keys=tmp_path) as store, rote.open(local, keys=tmp_path) as other:
         space = store.space(NAME)
         for key in (None, "key"):
-            answer = impatiently(lonely, lambda key=key: space.transact(pair(1), key=key))
+            answer = impatiently(lonely, partial(space.transact, pair(1), key=key))
             error = answer.exception()
             assert isinstance(error, Unavailable), error
             assert error.details["outcome"] == "unknown"
