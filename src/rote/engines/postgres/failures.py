@@ -48,7 +48,11 @@ _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
 
 # While a connection is being made there is no SQLSTATE; these words of the server are all there is.
 _BY_WORDS: tuple[tuple[str, type[RoteError], str], ...] = (
-    ("starting up|recovery mode", Unavailable, "the server is starting; try again in a moment"),
+    (
+        "starting up|recovery mode|not (yet )?accepting",
+        Unavailable,
+        "the server is starting; try again in a moment",
+    ),
     ("shutting down", Unavailable, "the server is stopping; try again when it is back"),
     (
         "too many|connection slots",

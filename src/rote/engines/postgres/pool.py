@@ -3,6 +3,9 @@
 A connection that is gone is noticed when it is taken or given back, and replaced. There is no count
 of what is out: the connections themselves are counted, so one that an interrupted thread dropped
 takes its place in the count along.
+
+The lock is a plain one, which Python takes and enters in one step. A Condition takes its own in a
+function: an interruption at the end of that leaves it taken for ever.
 """
 
 import threading
@@ -34,7 +37,8 @@ class Pool:
         self._closed = False
         self._idle: deque[Session] = deque()
         self._open: WeakSet[Session | _Coming] = WeakSet()
-        self._returned = threading.Condition(threading.Lock())
+        self._mutex = threading.Lock()
+        self._bells: deque[threading.Lock] = deque()  # each held until its thread is woken
 
     def check_open(self) -> None:
         if self._closed:
@@ -47,32 +51,41 @@ class Pool:
         """A session that is ready; Busy when all are out for too long."""
         self.check_open()
         deadline = time.monotonic() + BUSY_SECONDS_MAX
-        with self._returned:
-            while True:
+        while True:
+            with self._mutex:
                 session = self._fresh()
                 if session is not None:
                     return session
-                if len(self._open) < POSTGRES_CONNECTIONS_MAX:
+                # Walked through, since what was dropped at a bad moment may still be in its length.
+                if sum(1 for _ in self._open) < POSTGRES_CONNECTIONS_MAX:
+                    coming = _Coming()
+                    self._open.add(coming)
                     break
-                if time.monotonic() > deadline:
-                    raise Busy("all connections of this process are in use; try again")
-                self._returned.wait(WAKE_SECONDS_MAX)
-            coming = _Coming()
-            self._open.add(coming)
+                bell = threading.Lock()
+                bell.acquire()
+                self._bells.append(bell)
+            if time.monotonic() > deadline:
+                raise Busy("all connections of this process are in use; try again")
+            # Now and then without a ring: the one who was to ring may have been interrupted.
+            bell.acquire(timeout=WAKE_SECONDS_MAX)
+            self.check_open()
+        return self._connect(coming)
+
+    def _connect(self, coming: _Coming) -> Session:
         try:
             session = self.target.connect()
-            with self._returned:
+            with self._mutex:
                 self._open.add(session)
             return session
         finally:
-            with self._returned:
+            with self._mutex:
                 self._open.discard(coming)
-                self._returned.notify()
+                self._ring()
 
     def give_back(self, session: Session, error: BaseException | None) -> None:
         """Keep it for the next, unless its state is in doubt."""
         interrupted = error is not None and not isinstance(error, Exception)
-        with self._returned:
+        with self._mutex:
             if self._closed or interrupted or not session.is_idle:
                 if session.closed:
                     # What took this one most likely took the others.
@@ -80,7 +93,7 @@ class Pool:
                 self._drop(session)
             else:
                 self._idle.append(session)
-            self._returned.notify()
+            self._ring()
 
     @contextmanager
     def lent(self) -> Iterator[Session]:
@@ -116,10 +129,16 @@ class Pool:
     def close(self) -> None:
         if self._closed or self._forks != len(FORKS):
             return
-        with self._returned:
+        with self._mutex:
             self._closed = True
             self._drop_idle()
-            self._returned.notify_all()
+            while self._bells:
+                self._ring()
+
+    def _ring(self) -> None:
+        """Wake the thread that has waited longest."""
+        if self._bells:
+            self._bells.popleft().release()
 
     def _fresh(self) -> Session | None:
         while self._idle:
