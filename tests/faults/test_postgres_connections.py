@@ -74,8 +74,9 @@ class Campaign:
         number, before = self._next(), self._direct.version
         self._proxy.plan(cut)
         answer = self._commit(number)
-        if not self._proxy.has_cut():
-            self._proxy.plan(None)
+        was_cut = self._proxy.has_cut()
+        self._proxy.plan(None)
+        if not was_cut:
             return False
         made = self._made_since(before, number)
         self._compare(answer, made)
