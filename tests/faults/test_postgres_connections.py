@@ -9,9 +9,10 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import rote
@@ -19,7 +20,7 @@ from rote.engines.postgres import PostgresEngine, engine
 from rote.errors import RoteError, Unavailable
 from rote.kernel import commits
 from rote.testing.faults import Cut, Proxy
-from rote.testing.postgres import server_url
+from rote.testing.postgres import schema_of, server_url
 from tests.faults.postgres_rig import (
     LEFT,
     NAME,
@@ -73,8 +74,9 @@ class Campaign:
         number, before = self._next(), self._direct.version
         self._proxy.plan(cut)
         answer = self._commit(number)
-        if not self._proxy.has_cut():
-            self._proxy.plan(None)
+        was_cut = self._proxy.has_cut()
+        self._proxy.plan(None)
+        if not was_cut:
             return False
         made = self._made_since(before, number)
         self._compare(answer, made)
@@ -231,6 +233,46 @@ def test_a_planted_guess_is_found(
 ) -> None:
     with pytest.raises((AssertionError, RoteError)):
         run(tmp_path, make=pair, keyed=keyed, engine=engine)
+
+
+# -- a statement that is still under way -----------------------------------------------------------
+
+
+def test_a_statement_that_outlives_its_connection_is_waited_for_before_anyone_is_answered(
+    tmp_path: Path,
+) -> None:
+    """The server goes on with what it has: here it waits for a lock while the client asks."""
+    with (
+        proxied(tmp_path) as (proxy, space, direct),
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(server_url(), autocommit=True) as onlooker,
+    ):
+        space.transact(pair(0))
+        assert space.get(LEFT) == space.get(RIGHT)
+        proxy.plan(None)
+        before = space.transact(pair(1)).version
+        last = proxy.count() - 6
+        with psycopg.connect(server_url()) as holder:
+            holder.execute(f"select from {schema_of(tmp_path)}.spaces for update".encode())
+            proxy.plan(Cut(last, delivered=True))
+            answer = pool.submit(space.transact, pair(2))
+            # The statement of the commit, and behind it the question what became of it.
+            while not wait([answer], timeout=0.01).done and waiting(onlooker, tmp_path) < 2:
+                pass
+            holder.rollback()
+        made = answer.result(LIMIT_SECONDS)
+        assert [commit.hash for commit in direct.log(since=before)] == [made.hash]
+        check_chain(space)
+
+
+def waiting(onlooker: psycopg.Connection[tuple[int]], place: Path) -> int:
+    """How many statements on the store of a place wait for a lock."""
+    rows = onlooker.execute(
+        "select count(*) from pg_stat_activity"
+        " where wait_event_type = 'Lock' and position(%s in query) > 0",
+        (schema_of(place),),
+    ).fetchall()
+    return rows[0][0]
 
 
 # -- when nobody can be asked ----------------------------------------------------------------------

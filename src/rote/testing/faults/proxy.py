@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 
 CHUNK_BYTES = 65_536
+# How long the end of a connection may take.
+_END_SECONDS_MAX = 10
 _TYPE_BYTES, _LENGTH_BYTES = 1, 4
 # SSLRequest and GSSENCRequest, whole. The answer is a single byte, no message.
 _ENCRYPTIONS = (bytes.fromhex("0000000804d2162f"), bytes.fromhex("0000000804d21630"))
@@ -47,6 +49,8 @@ class Proxy:
         self._seen = 0
         self._refusing = False
         self._closed = False
+        self._ended = threading.Event()  # cleared while a connection is being cut
+        self._ended.set()
 
     @property
     def port(self) -> int:
@@ -64,7 +68,8 @@ class Proxy:
             return self._cut is None
 
     def plan(self, cut: Cut | None) -> None:
-        """Count from here on, and cut where asked; once."""
+        """Count from here on, and cut where asked; once. What was cut before has ended then."""
+        self._ended.wait(_END_SECONDS_MAX)
         with self._mutex:
             self._cut, self._seen, self._refusing = cut, 0, False
 
@@ -121,6 +126,7 @@ class Proxy:
         return server
 
     def _pump(self, source: socket.socket, sink: socket.socket, messages: Iterator[bytes]) -> None:
+        ends = False
         try:
             for message in messages:
                 ends, arrives = (False, True) if message == _FAREWELL else self._judge()
@@ -133,6 +139,8 @@ class Proxy:
         finally:
             _end(source)
             _end(sink)
+            if ends:
+                self._ended.set()
             with self._mutex:
                 self._connections -= {source, sink}
 
@@ -142,6 +150,7 @@ class Proxy:
             self._seen += 1
             if self._cut is None or self._seen != self._cut.message:
                 return False, True
+            self._ended.clear()
             cut, self._cut = self._cut, None
             self._refusing = cut.refusing
             return True, cut.delivered
