@@ -63,7 +63,7 @@ def created_row(
     did: str, branches: Branches, name: str, *, parent: BranchRow, fork_version: int, version: int
 ) -> BranchRow:
     """The row of a branch that is made at `version`."""
-    number = max(row.branch for row in branches.rows()) + 1
+    number = branches.last_number + 1
     return sealed(did, BranchRow(number, name, parent.branch, fork_version, version, None, b""))
 
 

@@ -54,12 +54,14 @@ class SpaceCache:
         return head
 
     def _catch_up(self, reads: Reader, version: int) -> None:
-        branches = Branches(reads.branches(self.number))
+        is_same = self._ready and not reads.events(self.number, after=self.known, limit=1)
+        branches = None if is_same else Branches(reads.branches(self.number))
         changed = self._changed(reads, version)
         with self._lock:
             if version < self.known:
                 return  # others know more by now
-            self.branches = branches
+            if branches is not None:
+                self.branches = branches
             self._ready = True
             if version == self.known:
                 return
@@ -103,7 +105,7 @@ class SpaceCache:
                 if key in self._entries or entry.document is not UNSET:
                     self._put(key, entry)
             if branch is not None:
-                self.branches = self.branches.with_row(branch)
+                self.branches.put(branch)
             # Last: a reader that sees the new version must find no older entry.
             self.known = after
 

@@ -31,7 +31,7 @@ class Lineage:
             return None
         if facts:
             raise InvalidInput("it has facts beside its event")
-        self.branches = self.branches.with_row(row)
+        self.branches.put(row)
         return row
 
     def _created(self, made: BranchCreated, branch: str, version: int) -> BranchRow:

@@ -19,6 +19,7 @@ class Branches:
         self._lines: dict[str, Line] = {}
         self._lines_at: dict[tuple[str, int], Line] = {}
         self.is_alone = len(rows) == 1  # main, and no other
+        self.last_number = max(self._by_number, default=0)
 
     def find(self, name: str) -> BranchRow:
         row = self._by_name.get(name)
@@ -31,9 +32,12 @@ class Branches:
         number = self.numbers.get(name)
         return self.find(name).branch if number is None else number
 
-    def with_row(self, row: BranchRow) -> "Branches":
-        """These branches with one more, or with one changed."""
-        return Branches(list({**self._by_number, row.branch: row}.values()))
+    def put(self, row: BranchRow) -> None:
+        """One more, or one in place of its old row. No line that was there changes."""
+        self._by_number[row.branch] = self._by_name[row.name] = row
+        self.numbers[row.name] = row.branch
+        self.last_number = max(self.last_number, row.branch)
+        self.is_alone = len(self._by_number) == 1
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
