@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from bench import commits, history, postgres, postgres_spaces, reads, values
+from bench import branches, commits, history, postgres, postgres_spaces, reads, values
 from bench.harness import Benchmark, Effort, Row
 from bench.table import report_of, table_of
 
@@ -18,6 +18,7 @@ BENCHMARKS = [
     *commits.BENCHMARKS,
     *reads.BENCHMARKS,
     *history.BENCHMARKS,
+    *branches.BENCHMARKS,
     *values.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,

@@ -90,12 +90,13 @@ class Sample:
 
 
 def make_sample(path: Path) -> Sample:
-    """About twenty commits of every kind, in two spaces."""
+    """About thirty commits of every kind, in two spaces."""
     port = open_port(path)
     store = rote.Store(port, url=str(path))
     space, other = store.space("agent"), store.space("other")
     dids = (space.did, other.did)
     _write_history(space, short=False)
+    _write_branches(space)
     checkpoint = space.checkpoint()
     space.patch("urn:entity:large", [{"op": "add", "path": "/note", "value": "x" * 2_100}])
     port.put_side(dids[0], "run", "one", {"state": "running"}, fence=0)
@@ -134,6 +135,19 @@ def _write_history(space: rote.Space, *, short: bool) -> None:
     space.delete("urn:entity:c")
     space.set("urn:entity:d", {"tag": "gone"}, key="key-d")
     space.delete("urn:entity:d")
+
+
+def _write_branches(space: rote.Space) -> None:
+    topic = space.create_branch("topic", at=space.version - 1, key="key-branch")
+    topic.patch("urn:entity:large", [{"op": "add", "path": "/topic", "value": 1}])
+    topic.set("urn:entity:tagged", {"tag": "three"})
+    topic.delete("urn:entity:a")
+    deeper = topic.create_branch("topic/deeper")
+    deeper.set("urn:entity:e", {"tag": "deep"})
+    space.merge("topic", on_conflict="theirs")
+    space.delete_branch("topic", key="key-gone")
+    for number in range(4):
+        space.set("urn:entity:f", number)
 
 
 # -- changing it -----------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import rote
 from rote import errors
 
 NAMES = [
-    "Commit", "CopyReport", "Fact", "Fault", "ReadConflict", "RoteError", "Space", "State", "Store",
-    "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
-    "open", "patch",
+    "Branch", "Change", "Commit", "CopyReport", "DELETE", "Fact", "Fault", "MergeConflict",
+    "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store", "Transaction",
+    "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1", "open", "patch",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -36,14 +36,20 @@ MEMBERS: dict[type, dict[str, str | None]] = {
     rote.Space: {
         "at": "(self, point)",
         "branch": None,
+        "branches": "(self)",
         "checkpoint": "(self)",
+        "create_branch": "(self, name, *, at, key)",
         "delete": "(self, id, *, key)",
+        "delete_branch": "(self, name, *, key)",
         "did": None,
+        "diff": "(self, other)",
         "get": "(self, id, default)",
         "head": None,
         "history": "(self, id, *, limit)",
         "log": "(self, *, since, limit)",
+        "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
+        "on": "(self, branch)",
         "patch": "(self, id, ops, *, key)",
         "read": "(self, id)",
         "scan": "(self, prefix, *, after, limit)",
@@ -82,6 +88,12 @@ FIELDS: dict[type, list[str]] = {
         "ok", "did", "name", "version", "head", "commits", "sides", "with_key", "verified",
         "to_dict",
     ],
+    rote.Branch: [
+        "name", "parent", "fork_version", "created_version", "head_version", "deleted", "to_dict",
+    ],
+    rote.Change: ["id", "kind", "before", "after", "patch", "to_dict"],
+    rote.MergeConflict: ["id", "base", "ours", "theirs", "to_dict"],
+    rote.MergeResult: ["status", "commit", "merged", "conflicts", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

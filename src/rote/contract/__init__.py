@@ -1,5 +1,15 @@
 """The seam: what the layers above may ask of a store, and the frozen values that answer."""
 
+from rote.contract.branches import (
+    DELETE,
+    Branch,
+    BranchRequest,
+    Change,
+    MergeConflict,
+    MergeRequest,
+    MergeResult,
+    Resolution,
+)
 from rote.contract.copies import CopyPage, CopyReport, SidePage
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
@@ -18,6 +28,10 @@ from rote.contract.requests import (
 from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
 
 __all__ = [
+    "DELETE",
+    "Branch",
+    "BranchRequest",
+    "Change",
     "Clock",
     "Commit",
     "CommitRequest",
@@ -33,8 +47,12 @@ __all__ = [
     "IdSource",
     "Index",
     "KeyRing",
+    "MergeConflict",
+    "MergeRequest",
+    "MergeResult",
     "Port",
     "Progress",
+    "Resolution",
     "ScanPage",
     "SidePage",
     "SideRow",

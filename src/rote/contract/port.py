@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
 from rote.contract.copies import CopyPage, SidePage
 from rote.contract.facts import Commit, State
 from rote.contract.index import Hit
@@ -74,6 +75,25 @@ class Port(Protocol):
         limit: int, view: View,
     ) -> tuple[Hit, ...]:  # fmt: skip
         """Entities that a declared index lists under terms in [start, end), in (term, id) order."""
+        ...
+
+    # Branches. Making, deleting and merging are commits, and may be retried with their key.
+
+    def branches(self, space: str, *, version: int | None) -> tuple[Branch, ...]:
+        """All branches as of a version (None: now), deleted ones too, in the order of creation."""
+        ...
+
+    def create_branch(self, space: str, request: BranchRequest) -> Commit: ...
+
+    def delete_branch(self, space: str, name: str, *, key: str | None) -> Commit: ...
+
+    def merge(self, space: str, request: MergeRequest) -> MergeResult:
+        """What the source has changed, applied to the target as one commit; conflicts are an
+        answer, and then nothing is written."""
+        ...
+
+    def diff(self, space: str, before: View, after: View) -> tuple[Change, ...]:
+        """What turns one state into another, in id order."""
         ...
 
     def side(self, space: str, kind: str, key: str) -> SideRow | None: ...

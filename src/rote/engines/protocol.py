@@ -22,6 +22,7 @@ from rote.engines.rows import (
     Line,
     SideRecord,
     SpaceRow,
+    Span,
 )
 from rote.errors import Busy, Unavailable
 
@@ -56,6 +57,10 @@ class Reader(Protocol):
 
     def commits(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
         """Commits above version `after`, oldest first."""
+        ...
+
+    def events(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
+        """Commits with an event above version `after`, oldest first."""
         ...
 
     def facts(self, space: int, *, after: int, until: int) -> list[FactRow]:
@@ -95,11 +100,19 @@ class Reader(Protocol):
         """The salts of entities that have one, whatever the branch."""
         ...
 
+    def written(self, space: int, spans: Sequence[Span]) -> list[str]:
+        """The ids of what was written in the spans, each once, in any order."""
+        ...
+
+    def last_written(self, space: int, line: Line) -> dict[int, int]:
+        """For each branch the version of its own newest fact up to its cap; none is left out."""
+        ...
+
     def entities(
-        self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int
     ) -> list[str]:
-        """Ids in [start, end) that may exist on the branch at `version`, in code point order:
-        all that exist there now, and those deleted since."""
+        """Ids in [start, end) that may exist on the line, in code point order: all that do, and
+        some that a nearer branch has deleted."""
         ...
 
     def entity_rows(

@@ -4,7 +4,7 @@ Branches are small integers here (main is 1 in every space) and spaces are the e
 neither ever enters a hash.
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 MAIN = 1
 
@@ -15,6 +15,9 @@ DELETE = 3
 
 # A line: (branch, highest version that counts) from the branch itself up through its ancestors.
 Line = tuple[tuple[int, int], ...]
+
+# (branch, after, until): what was written on that branch itself in the versions (after, until].
+Span = tuple[int, int, int]
 
 
 class SpaceRow(Struct, frozen=True, gc=False):
@@ -102,3 +105,4 @@ class Batch(Struct):
     commits: list[CommitRow]
     facts: list[FactRow]
     entities: list[EntityRow]
+    branches: list[BranchRow] = field(default_factory=list)  # new, or in place of the old

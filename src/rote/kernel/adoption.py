@@ -5,6 +5,7 @@ patch is applied. What no hash covers (snapshots, pointers, seals) is made here 
 Nothing is written before all of it has passed; see copies.py for the transaction around it.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,20 +13,36 @@ from msgspec import UNSET
 
 from rote.contract import Commit, Fact, SideRow
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, SET, Batch, CommitRow, EntityRow, FactRow, SideRecord
+from rote.engines.rows import (
+    DELETE,
+    PATCH,
+    SET,
+    Batch,
+    BranchRow,
+    CommitRow,
+    EntityRow,
+    FactRow,
+    Line,
+    SideRecord,
+)
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
 from rote.kernel.documents import patched
 from rote.kernel.entry import ABSENT, Entry, entry_of
+from rote.kernel.events import EVENTS, BranchCreated, BranchMerged, read_event
+from rote.kernel.graph import Graph, Merge, last_node, merge_bases
 from rote.kernel.history import size_of
+from rote.kernel.lineage import Lineage
+from rote.kernel.merging import merge_event
 from rote.kernel.pace import Pace
-from rote.kernel.plan import KEY, SALT_BYTES
-from rote.kernel.seals import side_record
+from rote.kernel.plan import SALT_BYTES
+from rote.kernel.seals import KEY, side_record
 from rote.patch import encode_operations, normalize
 from rote.values import (
     canonical,
     check_author,
+    check_branch_name,
     check_entity_id,
     check_key,
     decode,
@@ -68,6 +85,13 @@ class Adoption:
         self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
         self._entries: dict[_Place, Entry] = {}
         self._entities: dict[_Place, EntityRow] = {}
+        self._lineage = Lineage(cache.did, cache.branches.rows())
+        self._branches: dict[int, BranchRow] = {}  # new and changed ones, by number
+        self._made: set[str] = set()  # names of the new ones
+        self._passed: dict[tuple[int, str], list[Entry]] = {}  # all that came, by number and id
+        self._salts: dict[str, bytes] = {}
+        self._written: dict[int, list[int]] = {}  # versions with facts that came, by branch
+        self._graph: Graph | None = None
         self.version, self.hash, self.at = version, hash, at  # of the newest commit so far
         self.commits: list[CommitRow] = []
         self.facts: list[FactRow] = []
@@ -78,7 +102,9 @@ class Adoption:
         place = 0
         while place < len(pairs):
             wanted = self._pace.wanted
-            group = pairs[place : place + max(wanted, 1)]
+            group = _up_to_a_branch(pairs[place : place + max(wanted, 1)])
+            if self._must_end_before(group):
+                return
             for commit, _ in group:
                 with _refusing(commit):
                     self._check_names(commit)
@@ -92,8 +118,15 @@ class Adoption:
                     self._take(commit, key)
             place += len(group)
 
+    def _must_end_before(self, group: Sequence[_Pair]) -> bool:
+        """Before the first branch of all nobody keeps what a branch may inherit: it is written
+        first."""
+        return bool(self.commits) and self._lineage.branches.is_alone and _makes_branch(group[0][0])
+
     def batch(self) -> Batch:
-        return Batch(self.commits, self.facts, list(self._entities.values()))
+        return Batch(
+            self.commits, self.facts, list(self._entities.values()), list(self._branches.values())
+        )
 
     # -- what is there already ---------------------------------------------------------------------
 
@@ -115,7 +148,9 @@ class Adoption:
         sizes = []
         number = self._cache.number
         for branch, ids in by_branch.items():
-            line = self._cache.branches.line(branch, self.version)
+            line = self._lineage.branches.line(branch, self.version)
+            if branch in self._made:
+                ids = self._inherit(branch, ids, line)
             for start in range(0, len(ids), PAGE_MAX):
                 for row in self._reads.newest(number, ids[start : start + PAGE_MAX], line):
                     place = (branch, row.id)
@@ -125,6 +160,28 @@ class Adoption:
                     self._entries[place] = entry
                     sizes.append(size_of(row) + entry.size_bound * DECODED_TIMES)
         self._pace.took(sizes)
+        if not self._lineage.branches.is_alone:
+            new = [id for branch, id in unknown if self._entries[(branch, id)].salt is None]
+            for start in range(0, len(new), PAGE_MAX):
+                found = self._reads.salts(number, new[start : start + PAGE_MAX])
+                self._salts = {**found, **self._salts}
+
+    def _inherit(self, branch: str, ids: list[str], line: Line) -> list[str]:
+        """Give a branch that came with this page what it inherits from the page; the others."""
+        missing = []
+        for id in ids:
+            inherited = (
+                entry
+                for number, cap in line
+                for entry in reversed(self._passed.get((number, id), ()))
+                if entry.version <= cap
+            )
+            entry = next(inherited, None)
+            if entry is None:
+                missing.append(id)
+            else:
+                self._entries[(branch, id)] = entry
+        return missing
 
     def _check_key_is_free(self, commit: Commit) -> None:
         if commit.key is None:
@@ -137,13 +194,16 @@ class Adoption:
 
     def _check_names(self, commit: Commit) -> None:
         """What needs no look into the store, and must be right before one."""
-        if commit.event is not None:
+        if commit.event is not None and commit.event.get("type") not in EVENTS:
             raise Unavailable(
                 f"commit {commit.version} records an event, which this Rote cannot copy;"
                 " upgrade Rote",
                 version=commit.version,
             )
-        self._cache.branches.find(commit.branch)
+        check_branch_name(commit.branch)
+        happening = None if commit.event is None else read_event(commit.event)
+        if not isinstance(happening, BranchCreated):
+            self._lineage.branches.find(commit.branch)
         for fact in commit.facts:
             check_entity_id(fact.id)
         if commit.author is not None:
@@ -154,8 +214,8 @@ class Adoption:
             raise InvalidInput("its meta is not canonical JSON")
 
     def _take(self, commit: Commit, key: SideRow | None) -> None:
-        branch = self._cache.branches.find(commit.branch)
         at = self._check_links(commit)
+        branch, event = self._record(commit)
         facts = [self._fact(commit, fact, index, at) for index, fact in enumerate(commit.facts)]
         hash = commit_hash(
             space=self._cache.did,
@@ -167,28 +227,69 @@ class Adoption:
             author=commit.author,
             key=commit.key,
             meta=commit.meta_data,
-            event=None,
+            event=event,
         )
         if hash.hex() != commit.hash:
             raise InvalidInput("its content does not match its hash")
         self.commits.append(
             CommitRow(
                 commit.version, branch.branch, hash, at, commit.author, commit.key,
-                commit.meta_data, None, self._attempt(),
+                commit.meta_data, event, self._attempt(),
             )
         )  # fmt: skip
         self.facts += facts
+        if facts:
+            self._written.setdefault(branch.branch, []).append(commit.version)
         if commit.key is not None:
             self.sides[commit.key] = _key_row(self._cache.did, commit, key)
         self.version, self.hash, self.at = commit.version, hash, at
+
+    def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
+        """The branch of the commit after its event, and the bytes of the event."""
+        happening = None if commit.event is None else read_event(commit.event)
+        row = self._lineage.follow(
+            happening, branch=commit.branch, version=commit.version, facts=len(commit.facts)
+        )
+        if row is not None:
+            self._branches[row.branch] = row
+            if isinstance(happening, BranchCreated):
+                self._made.add(row.name)
+        branch = self._lineage.branches.find(commit.branch)
+        if isinstance(happening, BranchMerged):
+            self._check_merge(commit, happening, branch.branch)
+        return branch, None if commit.event is None else canonical(commit.event)
+
+    def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
+        """It names the heads and bases that the log has."""
+        branches, space = self._lineage.branches, self._cache.number
+        if self._graph is None:
+            self._graph = self._cache.graph(self._reads).copy()
+        graph, source = self._graph, branches.number(merged.source)
+        theirs = last_node(graph, self, space, branches, (source, self.version))
+        ours = last_node(graph, self, space, branches, (target, self.version))
+        if theirs is None:
+            raise InvalidInput("it merges nothing")
+        left = [] if ours is None else [ours]
+        bases = merge_bases(graph, self, space, branches, left=left, right=[theirs])
+        if commit.event != merge_event(branches, merged.source, theirs[1], bases):
+            raise InvalidInput("it does not name the state it merges, or not its bases")
+        graph.add(target, Merge(commit.version, (source, theirs[1])))
+
+    def last_written(self, space: int, line: Line, /) -> dict[int, int]:
+        """What the engine knows, and what has come since."""
+        found = self._reads.last_written(space, line)
+        for branch, cap in line:
+            versions = self._written.get(branch, [])
+            place = bisect_right(versions, cap)
+            if place:
+                found[branch] = versions[place - 1]
+        return found
 
     def _check_links(self, commit: Commit) -> int:
         """The commit continues the log; its time."""
         previous = None if self.hash is None else self.hash.hex()
         if (commit.version, commit.previous) != (self.version + 1, previous):
             raise InvalidInput("it does not follow the commit before it")
-        if not commit.facts:
-            raise InvalidInput("it has no facts")
         at = parse_time(commit.at)
         if format_time(at) != commit.at or at < self.at:
             raise InvalidInput("its time is malformed, or before that of the commit before it")
@@ -202,7 +303,8 @@ class Adoption:
             raise InvalidInput(f"fact {index} is not a fact of this commit")
         place = (commit.branch, fact.id)
         before = self._entries[place]
-        quoted_id, salt = quoted(fact.id), _salt(fact, before)
+        quoted_id = quoted(fact.id)
+        salt = self._salts[fact.id] = _salt(fact, before.salt or self._salts.get(fact.id))
         parent = before.hash or empty_hash(quoted_id)
         if fact.parent != parent.hex():
             raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
@@ -211,7 +313,9 @@ class Adoption:
             raise InvalidInput(f"the content of {fact.id} does not match its hash")
         after, snapshot = _applied(op, fact, before, at)
         after.version, after.hash, after.salt = commit.version, hash, salt
-        number = self._cache.branches.find(commit.branch).branch
+        number = self._lineage.branches.find(commit.branch).branch
+        if not self._lineage.branches.is_alone:
+            self._passed.setdefault((number, fact.id), []).append(after)
         self._point(place, number, before, after, index)
         return FactRow(
             number, commit.version, index, fact.id, op, hash, parent, salt, fact.data, snapshot
@@ -229,12 +333,24 @@ class Adoption:
         )
 
 
-def _salt(fact: Fact, before: Entry) -> bytes:
+def _up_to_a_branch(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those before the first that makes a branch, or it alone: others may inherit from them."""
+    for place, (commit, _) in enumerate(pairs):
+        if _makes_branch(commit):
+            return pairs[: max(place, 1)]
+    return pairs
+
+
+def _makes_branch(commit: Commit) -> bool:
+    return commit.event is not None and commit.event.get("type") == "branch.create"
+
+
+def _salt(fact: Fact, known: bytes | None) -> bytes:
     try:
         salt = bytes.fromhex(fact.salt or "")
     except ValueError:
         salt = b""
-    if len(salt) != SALT_BYTES or salt != (before.salt or salt):
+    if len(salt) != SALT_BYTES or salt != (known or salt):
         raise InvalidInput(f"the salt of {fact.id} is missing, or is not the entity's")
     return salt
 

@@ -13,9 +13,10 @@ from collections.abc import Collection, Sequence
 from msgspec import UNSET
 
 from rote.engines import Reader
-from rote.engines.rows import HeadRow, SpaceRow
+from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
 from rote.errors import VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
+from rote.kernel.graph import Graph
 from rote.kernel.lines import Branches
 from rote.values import check_entity_id
 from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
@@ -39,6 +40,8 @@ class SpaceCache:
         self._past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
         self._bytes = 0
         self._ready = False
+        self._graph = Graph()
+        self._graph_lock = threading.Lock()
 
     # -- keeping up --------------------------------------------------------------------------------
 
@@ -51,12 +54,14 @@ class SpaceCache:
         return head
 
     def _catch_up(self, reads: Reader, version: int) -> None:
-        branches = Branches(reads.branches(self.number))
+        is_same = self._ready and not reads.events(self.number, after=self.known, limit=1)
+        branches = None if is_same else Branches(reads.branches(self.number))
         changed = self._changed(reads, version)
         with self._lock:
             if version < self.known:
                 return  # others know more by now
-            self.branches = branches
+            if branches is not None:
+                self.branches = branches
             self._ready = True
             if version == self.known:
                 return
@@ -83,7 +88,13 @@ class SpaceCache:
         if entry is not None:
             self._bytes -= entry.weight
 
-    def committed(self, before: int, after: int, entries: dict[_Key, Entry]) -> None:
+    def committed(
+        self,
+        before: int,
+        after: int,
+        entries: dict[_Key, Entry],
+        branch: BranchRow | None = None,
+    ) -> None:
         """Take over what a durable commit wrote: the space went from `before` to `after`."""
         with self._lock:
             # A reader may have seen the commit first and moved on; newer is never overwritten.
@@ -93,6 +104,8 @@ class SpaceCache:
                 # What nobody has read or patched yet need not take up room.
                 if key in self._entries or entry.document is not UNSET:
                     self._put(key, entry)
+            if branch is not None:
+                self.branches.put(branch)
             # Last: a reader that sees the new version must find no older entry.
             self.known = after
 
@@ -162,8 +175,9 @@ class SpaceCache:
         self, reads: Reader, branch: str, ids: Sequence[str], version: int
     ) -> dict[str, Entry]:
         """The entries of `ids` as of a past version, at or below `known`."""
-        number = self.branches.number(branch)
-        loaded = load(reads, self.number, ids, self.branches.line(branch, version))
+        line = self.line(reads, branch, version)
+        number = line[0][0]
+        loaded = load(reads, self.number, ids, line)
         with self._lock:
             for id in ids:
                 entry = loaded.setdefault(id, ABSENT)
@@ -183,6 +197,11 @@ class SpaceCache:
             return entry
         return self._past.get((number, id, version))
 
+    def line(self, reads: Reader, branch: str, version: int) -> Line:
+        if branch not in self.branches:
+            self.sync(reads)  # others may have made it
+        return self.branches.line(branch, version)
+
     def resolve(self, reads: Reader, version: int | None) -> int:
         """The version a view means; VersionNotFound when it is above the log."""
         if version is None:
@@ -196,6 +215,12 @@ class SpaceCache:
             self.sync(reads)
         if version > self.known:
             raise VersionNotFound(version, newest=self.known)
+
+    def graph(self, reads: Reader) -> Graph:
+        """The merges up to `known`, or to what it was a moment ago."""
+        with self._graph_lock:
+            self._graph.catch_up(reads, self.number, self.branches, self.known)
+        return self._graph
 
     # -- room --------------------------------------------------------------------------------------
 

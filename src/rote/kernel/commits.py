@@ -48,6 +48,15 @@ class Committer:
 
     def _lead(self, cache: SpaceCache, take: Take) -> None:
         jobs: list[Job] = []
+        while True:
+            self._lead_once(cache, jobs, take)
+            # Those that came behind a task, which is alone in its transaction, are next.
+            jobs = [job for job in jobs if job.result is None and job.error is None]
+            if not jobs:
+                return
+
+    def _lead_once(self, cache: SpaceCache, jobs: list[Job], take: Take) -> None:
+        """Answers at least the first in line."""
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
             # Without a lock first; with it after that, so that nobody loses every race.
             optimistic = attempt < OPTIMISTIC_ATTEMPTS_MAX
@@ -94,7 +103,7 @@ class Committer:
 
     def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
         if draft.commits:
-            draft.cache.committed(draft.base, draft.version, draft.entries)
+            draft.cache.committed(draft.base, draft.version, draft.entries, draft.branch)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
             self._engine.harden()
@@ -120,11 +129,15 @@ class Committer:
             if not pending:
                 return answers
             for job in pending:
+                if job.task is not None and draft.commits:
+                    return answers
                 try:
                     now = micros_of(self._clock.now())
                     answers.append((job, plan(draft, job, now=now, ids=self._ids)))
                 except RoteError as error:
                     job.error = error
+                if job.task is not None and draft.commits:
+                    return answers
             pending = []
 
     def _append(self, draft: Draft, writes: Writer) -> None:

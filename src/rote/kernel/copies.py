@@ -17,8 +17,7 @@ from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of
 from rote.kernel.history import size_of
 from rote.kernel.pace import Pace
-from rote.kernel.plan import KEY
-from rote.kernel.seals import side_record
+from rote.kernel.seals import KEY, side_record
 from rote.kernel.sides import check_names, seen
 from rote.values import canonical, decode_canonical
 from rote.values.limits import (

@@ -12,6 +12,7 @@ from rote.contract import Commit, Fact
 from rote.engines import Reader
 from rote.engines.rows import (
     Batch,
+    BranchRow,
     CommitRow,
     EntityRow,
     FactRow,
@@ -49,6 +50,7 @@ class Draft(Struct):
     entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
 
     def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries on the branch's line, drafted ones first."""
@@ -76,7 +78,10 @@ class Draft(Struct):
         return {**self.reads.salts(self.cache.number, missing), **drafted}
 
     def batch(self) -> Batch:
-        return Batch(self.commits, self.facts, list(self.entities.values()))
+        batch = Batch(self.commits, self.facts, list(self.entities.values()))
+        if self.branch is not None:
+            batch.branches.append(self.branch)
+        return batch
 
 
 def commit_of(

@@ -27,7 +27,7 @@ def history(
     check_entity_id(id)
     limit = page_size(limit)
     version = cache.resolve(reads, view.version)
-    line = cache.branches.line(view.branch, version)
+    line = cache.line(reads, view.branch, version)
     rows: list[FactRow] = []
     size, wanted = 0, CHUNK_MIN
     while len(rows) < limit and size < PAGE_BYTES_MAX:

@@ -64,7 +64,7 @@ def find(
     the row's own branch: then no nearer branch has written it."""
     limit = page_size(limit)
     version = cache.resolve(reads, view.version)
-    line = cache.branches.line(view.branch, version)
+    line = cache.line(reads, view.branch, version)
     place = None if after is None else (after.term, after.id)
     hits: list[Hit] = []
     while len(hits) < limit:

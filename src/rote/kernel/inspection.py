@@ -6,17 +6,27 @@ from msgspec import structs
 
 from rote.contract import Fault, Index, Progress
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, CommitRow, DerivedRow, FactRow, Line, SideRecord
+from rote.engines.rows import (
+    DELETE,
+    PATCH,
+    BranchRow,
+    CommitRow,
+    DerivedRow,
+    FactRow,
+    Line,
+    SideRecord,
+)
 from rote.errors import RoteError
 from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
 from rote.kernel.entry import Entry, apply_stored, entry_of
+from rote.kernel.events import read_event
 from rote.kernel.history import size_of
 from rote.kernel.indexes import expected_rows
+from rote.kernel.lineage import Lineage
 from rote.kernel.lines import Branches
-from rote.kernel.plan import KEY
-from rote.kernel.seals import branch_seal, side_record, space_seal
+from rote.kernel.seals import KEY, branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
 from rote.values.limits import FAULTS_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
 
@@ -29,6 +39,7 @@ class Inspection:
         self.space = cache.number
         self.version = version
         self.branches = Branches([])
+        self.lineage = Lineage(cache.did)
         self.faults: list[Fault] = []
         self.commits = 0
         self.facts = 0
@@ -154,6 +165,15 @@ def _inspect_commit(
         page.passed(fact)
     if _commit_hash(inspection, row, facts, previous) != row.hash:
         inspection.fault("commit", "its content does not match its hash", version=version)
+    try:
+        inspection.lineage.follow(
+            None if row.event is None else read_event(decode_canonical(row.event)),
+            branch=inspection.branches.name(row.branch),
+            version=version,
+            facts=len(facts),
+        )
+    except RoteError as error:
+        inspection.fault("commit", str(error), version=version)
 
 
 def _commit_hash(
@@ -287,6 +307,7 @@ def inspect_beside(inspection: Inspection, reads: Reader) -> None:
     for branch in inspection.branches.rows():
         if branch.seal != branch_seal(cache.did, branch):
             inspection.fault("branch", "it was changed", id=branch.name)
+    _inspect_branches(inspection, reads)
     after = ("", "")
     while True:
         rows = reads.sides(inspection.space, None, after=after, limit=VERIFY_PAGE_ROWS)
@@ -295,6 +316,35 @@ def inspect_beside(inspection: Inspection, reads: Reader) -> None:
         if len(rows) < VERIFY_PAGE_ROWS:
             return
         after = (rows[-1].kind, rows[-1].key)
+
+
+def _inspect_branches(inspection: Inspection, reads: Reader) -> None:
+    """Every branch is what the commits have made of it, no more and no less."""
+    expected = {
+        _branch_as_of(row, inspection.version) for row in inspection.lineage.branches.rows()
+    }
+    found = set()
+    for row in inspection.branches.rows():
+        for version in (row.created_version, row.deleted_version or 0):
+            if version > inspection.version and not _is_recorded(inspection, reads, row, version):
+                inspection.fault("branch", "no commit has made or deleted it", id=row.name)
+        if row.created_version <= inspection.version:
+            found.add(_branch_as_of(row, inspection.version))
+    for row in sorted(expected ^ found, key=lambda row: row.name):
+        inspection.fault("branch", "it is not what the commits say", id=row.name)
+
+
+def _branch_as_of(row: BranchRow, version: int) -> BranchRow:
+    is_deleted = row.deleted_version is not None and row.deleted_version <= version
+    return structs.replace(
+        row, deleted_version=row.deleted_version if is_deleted else None, seal=b""
+    )
+
+
+def _is_recorded(inspection: Inspection, reads: Reader, row: BranchRow, version: int) -> bool:
+    """Whether a commit made since this inspection began accounts for it."""
+    rows = reads.events(inspection.space, after=version - 1, limit=1)
+    return [(commit.version, commit.branch) for commit in rows] == [(version, row.branch)]
 
 
 def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> None:

@@ -1,15 +1,34 @@
 """A commit on its way: checked, waiting for the lock, answered."""
 
 import threading
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from rote.contract import Commit, CommitRequest, Guard
+from rote.engines.rows import BranchRow
 from rote.errors import RoteError
+from rote.kernel.draft import Draft
 from rote.kernel.operations import Operation, check_size, parse_operations, payload_digest
 from rote.kernel.reads import Read, parse_reads
 from rote.kernel.sides import check_own
-from rote.values import canonical, check_key
+from rote.values import Json, canonical, check_key, digest
+
+
+class Prepared(Struct, frozen=True, gc=False):
+    """What a task decided to record."""
+
+    branch: BranchRow  # that the commit is on
+    event: bytes
+    changed: BranchRow | None = None  # made or deleted by it
+
+
+class Task(Protocol):
+    """What a commit does that is more than its operations. It has a transaction for itself."""
+
+    def prepare(self, draft: Draft, job: "Job") -> Prepared:
+        """Decide on the newest state, and give the job its operations."""
+        ...
 
 
 class Job(Struct, eq=False):
@@ -25,6 +44,7 @@ class Job(Struct, eq=False):
     guard_body: bytes  # canonical; empty without a guard
     author: str | None
     attempt: bytes
+    task: Task | None = None
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
     error: BaseException | None = None
@@ -54,6 +74,16 @@ def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job
         author=author,
         attempt=attempt,
     )
+
+
+def task_job(
+    branch: str, task: Task, *, key: str | None, call: Json, author: str | None, attempt: bytes
+) -> Job:
+    """A job whose operations the task brings; its key stands for the call."""
+    if key is not None:
+        check_key(key)
+    payload = None if key is None else digest({"kind": "call_payload/1", "call": call})
+    return Job(branch, [], [], key, payload, None, None, b"", author, attempt, task)
 
 
 def _guard_body(guard: Guard) -> bytes:

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rote.contract import (
+    Branch,
+    BranchRequest,
+    Change,
     Clock,
     Commit,
     CommitRequest,
@@ -21,6 +24,8 @@ from rote.contract import (
     IdSource,
     Index,
     KeyRing,
+    MergeRequest,
+    MergeResult,
     Progress,
     ScanPage,
     SidePage,
@@ -32,13 +37,24 @@ from rote.contract import (
     View,
 )
 from rote.engines import Engine, Reader
-from rote.kernel import checkpoints, copies, history, indexes, scans, sides, verification
+from rote.kernel import (
+    branching,
+    checkpoints,
+    copies,
+    diffs,
+    history,
+    indexes,
+    merging,
+    scans,
+    sides,
+    verification,
+)
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
-from rote.kernel.job import job_of
+from rote.kernel.job import Task, job_of, task_job
 from rote.kernel.spaces import Spaces
-from rote.values import Json, check_entity_id, micros_of
+from rote.values import Json, check_branch_name, check_entity_id, micros_of
 
 
 class Kernel:
@@ -171,6 +187,49 @@ class Kernel:
             limit=limit,
             view=view,
         )
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def branches(self, space: str, *, version: int | None) -> tuple[Branch, ...]:
+        return branching.branches_at(self._spaces.cache(space), self._engine.reader(), version)
+
+    def create_branch(self, space: str, request: BranchRequest) -> Commit:
+        branching.check_request(request)
+        call: Json = {
+            "name": "create_branch",
+            "branch": request.name,
+            "parent": request.parent,
+            "fork_version": request.fork_version,
+        }
+        return self._commit_task(
+            space, branching.Creation(request), request.name, request.key, call
+        )
+
+    def delete_branch(self, space: str, name: str, *, key: str | None) -> Commit:
+        check_branch_name(name)
+        call: Json = {"name": "delete_branch", "branch": name}
+        return self._commit_task(space, branching.Deletion(name), name, key, call)
+
+    def _commit_task(
+        self, space: str, task: Task, branch: str, key: str | None, call: Json
+    ) -> Commit:
+        attempt = self._tokens.token()
+        job = task_job(branch, task, key=key, call=call, author=self._author, attempt=attempt)
+        return self._committer.commit(self._spaces.cache(space), job)
+
+    def merge(self, space: str, request: MergeRequest) -> MergeResult:
+        cache = self._spaces.cache(space)
+        return merging.merge(
+            cache,
+            self._engine.reader(),
+            request,
+            commit=lambda job: self._committer.commit(cache, job),
+            author=self._author,
+            attempt=self._tokens.token(),
+        )
+
+    def diff(self, space: str, before: View, after: View) -> tuple[Change, ...]:
+        return diffs.diff(self._spaces.cache(space), self._engine.reader(), before, after)
 
     # -- side rows ---------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Branches of a space and their lines: which facts count for whom, without walking the log."""
 
-from rote.engines.rows import BranchRow, Line
-from rote.errors import Corrupt, NotFound
+from rote.engines.rows import BranchRow, Line, Span
+from rote.errors import Corrupt, InvalidInput, NotFound
 from rote.values import check_branch_name
+from rote.values.limits import LINES_KEPT_MAX
 
 # Above every version: the cap of a line that is read at its head.
 NEWEST = 2**62
@@ -16,7 +17,9 @@ class Branches:
         self._by_number = {row.branch: row for row in rows}
         self.numbers = {row.name: row.branch for row in rows}
         self._lines: dict[str, Line] = {}
+        self._lines_at: dict[tuple[str, int], Line] = {}
         self.is_alone = len(rows) == 1  # main, and no other
+        self.last_number = max(self._by_number, default=0)
 
     def find(self, name: str) -> BranchRow:
         row = self._by_name.get(name)
@@ -29,6 +32,13 @@ class Branches:
         number = self.numbers.get(name)
         return self.find(name).branch if number is None else number
 
+    def put(self, row: BranchRow) -> None:
+        """One more, or one in place of its old row. No line that was there changes."""
+        self._by_number[row.branch] = self._by_name[row.name] = row
+        self.numbers[row.name] = row.branch
+        self.last_number = max(self.last_number, row.branch)
+        self.is_alone = len(self._by_number) == 1
+
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
@@ -36,7 +46,7 @@ class Branches:
         return number in self._by_number
 
     def name(self, number: int) -> str:
-        return self._row(number).name
+        return self.row(number).name
 
     def rows(self) -> list[BranchRow]:
         return list(self._by_number.values())
@@ -50,9 +60,20 @@ class Branches:
             return line
         if len(line) == 1:
             return ((line[0][0], version),)
-        return tuple([(branch, min(cap, version)) for branch, cap in line])
+        return self._lines_at.get((name, version)) or self._capped(name, line, version)
 
-    def _row(self, number: int) -> BranchRow:
+    def _capped(self, name: str, line: Line, version: int) -> Line:
+        if len(self._lines_at) >= LINES_KEPT_MAX:
+            self._lines_at.clear()
+        capped = tuple([(branch, min(cap, version)) for branch, cap in line])
+        self._lines_at[(name, version)] = capped
+        return capped
+
+    def line_of(self, number: int, version: int = NEWEST) -> Line:
+        """The line of a branch that is known by its number."""
+        return self.line(self.row(number).name, version)
+
+    def row(self, number: int) -> BranchRow:
         row = self._by_number.get(number)
         if row is None:
             raise Corrupt(f"branch number {number} is missing; run `rote verify`")
@@ -65,6 +86,24 @@ class Branches:
                 # A parent is older than its child, so lines end.
                 raise Corrupt(f"branch {row.name!r} has no possible parent; run `rote verify`")
             cap = min(cap, row.fork_version)
-            row = self._row(row.parent)
+            row = self.row(row.parent)
             parts.append((row.branch, cap))
         return tuple(parts)
+
+
+def writable(branches: Branches, name: str) -> BranchRow:
+    branch = branches.find(name)
+    if branch.deleted_version is not None:
+        raise InvalidInput(f"the branch {name!r} was deleted; write to another one", branch=name)
+    return branch
+
+
+def spans(one: Line, other: Line) -> list[Span]:
+    """Where two lines differ: what is not in these spans is the same on both."""
+    caps, others = dict(one), dict(other)
+    found = []
+    for branch in caps.keys() | others.keys():
+        low, high = sorted((caps.get(branch, 0), others.get(branch, 0)))
+        if low < high:
+            found.append((branch, low, high))
+    return sorted(found)

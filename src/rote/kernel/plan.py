@@ -16,20 +16,19 @@ from rote.engines.rows import (
     EntityRow,
     FactRow,
 )
-from rote.errors import Conflict, Corrupt, Denied, InvalidInput, NotFound, PayloadMismatch
+from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
 from rote.kernel.chain import commit_hash, empty_hash, fact_hash
 from rote.kernel.documents import patched, stamped
 from rote.kernel.draft import Change, Draft, commit_of
 from rote.kernel.entry import Entry
 from rote.kernel.job import Job
+from rote.kernel.lines import writable
 from rote.kernel.operations import Operation
-from rote.kernel.seals import side_record
+from rote.kernel.seals import KEY, side_record
 from rote.kernel.validation import find_conflicts
 from rote.values import canonical, decode_canonical, format_time
 
 SALT_BYTES = 16
-# Side rows that say which commit a caller's key made.
-KEY = "key"
 
 
 # One operation, applied: what the fact is (a patch that found nothing became a set), its body, the
@@ -46,12 +45,18 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
             return made
     if job.guard is not None:
         _check_guard(draft, job.guard)
-    branch = _writable(draft, job)
+    at = max(now, draft.at)
+    if job.task is not None:
+        outcome = job.task.prepare(draft, job)
+        commit = _add(draft, job, outcome.branch, _apply(draft, job, at), at=at, ids=ids,
+                      event=outcome.event)  # fmt: skip
+        draft.branch = outcome.changed
+        return commit
+    branch = writable(draft.cache.branches, job.branch)
     if job.reads:
         conflicts = find_conflicts(draft, job.reads)
         if conflicts:
             raise Conflict(conflicts)
-    at = max(now, draft.at)
     return _add(draft, job, branch, _apply(draft, job, at), at=at, ids=ids)
 
 
@@ -99,16 +104,11 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
         )
 
 
-def _writable(draft: Draft, job: Job) -> BranchRow:
-    branch = draft.cache.branches.find(job.branch)
-    if branch.deleted_version is not None:
-        raise InvalidInput(f"the branch {job.branch!r} was deleted; write to another one")
-    return branch
-
-
 def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
     """The operations in order, each on what those before it left."""
     operations = job.operations
+    if not operations:
+        return []  # of a commit that only records an event
     current = draft.look_up(job.branch, [operation.id for operation in operations])
     steps: list[_Step] = []
     for operation in operations:
@@ -142,7 +142,14 @@ def _change(operation: Operation, before: Entry, at: int) -> _Step:
 
 
 def _add(
-    draft: Draft, job: Job, branch: BranchRow, steps: list[_Step], *, at: int, ids: IdSource
+    draft: Draft,
+    job: Job,
+    branch: BranchRow,
+    steps: list[_Step],
+    *,
+    at: int,
+    ids: IdSource,
+    event: bytes | None = None,
 ) -> Commit:
     """Hash the steps into facts and the facts into a commit, and take all of it into the draft."""
     version, number = draft.version + 1, branch.branch
@@ -181,9 +188,9 @@ def _add(
         author=job.author,
         key=job.key,
         meta=job.meta,
-        event=None,
+        event=event,
     )
-    row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, None, job.attempt)
+    row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, event, job.attempt)
     commit = commit_of(row, facts, previous=draft.hash, branch=branch.name)
     draft.version, draft.hash, draft.at = version, hash, at
     draft.commits.append(row)

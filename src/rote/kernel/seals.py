@@ -10,6 +10,8 @@ from rote.engines.rows import BranchRow, SideRecord
 from rote.values import canonical
 
 SEAL_BYTES = 16
+# The kind of side rows that say which commit a caller's key made.
+KEY = "key"
 
 
 def seal_of(kind: str, *fields: str | int | None) -> bytes:

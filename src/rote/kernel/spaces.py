@@ -2,14 +2,13 @@
 
 import threading
 
-from msgspec import structs
-
 from rote.contract import IdSource, KeyRing, SpaceInfo
 from rote.engines import Engine
-from rote.engines.rows import MAIN, BranchRow, SpaceRow
+from rote.engines.rows import SpaceRow
 from rote.errors import Denied, InvalidInput, NotFound
+from rote.kernel.branching import main_row
 from rote.kernel.cache import SpaceCache
-from rote.kernel.seals import branch_seal, space_seal
+from rote.kernel.seals import space_seal
 from rote.values import Identity, check_did, check_space_name
 
 SEED_BYTES = 32
@@ -62,7 +61,7 @@ class Spaces:
             if row.did == did:
                 return self._known(row)
         row = self._engine.create_space(
-            did=did, name=name, seal=space_seal(did, name), main=_main_branch(did)
+            did=did, name=name, seal=space_seal(did, name), main=main_row(did)
         )
         if row.did != did:
             if is_new_key:
@@ -98,7 +97,7 @@ class Spaces:
         if is_new:
             self._keys.save(did, seed)
         row = self._engine.create_space(
-            did=did, name=name, seal=space_seal(did, name), main=_main_branch(did)
+            did=did, name=name, seal=space_seal(did, name), main=main_row(did)
         )
         # After an error the space may exist all the same, so its key stays; here another was first.
         if is_new and row.did != did:
@@ -107,8 +106,3 @@ class Spaces:
             raise InvalidInput(f"the given key is already that of the space {row.name!r}")
         self._seed = None
         return row
-
-
-def _main_branch(did: str) -> BranchRow:
-    main = BranchRow(MAIN, "main", None, 0, 0, None, b"")
-    return structs.replace(main, seal=branch_seal(did, main))

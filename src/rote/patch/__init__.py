@@ -1,5 +1,6 @@
 """How documents change: JSON pointers, patches and their effects. Pure."""
 
+from rote.patch import threeway
 from rote.patch.apply import apply, replay
 from rote.patch.diff import diff
 from rote.patch.operations import Operation, encode_operations, normalize
@@ -16,5 +17,6 @@ __all__ = [
     "overlaps",
     "parse_pointer",
     "replay",
+    "threeway",
     "written_paths",
 ]

@@ -6,12 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from rote.contract import (
+    Branch,
+    BranchRequest,
+    Change,
     Commit,
     CommitRequest,
     Fact,
     Head,
+    MergeRequest,
+    MergeResult,
     Port,
     Progress,
+    Resolution,
     SpaceInfo,
     State,
     VerifyReport,
@@ -206,20 +212,89 @@ class Space:
 
     def at(self, point: int | datetime | str) -> "Space":
         """This space as it was at a version, or at a time (also as RFC 3339 text); read-only."""
-        if isinstance(point, datetime):
-            head = self._port.head_at(self.did, at=micros_of(point))
-        elif type(point) is str:
-            head = self._port.head_at(self.did, at=parse_time(point))
-        elif type(point) is int:
-            head = self._port.head_at(self.did, version=point)
-        else:
-            raise InvalidInput("at() takes a version, an aware datetime or an RFC 3339 time")
+        head = self._head_at(point)
         if self._pinned is not None and head.version > self._pinned.version:
             raise InvalidInput(
                 f"this view is pinned at version {self._pinned.version} and sees nothing later;"
                 " ask the space it came from"
             )
-        return Space(self._port, self._info, turns=self._turns, branch=self.branch, pinned=head)
+        return self._view_of(self.branch, head)
+
+    def _head_at(self, point: int | datetime | str) -> Head:
+        if isinstance(point, datetime):
+            return self._port.head_at(self.did, at=micros_of(point))
+        if type(point) is str:
+            return self._port.head_at(self.did, at=parse_time(point))
+        if type(point) is int:
+            return self._port.head_at(self.did, version=point)
+        raise InvalidInput("at() takes a version, an aware datetime or an RFC 3339 time")
+
+    def on(self, branch: str) -> "Space":
+        """This space on another branch, at the same point."""
+        # A read of nothing, so that a wrong name is told at once.
+        self._port.read(self.did, (), View(branch, self._view.version))
+        return self._view_of(branch, self._pinned)
+
+    def _view_of(self, branch: str, pinned: Head | None) -> "Space":
+        return Space(self._port, self._info, turns=self._turns, branch=branch, pinned=pinned)
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def branches(self) -> list[Branch]:
+        """All branches, deleted ones too, in the order in which they were made."""
+        return list(self._port.branches(self.did, version=self._view.version))
+
+    def create_branch(
+        self, name: str, *, at: int | datetime | str | None = None, key: str | None = None
+    ) -> "Space":
+        """A new branch of this one, as it is now or was at a point; nothing is copied."""
+        self._check_writable()
+        version = None if at is None else self._head_at(at).version
+        self._port.create_branch(self.did, BranchRequest(name, self.branch, version, key))
+        return self._view_of(name, None)
+
+    def delete_branch(self, name: str, *, key: str | None = None) -> Commit:
+        """End a branch: it stays readable and can be merged from, but not written; its name is
+        not used again."""
+        self._check_writable()
+        return self._port.delete_branch(self.did, name, key=key)
+
+    def merge(
+        self,
+        source: str,
+        *,
+        on_conflict: str = "fail",
+        resolutions: Mapping[str, Json | Resolution] | None = None,
+        dry_run: bool = False,
+        key: str | None = None,
+    ) -> MergeResult:
+        """Bring what another branch has changed into this one, as one commit.
+
+        on_conflict  what to do about entities that both have changed: "fail" (write nothing and
+                     return them), "ours", "theirs", "latest" (the newer write) or "paths" (objects
+                     member by member)
+        resolutions  {id: value or rote.DELETE}, for single conflicts
+        """
+        self._check_writable()
+        given = {} if resolutions is None else resolutions
+        return self._port.merge(
+            self.did, MergeRequest(source, self.branch, on_conflict, given, dry_run, key)
+        )
+
+    def diff(self, other: "str | int | Space") -> list[Change]:
+        """What turns this state into the other: a branch, a version of this one, or a view."""
+        view = self._view
+        if isinstance(other, Space):
+            if other.did != self.did:
+                raise InvalidInput("only states of one space can be compared")
+            after = other._view
+        elif type(other) is int:
+            after = View(view.branch, other)
+        elif type(other) is str:
+            after = View(other, view.version)
+        else:
+            raise InvalidInput("diff() takes a branch name, a version or a view of this space")
+        return list(self._port.diff(self.did, view, after))
 
     # -- trust -------------------------------------------------------------------------------------
 

@@ -17,11 +17,23 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
-from rote.contract import Commit, State
+from rote.contract import (
+    DELETE,
+    Branch,
+    BranchRequest,
+    Commit,
+    MergeRequest,
+    MergeResult,
+    Port,
+    State,
+)
 from rote.errors import Conflict, RoteError
+from rote.patch import apply
 from rote.space import Space, Store
 from rote.testing.clocks import FixedClock
+from rote.testing.merge_model import Merging, ModelMerge, same
 from rote.testing.model import ModelCommit, ModelState, Refused, SpaceModel
 from rote.testing.sources import SeededIds
 from rote.testing.space_suite.formulas import check_chain
@@ -35,6 +47,8 @@ OpenStore = Callable[[Path, StoreSettings], Store]
 IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
 KEYS = ("k1", "k2")
+NAMES = ("b1", "b2", "b3", "b4")
+STRATEGIES = ("fail", "fail", "ours", "theirs", "latest", "paths")
 
 _Answer = TypeVar("_Answer")
 
@@ -65,8 +79,9 @@ class World:
             self.stores.append(self.open_store(self.place, settings))
             self.spaces.append(self.stores[-1].space("notes"))
 
-    def space(self, handle: int) -> Space:
-        return self.spaces[handle % len(self.spaces)]
+    def space(self, handle: int, branch: str = "main") -> Space:
+        space = self.spaces[handle % len(self.spaces)]
+        return space if branch == "main" else space.on(branch)
 
     def close(self) -> None:
         for store in self.stores:
@@ -102,23 +117,27 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def write(self, data: st.DataObject, handle: int) -> None:
-        self._commit(handle, data.draw(operations(IDS)))
+        self._commit(handle, data.draw(operations(IDS)), branch=self._branch(data))
 
     @rule(data=st.data(), id=st.sampled_from(IDS), value=documents(), handle=st.integers(0, 1))
     def patch(self, data: st.DataObject, id: str, value: Any, handle: int) -> None:
         """Patches that fit, so that long histories come about; and a reader of one path."""
-        if not self.model.read(id).exists:
-            self._commit(handle, [{"op": "set", "id": id, "value": value}])
-        before = self.model.read(id).value
+        branch = data.draw(st.sampled_from(self._living()))
+        if not self.model.read(id, branch=branch).exists:
+            self._commit(handle, [{"op": "set", "id": id, "value": value}], branch=branch)
+        before = self.model.read(id, branch=branch).value
         read = {"id": id, "version": self.model.version, "path": data.draw(pointers_into(before))}
-        self._commit(handle, [{"op": "patch", "id": id, "ops": data.draw(patches_for(before))}])
+        operation = {"op": "patch", "id": id, "ops": data.draw(patches_for(before))}
+        self._commit(handle, [operation], branch=branch)
         other = data.draw(st.sampled_from(IDS))
-        self._commit(handle + 1, [{"op": "set", "id": other, "value": 1}], reads=[read])
+        sent = [{"op": "set", "id": other, "value": 1}]
+        self._commit(handle + 1, sent, reads=[read], branch=branch)
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def write_after_reading(self, data: st.DataObject, handle: int) -> None:
         reads = data.draw(st.lists(self._reads(), min_size=1, max_size=3))
-        self._commit(handle, data.draw(operations(IDS, size_max=2)), reads=reads)
+        sent = data.draw(operations(IDS, size_max=2))
+        self._commit(handle, sent, reads=reads, branch=self._branch(data))
 
     @rule(data=st.data(), key=st.sampled_from(KEYS), same=st.booleans(), handle=st.integers(0, 1))
     def write_with_key(self, data: st.DataObject, key: str, same: bool, handle: int) -> None:
@@ -137,25 +156,27 @@ class SpaceMachine(RuleBasedStateMachine):
         looked_at = data.draw(st.lists(st.sampled_from(IDS), max_size=2, unique=True))
         prefix = data.draw(st.sampled_from((*PREFIXES, None)))
         limit = data.draw(st.sampled_from((None, 1, 2)))
+        branch = data.draw(st.sampled_from(self._living()))
         pinned = self.model.version
         reads: list[dict[str, Any]] = [{"id": id, "version": pinned} for id in looked_at]
         if prefix is not None:
-            reads.append(_range_read(self.model, prefix, limit, pinned))
+            reads.append(_range_read(self.model, prefix, limit, pinned, branch=branch))
         meanwhile = data.draw(st.none() | operations(IDS, size_max=1))
         written, value = data.draw(st.sampled_from(IDS)), data.draw(documents())
 
-        transactions = [world.space(handle).transaction() for world in self.worlds]
+        transactions = [world.space(handle, branch).transaction() for world in self.worlds]
         for tx in transactions:
             for id in looked_at:
-                self._check_state(tx.read(id), id, self.model.read(id, pinned))
+                self._check_state(tx.read(id), id, self.model.read(id, pinned, branch))
             if prefix is not None:
                 found = [state.id for state in tx.scan(prefix, limit=limit)]
-                assert found == self.model.scan(prefix, limit=limit, version=pinned)
+                expected = self.model.scan(prefix, limit=limit, version=pinned, branch=branch)
+                assert found == expected
         if meanwhile is not None:
-            self._commit(handle + 1, meanwhile)
+            self._commit(handle + 1, meanwhile, branch=self._branch(data))
         sent = [{"op": "set", "id": written, "value": value}]
         answers = [_outcome(partial(_finish, tx, written, value)) for tx in transactions]
-        self._compare(answers, sent, reads=reads, key=None)
+        self._compare(answers, sent, reads=reads, key=None, branch=branch)
 
     def _commit(
         self,
@@ -164,12 +185,15 @@ class SpaceMachine(RuleBasedStateMachine):
         *,
         reads: Sequence[dict[str, Any]] = (),
         key: str | None = None,
+        branch: str = "main",
     ) -> None:
         answers = [
-            _outcome(partial(world.space(handle).transact, sent, reads=list(reads), key=key))
+            _outcome(
+                partial(world.space(handle, branch).transact, sent, reads=list(reads), key=key)
+            )
             for world in self.worlds
         ]
-        self._compare(answers, sent, reads=reads, key=key)
+        self._compare(answers, sent, reads=reads, key=key, branch=branch)
 
     def _compare(
         self,
@@ -178,11 +202,19 @@ class SpaceMachine(RuleBasedStateMachine):
         *,
         reads: Sequence[dict[str, Any]],
         key: str | None,
+        branch: str,
     ) -> None:
         """The model makes the same commit; all stores must have answered as it does."""
-        now = format_time(micros_of(self.worlds[0].clock.now()))
+        expect = partial(
+            self.model.transact, sent, reads=reads, key=key, now=self._now(), branch=branch
+        )
+        self._compare_commits(answers, expect)
+
+    def _compare_commits(
+        self, answers: list[Commit | RoteError], expect: Callable[[], ModelCommit]
+    ) -> None:
         try:
-            expected = self.model.transact(sent, reads=reads, key=key, now=now)
+            expected = expect()
         except Refused as refused:
             for answer in answers:
                 self._check_refusal(answer, refused)
@@ -191,19 +223,155 @@ class SpaceMachine(RuleBasedStateMachine):
         assert isinstance(first, Commit), f"refused with {first!r}, the model made a commit"
         for other in answers[1:]:
             assert other == first, "two stores made different commits"
+        self._take(first, expected)
+
+    def _take(self, first: Commit, expected: ModelCommit) -> None:
+        """Compare a commit with the model's, and remember it when it is new."""
         if expected.version <= len(self.answers):
             assert first == self.answers[expected.version - 1], "a key gave another commit back"
         else:
             self._check_commit(first, expected)
             self.answers.append(first)
 
+    # -- branches ----------------------------------------------------------------------------------
+
+    @rule(
+        data=st.data(),
+        name=st.sampled_from(NAMES),
+        key=st.sampled_from((None, None, "made")),
+        handle=st.integers(0, 1),
+    )
+    def create_branch(self, data: st.DataObject, name: str, key: str | None, handle: int) -> None:
+        newest = self.model.version
+        at = data.draw(
+            st.none() | st.integers(0, newest + 1) | st.integers(max(0, newest - 2), newest)
+        )
+        parent = self._branch(data)
+        ask = BranchRequest(name, parent, at, key)
+        answers = [
+            _outcome(partial(port_of(world, handle).create_branch, world.space(handle).did, ask))
+            for world in self.worlds
+        ]
+        expect = partial(
+            self.model.create_branch, name, parent=parent, at=at, key=key, now=self._now()
+        )
+        self._compare_commits(answers, expect)
+
+    @rule(
+        name=st.sampled_from((*NAMES, "main")),
+        key=st.sampled_from((None, None, "gone")),
+        handle=st.integers(0, 1),
+    )
+    def delete_branch(self, name: str, key: str | None, handle: int) -> None:
+        answers = [
+            _outcome(partial(world.space(handle).delete_branch, name, key=key))
+            for world in self.worlds
+        ]
+        self._compare_commits(
+            answers, partial(self.model.delete_branch, name, key=key, now=self._now())
+        )
+
+    @precondition(lambda self: len(self.model.branches) > 1)
+    @rule(
+        data=st.data(),
+        on_conflict=st.sampled_from(STRATEGIES),
+        key=st.sampled_from((None, None, None, "merged")),
+        handle=st.integers(0, 1),
+    )
+    def merge(self, data: st.DataObject, on_conflict: str, key: str | None, handle: int) -> None:
+        source, target = self._branch(data), self._branch(data)
+        given = data.draw(
+            st.just({})
+            | st.dictionaries(st.sampled_from(IDS), st.just(DELETE) | documents(), max_size=2)
+        )
+        ask = MergeRequest(source, target, on_conflict, given, False, key)
+        tried = self._merge_in_stores(handle, replace(ask, dry_run=True, key=None))
+        answers = self._merge_in_stores(handle, ask)
+        try:
+            expected = Merging(self.model).merge(
+                source, target, on_conflict=on_conflict, resolutions=given, key=key, now=self._now()
+            )
+        except Refused as refused:
+            for answer in answers:
+                assert type(answer) is refused.kind, f"{answer!r}, but the model says {refused}"
+            return
+        for answer in answers:
+            self._check_merge(answer, expected)
+            assert answer == answers[0], "two stores merged differently"
+        is_replayed = expected.commit is not None and expected.commit.version < self.model.version
+        if not is_replayed and key is None:
+            for answer, trial in zip(answers, tried, strict=True):
+                assert isinstance(answer, MergeResult)
+                assert isinstance(trial, MergeResult)
+                assert replace(answer, commit=None) == trial, "a dry run told something else"
+
+    def _merge_in_stores(self, handle: int, ask: MergeRequest) -> list[MergeResult | RoteError]:
+        return [
+            _outcome(partial(port_of(world, handle).merge, world.space(handle).did, ask))
+            for world in self.worlds
+        ]
+
+    def _check_merge(self, answer: MergeResult | RoteError, expected: ModelMerge) -> None:
+        assert isinstance(answer, MergeResult), f"{answer!r}, but the model merged"
+        assert (answer.status, list(answer.merged)) == (expected.status, expected.merged)
+        assert [conflict.id for conflict in answer.conflicts] == [
+            conflict.id for conflict in expected.conflicts
+        ]
+        for found, conflict in zip(answer.conflicts, expected.conflicts, strict=True):
+            self._check_state(found.ours, found.id, conflict.ours)
+            self._check_state(found.theirs, found.id, conflict.theirs)
+            assert (found.base.exists, canonical(found.base.value)) == (
+                conflict.base.exists, canonical(conflict.base.value),
+            )  # fmt: skip
+        if expected.commit is None:
+            assert answer.commit is None
+        else:
+            assert answer.commit is not None
+            self._take(answer.commit, expected.commit)
+
+    @rule(data=st.data(), handle=st.integers(0, 1))
+    def compare(self, data: st.DataObject, handle: int) -> None:
+        """A diff is what reading both states says."""
+        places = [
+            (self._branch(data), data.draw(st.integers(0, self.model.version))) for _ in range(2)
+        ]
+        expected = []
+        for id in self.model.ids():
+            before, after = (self.model.read(id, version, branch) for branch, version in places)
+            if not same(before, after):
+                kind = "changed" if before.exists and after.exists else ""
+                kind = kind or ("removed" if before.exists else "added")
+                expected.append((id, kind, canonical(before.value), canonical(after.value)))
+        for world in self.worlds:
+            one, other = (world.space(handle, branch).at(at) for branch, at in places)
+            changes = one.diff(other)
+            assert expected == [
+                (change.id, change.kind, canonical(change.before), canonical(change.after))
+                for change in changes
+            ]
+            for change in changes:
+                if change.patch is not None:
+                    assert canonical(apply(change.before, change.patch)) == canonical(change.after)
+
+    def _branch(self, data: st.DataObject) -> str:
+        """Any of the branches, deleted ones too."""
+        return data.draw(st.sampled_from(["main", *self.model.branches]))
+
+    def _living(self) -> list[str]:
+        rows = self.model.branches.items()
+        return [name for name, row in rows if row.deleted_version is None]
+
+    def _now(self) -> str:
+        return format_time(micros_of(self.worlds[0].clock.now()))
+
     # -- reading -----------------------------------------------------------------------------------
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def look_back(self, data: st.DataObject, handle: int) -> None:
         version = data.draw(st.integers(0, self.model.version))
+        branch = self._branch(data)
         for world in self.worlds:
-            self._check_version(world.space(handle), version)
+            self._check_version(world.space(handle, branch), version, branch)
 
     @rule(
         data=st.data(),
@@ -216,22 +384,24 @@ class SpaceMachine(RuleBasedStateMachine):
         self, data: st.DataObject, prefix: str, after: str | None, limit: int | None, handle: int
     ) -> None:
         version = data.draw(st.none() | st.integers(0, self.model.version))
-        expected = self.model.scan(prefix, after=after, limit=limit, version=version)
+        branch = self._branch(data)
+        expected = self.model.scan(prefix, after=after, limit=limit, version=version, branch=branch)
         for world in self.worlds:
-            space = world.space(handle)
+            space = world.space(handle, branch)
             view = space if version is None else space.at(version)
             found = list(view.scan(prefix, after=after, limit=limit))
             assert [state.id for state in found] == expected
             for state in found:
-                self._check_state(state, state.id, self.model.read(state.id, version))
+                self._check_state(state, state.id, self.model.read(state.id, version, branch))
 
     @rule(data=st.data(), id=st.sampled_from(IDS), handle=st.integers(0, 1))
     def look_through_history(self, data: st.DataObject, id: str, handle: int) -> None:
         version = data.draw(st.integers(0, self.model.version))
         limit = data.draw(st.none() | st.integers(0, 3))
-        expected = self.model.history(id, version)[:limit]
+        branch = self._branch(data)
+        expected = self.model.history(id, version, branch)[:limit]
         for world in self.worlds:
-            space = world.space(handle).at(version)
+            space = world.space(handle, branch).at(version)
             facts = space.history(id, limit=limit)
             assert facts == [self.answers[at - 1].facts[index] for at, index, _ in expected], (
                 "the history is not what the commits said"
@@ -287,8 +457,10 @@ class SpaceMachine(RuleBasedStateMachine):
         for world in self.worlds:
             for space in world.spaces:
                 assert (space.version, space.head) == (self.model.version, head)
-                for id in IDS:
-                    self._check_state(space.read(id), id, self.model.read(id))
+                for name in self.model.branches:
+                    branch = space if name == "main" else space.on(name)
+                    for id in IDS:
+                        self._check_state(branch.read(id), id, self.model.read(id, branch=name))
 
     def teardown(self) -> None:
         with self._stack:
@@ -298,8 +470,10 @@ class SpaceMachine(RuleBasedStateMachine):
             for world in self.worlds:
                 for space in world.spaces:
                     assert list(space.log()) == self.answers
-                    for version in range(self.model.version + 1):
-                        self._check_version(space, version)
+                    self._check_branches(space)
+                    for name in self.model.branches:
+                        for version in range(self.model.version + 1):
+                            self._check_version(space.on(name), version, name)
                 report = world.spaces[0].verify()
                 assert report.ok, report.faults
 
@@ -311,19 +485,34 @@ class SpaceMachine(RuleBasedStateMachine):
         version = st.integers(0, newest) | st.integers(max(0, newest - 1), newest + 1)
         id = st.sampled_from(IDS)
         return st.one_of(
-            st.fixed_dictionaries({"id": id, "version": version}),
+            st.fixed_dictionaries(
+                {"id": id, "version": version},
+                optional={"branch": st.sampled_from([*self.model.branches, "nowhere"])},
+            ),
             st.fixed_dictionaries({"id": id, "version": version, "path": pointers()}),
             st.fixed_dictionaries({"prefix": st.sampled_from(PREFIXES), "version": version}),
             st.fixed_dictionaries({"from": id, "to": st.none() | id, "version": version}),
         )
 
-    def _check_version(self, space: Space, version: int) -> None:
+    def _check_branches(self, space: Space) -> None:
+        expected = [
+            Branch(
+                name, row.parent, row.fork_version, row.created_version,
+                max((c.version for c in self.model.commits if c.branch == name), default=0),
+                row.deleted_version is not None,
+            )
+            for name, row in self.model.branches.items()
+        ]  # fmt: skip
+        assert space.branches() == expected
+
+    def _check_version(self, space: Space, version: int, branch: str) -> None:
         view = space.at(version)
         head = self.answers[version - 1].hash if version else None
         assert (view.version, view.head) == (version, head)
-        assert [state.id for state in view.scan()] == self.model.scan(version=version)
+        found = [state.id for state in view.scan()]
+        assert found == self.model.scan(version=version, branch=branch)
         for id in IDS:
-            self._check_state(view.read(id), id, self.model.read(id, version))
+            self._check_state(view.read(id), id, self.model.read(id, version, branch))
 
     def _check_state(self, state: State, id: str, expected: ModelState) -> None:
         assert (state.id, state.exists, state.version) == (id, expected.exists, expected.version)
@@ -338,6 +527,7 @@ class SpaceMachine(RuleBasedStateMachine):
         previous = self.answers[-1].hash if self.answers else None
         assert (commit.version, commit.previous) == (expected.version, previous)
         assert (commit.at, commit.key) == (expected.at, expected.key)
+        assert (commit.branch, commit.event) == (expected.branch, expected.event)
         found = [(fact.id, fact.op, canonical(fact.body)) for fact in commit.facts]
         assert found == [(fact.id, fact.op, canonical(fact.body)) for fact in expected.facts]
 
@@ -372,9 +562,16 @@ def _finish(tx: Any, id: str, value: Any) -> Commit:
     return tx.commit
 
 
-def _range_read(model: SpaceModel, prefix: str, limit: int | None, version: int) -> dict[str, Any]:
+def port_of(world: World, handle: int) -> Port:
+    """What stands behind the face, for calls that the face would not make."""
+    return world.space(handle)._port
+
+
+def _range_read(
+    model: SpaceModel, prefix: str, limit: int | None, version: int, *, branch: str
+) -> dict[str, Any]:
     """What a scan reads: all below the prefix, or up to the last entity that it gave."""
-    found = model.scan(prefix, limit=limit, version=version)
+    found = model.scan(prefix, limit=limit, version=version, branch=branch)
     if limit is None or len(found) < limit:
         return {"prefix": prefix, "version": version}
     return {"from": prefix, "to": found[-1] + "\0", "version": version}

@@ -6,7 +6,7 @@ bugs that those can have; what it says is what the contract says.
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rote.errors import (
@@ -16,6 +16,7 @@ from rote.errors import (
     PatchFailed,
     PayloadMismatch,
     RoteError,
+    VersionNotFound,
 )
 from rote.testing.naive_patch import DoesNotApply, apply_naively, tokens_of
 from rote.values import Json, canonical, decode_canonical
@@ -49,10 +50,25 @@ class ModelFact:
 @dataclass(frozen=True, slots=True)
 class ModelCommit:
     version: int
+    branch: str
     facts: tuple[ModelFact, ...]
     at: str
     key: str | None
-    sent: bytes  # the operations as they were sent
+    sent: bytes  # the call as it was sent
+    event: dict[str, Any] | None = None
+
+    @property
+    def is_node(self) -> bool:
+        """Whether it is part of the graph: it has facts, or is a merge."""
+        return bool(self.facts) or (self.event is not None and self.event["type"] == "merge")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBranch:
+    parent: str | None
+    fork_version: int
+    created_version: int
+    deleted_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +79,11 @@ class ModelState:
 
 
 class SpaceModel:
-    """One space on one branch."""
+    """One space with its branches. See also merge_model.py."""
 
     def __init__(self) -> None:
         self.commits: list[ModelCommit] = []
+        self.branches = {"main": ModelBranch(None, 0, 0)}
 
     @property
     def version(self) -> int:
@@ -74,10 +91,17 @@ class SpaceModel:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def read(self, id: str, version: int | None = None) -> ModelState:
+    def line(self, branch: str, version: int | None = None) -> list[ModelCommit]:
+        """The commits that count on a branch, up to a version: its own, below them its parent's."""
+        row = self.branches[branch]
+        bound = self.version if version is None else version
+        below = [] if row.parent is None else self.line(row.parent, min(bound, row.fork_version))
+        return below + [commit for commit in self.commits[:bound] if commit.branch == branch]
+
+    def read(self, id: str, version: int | None = None, branch: str = "main") -> ModelState:
         """The facts of an entity, folded from the first."""
         state = ModelState(None, False, 0)
-        for commit in self.commits[: self.version if version is None else version]:
+        for commit in self.line(branch, version):
             for fact in commit.facts:
                 if fact.id == id:
                     state = _after(state, fact, commit.version)
@@ -93,6 +117,7 @@ class SpaceModel:
         after: str | None = None,
         limit: int | None = None,
         version: int | None = None,
+        branch: str = "main",
     ) -> list[str]:
         """Ids of existing entities, in code point order."""
         found = [
@@ -100,15 +125,17 @@ class SpaceModel:
             for id in self.ids()
             if id.startswith(prefix)
             and (after is None or id > after)
-            and self.read(id, version).exists
+            and self.read(id, version, branch).exists
         ]
         return found if limit is None else found[:limit]
 
-    def history(self, id: str, version: int | None = None) -> list[tuple[int, int, ModelFact]]:
+    def history(
+        self, id: str, version: int | None = None, branch: str = "main"
+    ) -> list[tuple[int, int, ModelFact]]:
         """(version, index, fact), newest first."""
         found = [
             (commit.version, index, fact)
-            for commit in self.commits[: self.version if version is None else version]
+            for commit in self.line(branch, version)
             for index, fact in enumerate(commit.facts)
             if fact.id == id
         ]
@@ -130,41 +157,109 @@ class SpaceModel:
         reads: Sequence[Mapping[str, Any]] = (),
         key: str | None = None,
         now: str,
+        branch: str = "main",
     ) -> ModelCommit:
         """The commit these make, or the one their key made; Refused and unchanged otherwise."""
-        sent = canonical([_plain(operation) for operation in operations])
-        made = None if key is None else self.commit_of_key(key)
+        sent = canonical([branch, *(_plain(operation) for operation in operations)])
+        made = self.made_by(key, sent)
         if made is not None:
-            if made.sent != sent:
-                raise Refused(PayloadMismatch)
             return made
-        self._check_reads(reads)
-        at = max([now, *(commit.at for commit in self.commits[-1:])])
-        commit = ModelCommit(self.version + 1, self._facts(operations, at), at, key, sent)
+        self.check_writable(branch)
+        self._check_reads(reads, branch)
+        facts = self._facts(operations, self.at(now), branch)
+        return self.append(branch, facts, now=now, key=key, sent=sent)
+
+    def made_by(self, key: str | None, sent: bytes) -> ModelCommit | None:
+        """The commit of a key; Refused when the key was used for another call."""
+        made = None if key is None else self.commit_of_key(key)
+        if made is not None and made.sent != sent:
+            raise Refused(PayloadMismatch)
+        return made
+
+    def check_writable(self, branch: str) -> None:
+        if branch not in self.branches:
+            raise Refused(NotFound)
+        if self.branches[branch].deleted_version is not None:
+            raise Refused(InvalidInput)
+
+    def at(self, now: str) -> str:
+        """The time of a commit that is made now."""
+        return max([now, *(commit.at for commit in self.commits[-1:])])
+
+    def append(
+        self,
+        branch: str,
+        facts: Sequence[ModelFact],
+        *,
+        now: str,
+        key: str | None,
+        sent: bytes,
+        event: dict[str, Any] | None = None,
+    ) -> ModelCommit:
+        at = self.at(now)
+        commit = ModelCommit(self.version + 1, branch, tuple(facts), at, key, sent, event)
         self.commits.append(commit)
         return commit
 
-    def _facts(self, operations: Sequence[Mapping[str, Any]], at: str) -> tuple[ModelFact, ...]:
+    def create_branch(
+        self, name: str, *, parent: str, at: int | None, key: str | None = None, now: str
+    ) -> ModelCommit:
+        sent = canonical(["create", name, parent, at])
+        made = self.made_by(key, sent)
+        if made is not None:
+            return made
+        if name in self.branches:
+            raise Refused(InvalidInput)
+        if parent not in self.branches:
+            raise Refused(NotFound)
+        fork_version = self.version if at is None else at
+        if fork_version > self.version:
+            raise Refused(VersionNotFound)
+        self.branches[name] = ModelBranch(parent, fork_version, self.version + 1)
+        event = {
+            "type": "branch.create", "name": name, "parent": parent, "fork_version": fork_version,
+        }  # fmt: skip
+        return self.append(name, (), now=now, key=key, sent=sent, event=event)
+
+    def delete_branch(self, name: str, *, key: str | None = None, now: str) -> ModelCommit:
+        sent = canonical(["delete", name])
+        made = self.made_by(key, sent)
+        if made is not None:
+            return made
+        self.check_writable(name)
+        if name == "main":
+            raise Refused(InvalidInput)
+        self.branches[name] = replace(self.branches[name], deleted_version=self.version + 1)
+        event = {"type": "branch.delete", "name": name}
+        return self.append(name, (), now=now, key=key, sent=sent, event=event)
+
+    def _facts(
+        self, operations: Sequence[Mapping[str, Any]], at: str, branch: str
+    ) -> tuple[ModelFact, ...]:
         facts = []
         current: dict[str, ModelState] = {}
         for sent in operations:
             operation = _plain(sent)
             id = operation["id"]
-            state = current.get(id) or self.read(id)
+            state = current.get(id) or self.read(id, branch=branch)
             fact = _fact(operation, state, at)
             current[id] = _after(state, fact, self.version + 1)
             facts.append(fact)
         return tuple(facts)
 
-    def _check_reads(self, reads: Sequence[Mapping[str, Any]]) -> None:
+    def _check_reads(self, reads: Sequence[Mapping[str, Any]], branch: str) -> None:
         if any(read["version"] > self.version for read in reads):
             raise Refused(InvalidInput)
-        conflicts = [found for read in reads if (found := self._conflict(read)) is not None]
+        if any(read.get("branch", branch) not in self.branches for read in reads):
+            raise Refused(InvalidInput)
+        conflicts = [found for read in reads if (found := self._conflict(read, branch)) is not None]
         if conflicts:
             raise Refused(Conflict, conflicts)
 
-    def _conflict(self, read: Mapping[str, Any]) -> ModelConflict | None:
-        for commit in reversed(self.commits[read["version"] :]):
+    def _conflict(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
+        for commit in reversed(self.line(read.get("branch", branch))):
+            if commit.version <= read["version"]:
+                return None
             for index, fact in reversed(list(enumerate(commit.facts))):
                 if overlaps(read, fact):
                     return ModelConflict(read, commit.version, index)

@@ -108,7 +108,7 @@ def bench(store_path: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.parametrize("remembered", [(), (OTHER,), (ID, OTHER)])
-@pytest.mark.parametrize("step", ["head", "branches", "changed"])
+@pytest.mark.parametrize("step", ["head", "events", "changed"])
 def test_what_is_filled_in_while_another_thread_catches_up_is_not_stale(
     bench: Bench, step: str, remembered: tuple[str, ...]
 ) -> None:

@@ -16,6 +16,7 @@ from rote.engines.rows import (
     Line,
     SideRecord,
     SpaceRow,
+    Span,
 )
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
@@ -70,6 +71,14 @@ class PostgresReader:
         rows = self._all(
             f"select {COMMIT} from {self._schema}.commits"
             " where space = $1 and version > $2 order by version limit $3",
+            space, after, limit,
+        )  # fmt: skip
+        return [CommitRow(*row) for row in rows]
+
+    def events(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
+        rows = self._all(
+            f"select {COMMIT} from {self._schema}.commits"
+            " where space = $1 and version > $2 and event is not null order by version limit $3",
             space, after, limit,
         )  # fmt: skip
         return [CommitRow(*row) for row in rows]
@@ -168,19 +177,52 @@ class PostgresReader:
         )  # fmt: skip
         return {id: salt for id, salt in rows if salt is not None}
 
+    def written(self, space: int, spans: Sequence[Span]) -> list[str]:
+        rows = self._all(
+            "select distinct f.id from unnest($2, $3, $4) as span (branch, after, until)"
+            f" join {self._schema}.facts as f on f.space = $1 and f.branch = span.branch"
+            " and f.version > span.after and f.version <= span.until",
+            space, *(bigints(column) for column in zip(*spans, strict=True)),
+        ) if spans else []  # fmt: skip
+        return [id for (id,) in rows]
+
+    def last_written(self, space: int, line: Line) -> dict[int, int]:
+        rows = self._all(
+            "select line.branch, f.version from unnest($2, $3) as line (branch, cap)"
+            f" cross join lateral (select version from {self._schema}.facts where space = $1"
+            " and branch = line.branch and version <= line.cap order by version desc limit 1) as f",
+            space, *_line_arrays(line),
+        )  # fmt: skip
+        return dict(rows)
+
     def entities(
-        self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int
     ) -> list[str]:
         # One statement, so that an entity on its way from one table to the other is in one of them.
-        within, bounds = _within("id", start, end, first=5)
-        place = f"where space = $1 and branch = $2 and {within}"
+        s = self._schema
+        within, bounds = _within("e.id", start, end, first=5)
+        page = f"where e.space = $1 and e.branch = line.branch and {within}"
+        if len(line) > 1:
+            page += (
+                " and not exists (select 1 from unnest($2, $3) with ordinality"
+                f" as nearer (branch, cap, place) join {s}.tombstones as t on t.space = $1"
+                " and t.branch = nearer.branch and t.id = e.id"
+                " where nearer.place < line.place and t.version <= nearer.cap)"
+            )
+        # The first fact of an entity, by the order of the key, which leads the planner to it.
+        by_then = (
+            f"(select f.version from {s}.facts as f where f.space = $1 and f.id = e.id"
+            " and f.branch + 0 = line.branch order by f.version, f.position limit 1) <= line.cap"
+        )
         rows = self._all(
-            f"(select id from {self._schema}.entities {place} order by id limit $3)"
-            f" union all (select id from {self._schema}.tombstones {place} and version > $4"
-            " order by id limit $3)",
-            space, branch, limit, version, *bounds,
+            "select found.id from unnest($2, $3) with ordinality as line (branch, cap, place)"
+            f" cross join lateral ((select e.id from {s}.entities as e {page}"
+            f" and (e.version <= line.cap or {by_then}) order by e.id limit $4)"
+            f" union all (select e.id from {s}.tombstones as e {page} and e.version > line.cap"
+            f" and {by_then} order by e.id limit $4)) as found where line.cap > 0",
+            space, *_line_arrays(line), limit, *bounds,
         )  # fmt: skip
-        return sorted(id for (id,) in rows)[:limit]
+        return sorted({id for (id,) in rows})[:limit]
 
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
@@ -216,12 +258,8 @@ class PostgresReader:
             f" (select {FACT} from {self._schema}.facts as f where f.space = $1"
             " and f.branch = line.branch and f.version > $4 and f.version <= line.cap"
             f" and {within} {order}) as f {order}",
-            space,
-            bigints([branch for branch, _ in line]),
-            bigints([cap for _, cap in line]),
-            after,
-            *bounds,
-        )
+            space, *_line_arrays(line), after, *bounds,
+        )  # fmt: skip
         return FactRow(*rows[0]) if rows else None
 
     def side(self, space: int, kind: str, key: str) -> SideRecord | None:
@@ -353,21 +391,27 @@ def _within(column: str, start: str, end: str | None, *, first: int) -> tuple[st
     return f"{condition} and {column} {below} ${first + 1}", [_cut(start), _cut(end)]
 
 
-def _on_line(line: Line, *, first: int) -> tuple[str, list[int]]:
+def _on_line(line: Line, *, first: int) -> tuple[str, list[Any]]:
     """The condition that a row of facts is on the line, and its values.
 
     A sum is no column, so no index by branch answers it: a planner without statistics would take
     facts_by_log for as good as the key, and walk through a whole branch for one entity.
     """
-    places = range(first, first + 2 * len(line), 2)
-    parts = [f"(f.branch + 0 = ${place} and f.version <= ${place + 1})" for place in places]
-    return f"({' or '.join(parts)})", [bound for part in line for bound in part]
+    if len(line) == 1:
+        return f"f.branch + 0 = ${first} and f.version <= ${first + 1}", list(line[0])
+    return f"f.version <= {_cap('f.branch', first)}", _line_arrays(line)
 
 
-def _open_on(line: Line, *, first: int) -> tuple[str, list[int]]:
+def _open_on(line: Line, *, first: int) -> tuple[str, list[Any]]:
     """The condition that a derived row is on a branch of the line and open at its cap."""
-    parts = [
-        f"(branch = ${place} and start <= ${place + 1} and (until is null or until > ${place + 1}))"
-        for place in range(first, first + 2 * len(line), 2)
-    ]
-    return f"({' or '.join(parts)})", [bound for part in line for bound in part]
+    cap = _cap("branch", first)
+    return f"start <= {cap} and (until is null or until > {cap})", _line_arrays(line)
+
+
+def _cap(branch: str, first: int) -> str:
+    """The cap of a branch on the line whose arrays are the values from `first` on, or null."""
+    return f"(${first + 1})[array_position(${first}, {branch})]"
+
+
+def _line_arrays(line: Line) -> list[Any]:
+    return [bigints([branch for branch, _ in line]), bigints([cap for _, cap in line])]

@@ -185,6 +185,10 @@ $function$;
 
 insert into {s}.store values (0, 0);
 """,
+    # Commits that are more than writes are few, and looked for by themselves.
+    """
+create index commits_with_event on {s}.commits (space, version) where event is not null;
+""",
 )
 
 

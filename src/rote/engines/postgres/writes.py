@@ -31,6 +31,7 @@ _FACT = (
 )  # fmt: skip
 _ENTITY = ("bigint", "text", "bigint", "bigint")
 _SIDE = ("bytea", "bytea", "bigint", "bytea", "bytea")
+_BRANCH = ("bigint", "text", "bigint", "bigint", "bigint", "bigint", "bytea")
 _DERIVED = ("bytea", "text", "bigint", "bigint", "bigint")
 _ARRAYS: dict[str, Callable[[Iterable[Any]], bytes]] = {
     "bigint": bigints,
@@ -105,6 +106,8 @@ def _plain_values(writes: Writes) -> list[Any] | None:
         return None
     if len(batch.commits) != 1 or len(batch.facts) != 1 or len(batch.entities) != 1:
         return None
+    if batch.branches:
+        return None
     [entity], [fact] = batch.entities, batch.facts
     if not entity.live or entity.revived:
         return None
@@ -169,6 +172,10 @@ class Statement:
     def _append(self, batch: Batch) -> None:
         self._insert("commits", _COMMIT, list(map(astuple, batch.commits)))
         self._insert("facts", _FACT, list(map(astuple, batch.facts)))
+        replaced = " on conflict (space, branch) do update set"
+        replaced += " deleted_version = excluded.deleted_version, seal = excluded.seal"
+        branches = list(map(astuple, batch.branches))
+        self._insert("branches", _BRANCH, branches, replacing=replaced)
         live = [row for row in batch.entities if row.live]
         dead = [row for row in batch.entities if not row.live]
         moved = " on conflict (space, branch, id) do update set"

@@ -21,7 +21,7 @@ from rote.engines.sqlite.connections import connect, is_memory, patiently, use_w
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
 from rote.engines.sqlite.location import memory_filename, prepare_file
 from rote.engines.sqlite.reader import SqliteReader
-from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
+from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX
@@ -81,11 +81,7 @@ class SqliteEngine:
                 "insert into spaces (did, name, seal) values (?, ?, ?)", (did, name, seal)
             )
             number = connection.last_insert_rowid()
-            connection.execute(
-                "insert into branches values (?, ?, ?, ?, ?, ?, ?, ?)",
-                (number, main.branch, main.name, main.parent, main.fork_version,
-                 main.created_version, main.deleted_version, main.seal),
-            )  # fmt: skip
+            writes.put_branch(number, main)
             return SpaceRow(number, did, name, seal)
 
     # -- reading -----------------------------------------------------------------------------------
@@ -271,6 +267,9 @@ class SqliteEngine:
     def _prepare_tables(self) -> None:
         connection = self._writer.connection
         if _identity(connection) == (APPLICATION_ID, FORMAT):
+            if not _has_indexes(connection):
+                with self._transaction:
+                    connection.execute(INDEXES)
             return
         with self._transaction:
             if _check_identity(connection):
@@ -310,6 +309,14 @@ class _Transaction:
             raise
         if error is not None and isinstance(error, DRIVER_ERRORS):
             raise translate(error, filename=self._engine.filename) from error
+
+
+def _has_indexes(connection: apsw.Connection) -> bool:
+    return bool(
+        connection.execute(
+            "select 1 from sqlite_schema where type = 'index' and name = 'commits_with_event'"
+        ).fetchall()
+    )
 
 
 def _start_log_over(connection: apsw.Connection) -> None:

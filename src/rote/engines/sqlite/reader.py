@@ -1,7 +1,10 @@
 """Reads from SQLite. Every statement is run to its end, so none keeps an old state pinned."""
 
 import threading
+from array import array
 from collections.abc import Callable, Sequence
+from heapq import merge
+from itertools import groupby, islice
 from typing import Any
 
 import apsw
@@ -16,6 +19,7 @@ from rote.engines.rows import (
     Line,
     SideRecord,
     SpaceRow,
+    Span,
 )
 from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.errors import Corrupt
@@ -26,6 +30,17 @@ _NEWEST_OF_ONE = (
     f"select {FACT} from facts as f indexed by facts_by_entity"
     " where space = ? and id = ? and branch = ? and version <= ?"
     " order by version desc, position desc limit 1"
+)
+# A branch was written to at or below its cap: only then can an entity have been there.
+_WRITTEN_BY_THEN = (
+    "exists (select 1 from facts as f indexed by facts_by_entity"
+    " where f.space = ?1 and f.id = e.id and f.version <= ?5 and f.branch = ?2)"
+)
+# What a nearer branch of the line has deleted cannot be inherited.
+_NOT_DELETED_NEARER = (
+    "not exists (select 1 from carray(?7) as nearer cross join tombstones as t"
+    " where t.space = ?1 and t.branch = nearer.value and t.id = e.id"
+    " and t.version <= cap_of(t.branch))"
 )
 # Every text sorts below every blob, so this bound is above every id.
 UNBOUNDED = b""
@@ -43,6 +58,14 @@ class SqliteReader:
         self._in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
         self._data_version = -1
+        # The caps of the line that is being read, by branch. A condition with 1,000 ancestors is
+        # more than SQLite takes; a function that looks into a dictionary costs the same for all.
+        self._line: Line = ()
+        self._caps: dict[int, int] = {}
+        connection.create_scalar_function("cap_of", self._cap_of, 1)  # type: ignore[arg-type]
+
+    def _cap_of(self, branch: int) -> int | None:
+        return self._caps.get(branch)
 
     def head(self, space: int) -> HeadRow | None:
         # data_version moves when another connection, of any process, has committed.
@@ -95,6 +118,15 @@ class SqliteReader:
         )
         return [CommitRow(*row) for row in rows]
 
+    def events(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
+        rows = self._all(
+            "select version, branch, hash, at, author, key, meta, event, attempt"
+            " from commits indexed by commits_with_event"
+            " where space = ? and version > ? and event is not null order by version limit ?",
+            (space, after, limit),
+        )
+        return [CommitRow(*row) for row in rows]
+
     def facts(self, space: int, *, after: int, until: int) -> list[FactRow]:
         rows = self._all(
             f"select {FACT} from commits as c cross join facts as f"
@@ -142,14 +174,22 @@ class SqliteReader:
         if len(ids) == 1 and len(line) == 1:
             rows = self._all(_NEWEST_OF_ONE, (space, ids[0], *line[0]))
         else:
-            condition, bounds = _on_line(line)
-            rows = self._all(
-                f"select {FACT} from carray(?) as wanted cross join facts as f"
-                " where f.number = (select number from facts indexed by facts_by_entity"
-                f" where space = ? and id = wanted.value and {condition}"
-                " order by version desc, position desc limit 1)",
-                (_array(ids), space, *bounds),
-            )
+            condition, bounds = self._on_line(line)
+            if len(ids) == 1:
+                rows = self._all(
+                    f"select {FACT} from facts as f indexed by facts_by_entity"
+                    f" where space = ? and id = ? and {condition}"
+                    " order by version desc, position desc limit 1",
+                    (space, ids[0], *bounds),
+                )
+            else:
+                rows = self._all(
+                    f"select {FACT} from carray(?) as wanted cross join facts as f"
+                    " where f.number = (select number from facts indexed by facts_by_entity"
+                    f" where space = ? and id = wanted.value and {condition}"
+                    " order by version desc, position desc limit 1)",
+                    (_array(ids), space, *bounds),
+                )
         return [FactRow(*row) for row in rows]
 
     def history(
@@ -162,7 +202,7 @@ class SqliteReader:
         after: int,
         limit: int,
     ) -> list[FactRow]:
-        condition, bounds = _on_line(line)
+        condition, bounds = self._on_line(line)
         rows = self._all(
             f"select {FACT} from facts as f indexed by facts_by_entity"
             f" where space = ? and id = ? and {condition}"
@@ -184,20 +224,60 @@ class SqliteReader:
         )
         return {id: salt for id, salt in rows if salt is not None}
 
+    def written(self, space: int, spans: Sequence[Span]) -> list[str]:
+        rows = [
+            row
+            for branch, after, until in spans
+            for row in self._all(
+                "select distinct id from facts indexed by facts_by_log"
+                " where space = ? and branch = ? and version > ? and version <= ?",
+                (space, branch, after, until),
+            )
+        ]
+        return list(dict.fromkeys(id for (id,) in rows))
+
+    def last_written(self, space: int, line: Line) -> dict[int, int]:
+        found = {}
+        for branch, cap in line:
+            rows = self._all(
+                "select version from facts indexed by facts_by_log"
+                " where space = ? and branch = ? and version <= ? order by version desc limit 1",
+                (space, branch, cap),
+            )
+            if rows:
+                found[branch] = rows[0][0]
+        return found
+
     def entities(
-        self, space: int, branch: int, *, start: str, end: str | None, version: int, limit: int
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int
     ) -> list[str]:
-        # One statement, so that an entity on its way from one table to the other is in one of them.
         bound = UNBOUNDED if end is None else end
-        rows = self._all(
-            "select id from (select id from entities"
-            " where space = ?1 and branch = ?2 and id >= ?3 and id < ?4 order by id limit ?6)"
-            " union all select id from (select id from tombstones indexed by tombstones_by_version"
-            " where space = ?1 and branch = ?2 and id >= ?3 and id < ?4 and version > ?5"
-            " order by id limit ?6)",
-            (space, branch, start, bound, version, limit),
-        )
-        return sorted(id for (id,) in rows)[:limit]
+        self._on_line(line)
+        parts = []
+        for place, (branch, cap) in enumerate(line):
+            if cap < 1:
+                continue  # nothing was written at version 0
+            inherited = f" and {_NOT_DELETED_NEARER}" if place else ""
+            page = f"where space = ?1 and branch = ?2 and id >= ?3 and id < ?4{inherited}"
+            # One statement, so that an entity on its way from one table to the other is in one.
+            rows = self._all(
+                f"select id from (select id from entities as e {page}"
+                f" and (version <= ?5 or {_WRITTEN_BY_THEN}) order by id limit ?6)"
+                " union all"
+                " select id from (select id from tombstones as e indexed by tombstones_by_version"
+                f" {page} and version > ?5 and {_WRITTEN_BY_THEN} order by id limit ?6)",
+                (
+                    space,
+                    branch,
+                    start,
+                    bound,
+                    cap,
+                    limit,
+                    *([_numbers(line[:place])] if place else ()),
+                ),
+            )
+            parts.append(sorted(id for (id,) in rows))
+        return [id for id, _ in islice(groupby(merge(*parts)), limit)]
 
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
@@ -229,6 +309,7 @@ class SqliteReader:
         found = [
             FactRow(*row)
             for branch, cap in line
+            if cap > after
             for row in self._all(
                 f"select {FACT} from facts as f indexed by facts_by_log"
                 " where space = ? and branch = ? and version > ? and version <= ?"
@@ -277,13 +358,12 @@ class SqliteReader:
     ) -> list[DerivedRow]:
         bound = UNBOUNDED if end is None else end
         columns = "select term, id, branch, start, until from derived"
-        part = "(branch = ? and start <= ? and (until is null or until > ?))"
-        is_open = "(" + " or ".join([part] * len(line)) + ")"
-        caps = [bound for branch, cap in line for bound in (branch, cap, cap)]
+        is_open = "start <= cap_of(branch) and (until is null or until > cap_of(branch))"
+        self._on_line(line)
         rows = self._all(
             f"{columns} where space = ? and name = ? and term >= ? and term < ?"
             f" and (term, id) > (?, ?) and {is_open} order by term, id, branch limit ?",
-            (space, index, start, bound, *(after or ("", "")), *caps, limit),
+            (space, index, start, bound, *(after or ("", "")), limit),
         )
         if len(rows) == limit:
             # The last pair may go on past the page: take it whole.
@@ -291,7 +371,7 @@ class SqliteReader:
             rows = [row for row in rows if row[:2] != (term, id)] + self._all(
                 f"{columns} where space = ? and name = ? and term = ? and id = ? and {is_open}"
                 " order by branch",
-                (space, index, term, id, *caps),
+                (space, index, term, id),
             )
         return [DerivedRow(*row) for row in rows]
 
@@ -328,6 +408,14 @@ class SqliteReader:
     def copy_into(self, target: str) -> None:
         self._all("vacuum into ?", (target,))
 
+    def _on_line(self, line: Line) -> tuple[str, tuple[int, ...]]:
+        """The condition that a row of facts is on the line, and its bindings."""
+        if line is not self._line:
+            self._line, self._caps = line, dict(line)
+        if len(line) == 1:
+            return "branch = ? and version <= ?", line[0]
+        return "version <= cap_of(branch)", ()
+
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
         try:
             with self._in_use:
@@ -341,16 +429,14 @@ def _entity_row(row: tuple[int, str, int, int, int]) -> EntityRow:
     return EntityRow(branch, id, version, position, bool(live))
 
 
+def _numbers(line: Line) -> object:
+    """The branches of a part of a line."""
+    numbers = array("q", [branch for branch, _ in line])
+    return apsw.carray(numbers, flags=apsw.SQLITE_CARRAY_INT64)
+
+
 def _array(ids: Sequence[str]) -> object:
     try:
         return apsw.carray(tuple(ids))
     except ValueError:
         raise Corrupt("a stored id holds a NUL; run `rote verify`") from None
-
-
-def _on_line(line: Line) -> tuple[str, list[int]]:
-    """The condition that a row of facts is on the line, and its bindings."""
-    bounds = [bound for part in line for bound in part]
-    if len(line) == 1:
-        return "branch = ? and version <= ?", bounds
-    return "(" + " or ".join(["(branch = ? and version <= ?)"] * len(line)) + ")", bounds

@@ -12,7 +12,13 @@ more tree.
 APPLICATION_ID = 0x526F7465
 FORMAT = 1
 
-TABLES = """
+# For commits that are more than writes: there are few of them. An index holds no content, so a file
+# of an earlier Rote gets it when it is opened.
+INDEXES = """
+create index if not exists commits_with_event on commits (space, version) where event is not null;
+"""
+
+TABLES = f"""
 create table spaces (
   number integer primary key,
   did text not null unique,
@@ -111,4 +117,4 @@ create table derived_state (
   indexed integer not null,
   primary key (space, name)
 ) strict, without rowid;
-"""
+{INDEXES}"""

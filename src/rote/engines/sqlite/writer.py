@@ -7,7 +7,7 @@ import apsw
 from msgspec.structs import astuple
 
 from rote.engines.protocol import OutcomeUnknown
-from rote.engines.rows import Batch, DerivedRow, EntityRow, HeadRow, SideRecord
+from rote.engines.rows import Batch, BranchRow, DerivedRow, EntityRow, HeadRow, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
 
 
@@ -43,8 +43,17 @@ class SqliteWriter(SqliteReader):
         for entity in batch.entities:
             if entity.revived or not entity.live:
                 self._move_pointer(space, entity)
+        for branch in batch.branches:
+            self.put_branch(space, branch)
         newest = batch.commits[-1]
         self._heads[space] = HeadRow(newest.version, newest.hash, newest.at)
+
+    def put_branch(self, space: int, row: BranchRow) -> None:
+        self._cursor.execute(
+            "insert into branches values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (space, branch)"
+            " do update set deleted_version = excluded.deleted_version, seal = excluded.seal",
+            (space, *astuple(row)),
+        )
 
     def _move_pointer(self, space: int, entity: EntityRow) -> None:
         """From one table to the other: it was deleted, or is live again."""

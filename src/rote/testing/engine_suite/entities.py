@@ -15,9 +15,7 @@ class EntityTests(EngineGround):
         limit: int = 99,
     ) -> list[str]:
         reads = self.engine.reader()
-        return reads.entities(
-            self.space, branch, start=start, end=end, version=version, limit=limit
-        )
+        return reads.entities(self.space, ((branch, version),), start=start, end=end, limit=limit)
 
     def test_candidates_come_in_code_point_order(self) -> None:
         shuffled = ORDERED_IDS[::2] + ORDERED_IDS[1::2]

@@ -37,7 +37,7 @@ class HopingTests(EngineGround):
         reads = self.engine.reader()
         assert reads.head(self.space) == HeadRow(4, commit(4).hash, commit(4).at)
         assert reads.facts(self.space, after=2, until=4) == facts
-        live = reads.entities(self.space, MAIN, start="", end=None, version=4, limit=9)
+        live = reads.entities(self.space, ((MAIN, 4),), start="", end=None, limit=9)
         assert live == ["urn:back", "urn:new"]
         keys = [row.key for row in reads.sides(self.space, None, after=("", ""), limit=9)]
         assert keys == ["kept", "new"]
@@ -58,7 +58,7 @@ class HopingTests(EngineGround):
         reads = self.engine.reader()
         assert reads.side(self.space, "run", "r") == side("run", "r", fence=2)
         assert reads.counts(self.space, until=9) == (2, 2)
-        assert reads.entities(self.space, MAIN, start="", end=None, version=2, limit=9) == []
+        assert reads.entities(self.space, ((MAIN, 2),), start="", end=None, limit=9) == []
         assert reads.derived_of(self.space, "words/1", "urn:a") == [row]
 
     def test_an_exception_in_an_optimistic_block_leaves_nothing(self) -> None:

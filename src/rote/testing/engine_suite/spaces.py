@@ -72,7 +72,7 @@ class SpaceRowTests(EngineGround):
         assert reads.newest(other, ["urn:a"], ON_MAIN) == []
         assert reads.newest(other, ["urn:a", "urn:gone"], ON_MAIN) == []
         assert reads.salts(other, ["urn:a"]) == {}
-        assert reads.entities(other, MAIN, start="", end=None, version=0, limit=9) == []
+        assert reads.entities(other, ((MAIN, 0),), start="", end=None, limit=9) == []
         assert reads.entity_rows(other, after=None, limit=9) == []
         assert reads.pointers(other, MAIN, ["urn:a"]) == []
         assert reads.newest_in_range(other, ON_MAIN, start="", end=None, after=0) is None

@@ -5,6 +5,7 @@ class TestMyEngine(SharedEngineSuite):
         return MyEngine(place / "store")
 """
 
+from rote.testing.engine_suite.branches import BranchRowTests
 from rote.testing.engine_suite.derived import DerivedRowTests
 from rote.testing.engine_suite.entities import EntityTests
 from rote.testing.engine_suite.hoping import HopingTests
@@ -20,6 +21,7 @@ from rote.testing.engine_suite.writing import WritingTests
 
 class EngineSuite(
     SpaceRowTests,
+    BranchRowTests,
     LogTests,
     LineTests,
     RangeTests,

@@ -31,7 +31,7 @@ class WritingTests(EngineGround):
         assert reads.head(self.space) == HeadRow(1, commit(1).hash, commit(1).at)
         assert reads.counts(self.space, until=9) == (1, 1)
         assert reads.entities(
-            self.space, MAIN, start="", end=None, version=2, limit=9
+            self.space, ((MAIN, 2),), start="", end=None, limit=9
         ) == ["urn:a"]  # fmt: skip
         assert [row.key for row in reads.sides(self.space, None, after=("", ""), limit=9)] == [
             "kept"
@@ -61,7 +61,7 @@ class WritingTests(EngineGround):
             assert writes.head(self.space) == HeadRow(2, commit(2).hash, commit(2).at)
             assert [row.id for row in writes.newest(self.space, ["urn:b"], ON_MAIN)] == ["urn:b"]
             assert writes.entities(
-                self.space, MAIN, start="", end=None, version=2, limit=9
+                self.space, ((MAIN, 2),), start="", end=None, limit=9
             ) == ["urn:b"]  # fmt: skip
             assert writes.side(self.space, "run", "r") == side("run", "r")
             assert writes.indexed(self.space, "words/1") == 2

@@ -363,9 +363,9 @@ def page_of(space: Space) -> CopyPage:
     return page
 
 
-def adopting(ground: SpaceGround) -> Port:
+def adopting(ground: SpaceGround, name: str = "adopting") -> Port:
     """The port of another store that has the space, empty."""
-    port = port_of(ground.open_fresh("adopting"))
+    port = port_of(ground.open_fresh(name))
     info = port.adopt(ground.did, "notes", seed=None)
     assert info == ground.port.space("notes", create=False)
     return port

@@ -140,7 +140,7 @@ class ForgeryTests(SpaceGround):
         self._write_three()
         page, port = page_of(self.space), adopting(self)
         *honest, last = page.commits
-        forged = _rehashed(self.did, CONSISTENT[forgery](last))
+        forged = rehashed(self.did, CONSISTENT[forgery](last))
         with pytest.raises(Corrupt):
             port.copy_in(self.did, replace(page, commits=(*honest, forged)))
         assert port.head(self.did) == Head(0, None, None)
@@ -151,12 +151,12 @@ class ForgeryTests(SpaceGround):
         page, port = page_of(self.space), adopting(self)
         *honest, last = page.commits
         port.copy_in(self.did, replace(page, commits=tuple(honest)))
-        forged = _rehashed(self.did, replace(last, key=key))
+        forged = rehashed(self.did, replace(last, key=key))
         row = SideRow("key", key, 1, {"payload": "0" * 64, "version": 3})
         with pytest.raises(Corrupt):
             port.copy_in(self.did, CopyPage((forged,), (row,)))
         assert port.head(self.did).version == 2
-        free = _rehashed(self.did, replace(last, key="free"))
+        free = rehashed(self.did, replace(last, key="free"))
         assert port.copy_in(self.did, CopyPage((free,), (replace(row, key="free"),))).version == 3
 
     def test_a_commit_whose_hashes_were_computed_anew_is_taken_when_all_is_right(self) -> None:
@@ -164,13 +164,13 @@ class ForgeryTests(SpaceGround):
         self._write_three()
         page, port = page_of(self.space), adopting(self)
         *honest, last = page.commits
-        other = _rehashed(self.did, _of_fact(data=b'{"n":2}')(last))
+        other = rehashed(self.did, _of_fact(data=b'{"n":2}')(last))
         head = port.copy_in(self.did, replace(page, commits=(*honest, other)))
         assert (head.version, head.hash) == (3, other.hash)
         assert port.verify(self.did, against=None, progress=None).ok
 
 
-def _rehashed(did: str, commit: Commit) -> Commit:
+def rehashed(did: str, commit: Commit) -> Commit:
     """The commit with every hash as its content calls for."""
     hashed = [replace(fact, hash=_fact_hash(fact)) for fact in commit.facts]
     hash = digest(

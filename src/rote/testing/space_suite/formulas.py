@@ -39,20 +39,42 @@ def commit_hash(did: str, commit: Commit) -> str:
 
 
 def check_chain(did: str, commits: list[Commit]) -> None:
-    """Every hash and link of a log that begins with version 1, on one branch."""
+    """Every hash and link of a log that begins with version 1."""
     previous: Commit | None = None
-    newest: dict[str, Fact] = {}
+    forks: dict[str, tuple[str, int]] = {}
+    facts: dict[tuple[str, str], list[Fact]] = {}
+    salts: dict[str, str | None] = {}
     for commit in commits:
+        if commit.event is not None and commit.event["type"] == "branch.create":
+            forks[commit.branch] = (commit.event["parent"], commit.event["fork_version"])
         assert commit.version == (1 if previous is None else previous.version + 1)
         assert commit.previous == (None if previous is None else previous.hash)
         assert previous is None or previous.at <= commit.at
         for index, fact in enumerate(commit.facts):
-            before = newest.get(fact.id)
+            before = _before(forks, facts, commit.branch, fact.id)
             assert fact.index == index
             assert (fact.version, fact.commit) == (commit.version, commit.hash)
             assert fact.parent == (empty_reference(fact.id) if before is None else before.hash)
-            assert before is None or fact.salt == before.salt
+            assert fact.salt == salts.setdefault(fact.id, fact.salt)
             assert fact.hash == fact_hash(fact)
-            newest[fact.id] = fact
+            facts.setdefault((commit.branch, fact.id), []).append(fact)
         assert commit.hash == commit_hash(did, commit)
         previous = commit
+
+
+def _before(
+    forks: dict[str, tuple[str, int]],
+    facts: dict[tuple[str, str], list[Fact]],
+    branch: str,
+    id: str,
+) -> Fact | None:
+    """The newest fact of an entity on a branch's line."""
+    cap = None
+    while True:
+        for fact in reversed(facts.get((branch, id), [])):
+            if cap is None or fact.version <= cap:
+                return fact
+        if branch not in forks:
+            return None
+        branch, fork_version = forks[branch]
+        cap = fork_version if cap is None else min(cap, fork_version)

@@ -6,15 +6,19 @@ class TestMyStore(SharedSpaceSuite):
 """
 
 from rote.testing.space_suite.backups import BackupTests
+from rote.testing.space_suite.branch_copies import BranchCopyTests
+from rote.testing.space_suite.branches import BranchTests
 from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
+from rote.testing.space_suite.diffs import DiffTests
 from rote.testing.space_suite.documents import DocumentTests
 from rote.testing.space_suite.forgeries import ForgeryTests
 from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
 from rote.testing.space_suite.indexes import IndexTests
 from rote.testing.space_suite.keys import KeyTests
+from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.reads import ReadTests
@@ -45,10 +49,14 @@ class SpaceSuite(
     SideRowTests,
     GuardTests,
     IndexTests,
+    BranchTests,
+    DiffTests,
+    MergeTests,
     TrustTests,
     BackupTests,
     CopyTests,
     ForgeryTests,
+    BranchCopyTests,
 ):
     """Every store, also one whose place ends with it."""
 

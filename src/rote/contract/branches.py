@@ -1,0 +1,116 @@
+"""Branches, and what comes of comparing and merging them. Frozen values that also travel."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from rote.contract.facts import Commit, State
+from rote.values import Json
+
+
+class Branch(Struct, frozen=True, gc=False):
+    """A branch of a space, as of one version."""
+
+    name: str
+    parent: str | None  # None for main
+    fork_version: int  # the parent's facts above it do not count here
+    created_version: int  # of the commit that made it; 0 for main
+    head_version: int  # of the newest commit on it; 0 when there is none
+    deleted: bool
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "name": self.name,
+            "parent": self.parent,
+            "fork_version": self.fork_version,
+            "created_version": self.created_version,
+            "head_version": self.head_version,
+            "deleted": self.deleted,
+        }
+
+
+class BranchRequest(Struct, frozen=True, gc=False):
+    """A branch to make."""
+
+    name: str
+    parent: str = "main"
+    fork_version: int | None = None  # None: the space's version when it is made
+    key: str | None = None
+
+
+class Change(Struct, frozen=True, gc=False):
+    """What one entity needs to turn one state into another."""
+
+    id: str
+    kind: str  # "added", "removed" or "changed"
+    before: Json  # None when added
+    after: Json  # None when removed
+    patch: list[dict[str, Json]] | None  # only when changed: turns before into after
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "before": self.before,
+            "after": self.after,
+            "patch": self.patch,
+        }
+
+
+class Resolution(Enum):
+    """Stands in for a value in `resolutions`."""
+
+    DELETE = "delete"
+
+    def __repr__(self) -> str:
+        return f"rote.{self.name}"
+
+
+DELETE: Final = Resolution.DELETE
+
+
+class MergeRequest(Struct, frozen=True, gc=False):
+    """A merge to make, unchecked."""
+
+    source: str
+    target: str = "main"
+    on_conflict: str = "fail"
+    resolutions: Mapping[str, Json | Resolution] = {}
+    dry_run: bool = False
+    key: str | None = None
+
+
+class MergeConflict(Struct, frozen=True, gc=False):
+    """An entity that both sides changed, each in its own way."""
+
+    id: str
+    base: State  # absent also when the bases disagree
+    ours: State  # on the target
+    theirs: State  # on the source
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "base": self.base.to_dict(),
+            "ours": self.ours.to_dict(),
+            "theirs": self.theirs.to_dict(),
+        }
+
+
+class MergeResult(Struct, frozen=True, gc=False):
+    """What became of a merge."""
+
+    status: str  # "merged", "conflict" or "nothing"
+    commit: Commit | None  # when it was merged, and not only tried
+    merged: tuple[str, ...]  # ids that the merge writes on the target
+    conflicts: tuple[MergeConflict, ...]  # those that nothing has settled
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "status": self.status,
+            "commit": None if self.commit is None else self.commit.to_dict(),
+            "merged": list(self.merged),
+            "conflicts": [conflict.to_dict() for conflict in self.conflicts],
+        }
