@@ -9,9 +9,9 @@ import rote
 from rote import errors
 
 NAMES = [
-    "Commit", "CopyReport", "Fact", "Fault", "ReadConflict", "RoteError", "Space", "State", "Store",
-    "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
-    "open", "patch",
+    "BlobInfo", "Commit", "CopyReport", "Fact", "Fault", "GcReport", "ReadConflict", "RoteError",
+    "Space", "State", "Store", "Transaction", "VerifyReport", "canonical", "digest",
+    "errors", "fingerprint", "json_v1", "open", "patch",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -35,16 +35,21 @@ MEMBERS: dict[type, dict[str, str | None]] = {
     },
     rote.Space: {
         "at": "(self, point)",
+        "blob": "(self, hash)",
+        "blob_info": "(self, hash)",
         "branch": None,
         "checkpoint": "(self)",
         "delete": "(self, id, *, key)",
         "did": None,
+        "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
         "head": None,
         "history": "(self, id, *, limit)",
         "log": "(self, *, since, limit)",
         "name": None,
+        "open_blob": "(self, hash)",
         "patch": "(self, id, ops, *, key)",
+        "put_blob": "(self, data, content_type, *, labels, expect, key)",
         "read": "(self, id)",
         "scan": "(self, prefix, *, after, limit)",
         "set": "(self, id, value, *, key)",
@@ -79,9 +84,11 @@ FIELDS: dict[type, list[str]] = {
         "ok", "version", "head", "facts", "commits", "erased", "faults", "to_dict",
     ],
     rote.CopyReport: [
-        "ok", "did", "name", "version", "head", "commits", "sides", "with_key", "verified",
+        "ok", "did", "name", "version", "head", "commits", "sides", "blobs", "with_key", "verified",
         "to_dict",
     ],
+    rote.BlobInfo: ["hash", "size", "content_type", "labels", "to_dict"],
+    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

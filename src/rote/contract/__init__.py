@@ -1,5 +1,6 @@
 """The seam: what the layers above may ask of a store, and the frozen values that answer."""
 
+from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.copies import CopyPage, CopyReport, SidePage
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
@@ -18,6 +19,10 @@ from rote.contract.requests import (
 from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
 
 __all__ = [
+    "BlobInfo",
+    "BlobPart",
+    "BlobRequest",
+    "ByteStream",
     "Clock",
     "Commit",
     "CommitRequest",
@@ -27,6 +32,7 @@ __all__ = [
     "Fact",
     "FactPage",
     "Fault",
+    "GcReport",
     "Guard",
     "Head",
     "Hit",

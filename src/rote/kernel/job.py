@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from rote.contract import Commit, CommitRequest, Guard
 from rote.errors import RoteError
 from rote.kernel.operations import Operation, check_size, parse_operations, payload_digest
+from rote.kernel.payloads import Payload
 from rote.kernel.reads import Read, parse_reads
 from rote.kernel.sides import check_own
 from rote.values import canonical, check_key
@@ -25,6 +26,7 @@ class Job(Struct, eq=False):
     guard_body: bytes  # canonical; empty without a guard
     author: str | None
     attempt: bytes
+    blob: Payload | None = None  # that counts from this commit on
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
     error: BaseException | None = None

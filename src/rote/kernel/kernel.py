@@ -4,6 +4,7 @@ commit   job -> group -> plan (validation, documents, chain) -> draft -> engine
 read     cache -> entry -> engine
 verify   the log against itself
 copy     copies -> adoption -> engine
+blob     blobs -> payloads -> engine; then a commit that makes it count
 """
 
 from collections.abc import Sequence
@@ -11,11 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from rote.contract import (
+    BlobInfo,
+    BlobPart,
+    BlobRequest,
+    ByteStream,
     Clock,
     Commit,
     CommitRequest,
     CopyPage,
+    CopyProgress,
     FactPage,
+    GcReport,
     Head,
     Hit,
     IdSource,
@@ -32,11 +39,22 @@ from rote.contract import (
     View,
 )
 from rote.engines import Engine, Reader
-from rote.kernel import checkpoints, copies, history, indexes, scans, sides, verification
+from rote.kernel import (
+    checkpoints,
+    collection,
+    copies,
+    history,
+    indexes,
+    scans,
+    sides,
+    verification,
+)
+from rote.kernel.blobs import BlobKeeper
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
 from rote.kernel.job import job_of
+from rote.kernel.payloads import Payload
 from rote.kernel.spaces import Spaces
 from rote.values import Json, check_entity_id, micros_of
 
@@ -65,6 +83,9 @@ class Kernel:
         self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
         self._committer = Committer(
             engine, clock=clock, ids=ids, indexes=tuple(self._indexes.values())
+        )
+        self._blobs = BlobKeeper(
+            engine, clock=clock, token=tokens.token, commit=self._commit_blob, read=self.read
         )
 
     # -- spaces ------------------------------------------------------------------------------------
@@ -188,6 +209,31 @@ class Kernel:
     def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
         sides.drop(self._engine, self._spaces.cache(space), kind, key, fence=fence)
 
+    # -- blobs -------------------------------------------------------------------------------------
+
+    def put_blob(self, space: str, data: bytes | ByteStream, request: BlobRequest) -> str:
+        return self._blobs.put(self._spaces.cache(space), data, request)
+
+    def _commit_blob(self, cache: SpaceCache, request: CommitRequest, blob: Payload) -> Commit:
+        job = job_of(request, author=self._author, attempt=self._tokens.token())
+        job.blob = blob
+        return self._committer.commit(cache, job)
+
+    def blob_info(self, space: str, hash: str, view: View) -> BlobInfo:
+        return self._blobs.info(self._spaces.cache(space), hash, view)
+
+    def blob_piece(self, space: str, hash: str, *, offset: int) -> bytes:
+        return self._blobs.piece(self._spaces.cache(space), hash, offset)
+
+    def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
+        return collection.collect(
+            self._engine,
+            self._spaces.cache(space),
+            now=self.now(),
+            grace_seconds=grace_seconds,
+            progress=progress,
+        )
+
     # -- trust and keeping -------------------------------------------------------------------------
 
     def verify(
@@ -227,6 +273,12 @@ class Kernel:
 
     def sides_in(self, space: str, page: SidePage) -> None:
         copies.sides_in(self._engine, self._spaces.cache(space), page)
+
+    def blobs(self, space: str, *, after: str, limit: int) -> tuple[BlobPart, ...]:
+        return self._blobs.page(self._spaces.cache(space), after=after, limit=limit)
+
+    def adopt_blob(self, space: str, hash: str, stream: ByteStream) -> bool:
+        return self._blobs.adopt(self._spaces.cache(space), hash, stream)
 
     def close(self) -> None:
         self._engine.close()

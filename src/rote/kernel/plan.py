@@ -23,6 +23,7 @@ from rote.kernel.draft import Change, Draft, commit_of
 from rote.kernel.entry import Entry
 from rote.kernel.job import Job
 from rote.kernel.operations import Operation
+from rote.kernel.payloads import counted
 from rote.kernel.seals import side_record
 from rote.kernel.validation import find_conflicts
 from rote.values import canonical, decode_canonical, format_time
@@ -52,7 +53,12 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
         if conflicts:
             raise Conflict(conflicts)
     at = max(now, draft.at)
-    return _add(draft, job, branch, _apply(draft, job, at), at=at, ids=ids)
+    steps = _apply(draft, job, at)
+    blob = None if job.blob is None else counted(draft, job.blob, at)
+    commit = _add(draft, job, branch, steps, at=at, ids=ids)
+    if blob is not None and blob.hash is not None:
+        draft.blobs[blob.hash] = blob
+    return commit
 
 
 def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:

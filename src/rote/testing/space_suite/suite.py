@@ -6,7 +6,9 @@ class TestMyStore(SharedSpaceSuite):
 """
 
 from rote.testing.space_suite.backups import BackupTests
+from rote.testing.space_suite.blobs import BlobTests
 from rote.testing.space_suite.chain import ChainTests
+from rote.testing.space_suite.collection import CollectionTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.documents import DocumentTests
@@ -48,6 +50,8 @@ class SpaceSuite(
     TrustTests,
     BackupTests,
     CopyTests,
+    BlobTests,
+    CollectionTests,
     ForgeryTests,
 ):
     """Every store, also one whose place ends with it."""
