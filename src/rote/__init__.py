@@ -3,12 +3,14 @@
 from rote import errors, patch
 from rote.contract import (
     DELETE,
+    BlobInfo,
     Branch,
     Change,
     Commit,
     CopyReport,
     Fact,
     Fault,
+    GcReport,
     MergeConflict,
     MergeResult,
     State,
@@ -21,12 +23,14 @@ from rote.values import canonical, digest, fingerprint, json_v1
 
 __all__ = [
     "DELETE",
+    "BlobInfo",
     "Branch",
     "Change",
     "Commit",
     "CopyReport",
     "Fact",
     "Fault",
+    "GcReport",
     "MergeConflict",
     "MergeResult",
     "ReadConflict",

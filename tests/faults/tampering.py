@@ -4,19 +4,24 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import apsw
+import pytest
 
 import rote
 from rote.contract import CommitRequest, Guard, View
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import NotFound, RoteError
 from rote.kernel import Kernel
+from rote.kernel.payloads import Upload
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
+from rote.space.blobs import BlobFile
 from rote.values import Json
 
 SEED = bytes(range(32))
@@ -95,6 +100,7 @@ def make_sample(path: Path) -> Sample:
     store = rote.Store(port, url=str(path))
     space, other = store.space("agent"), store.space("other")
     dids = (space.did, other.did)
+    _put_blobs(port, space)
     _write_history(space, short=False)
     _write_branches(space)
     checkpoint = space.checkpoint()
@@ -104,9 +110,24 @@ def make_sample(path: Path) -> Sample:
     operation = {"op": "set", "id": "urn:entity:tagged", "value": {"tag": "last"}}
     port.commit(dids[0], CommitRequest([operation], key="rote:run", guard=guard))
     _write_history(other, short=True)
+    other.put_blob(b"of another space")
     at_head, version = space.checkpoint(), space.version
     store.close()
     return Sample(path.read_bytes(), dids, version, checkpoint, at_head)
+
+
+def _put_blobs(port: Kernel, space: rote.Space) -> None:
+    """In one chunk and in several, empty, described and not, and an upload that was given up."""
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr("rote.kernel.payloads.BLOB_CHUNK_BYTES", 8)
+        for data in (b"", b"short", b"a payload of several chunks"):
+            space.put_blob(data, "text/plain", labels=["label"])
+        hash = space.put_blob(b"referred to only")
+        space.set("urn:entity:file", {"$blob": hash})
+        space.delete(f"urn:blob-meta:{hash}")
+        cache = port._spaces.cache(space.did)
+        unfinished = Upload(port._engine, cache, clock=Ticks(), token=b"given up")
+        unfinished.take(BytesIO(b"0123456789"))
 
 
 def _write_history(space: rote.Space, *, short: bool) -> None:
@@ -257,6 +278,15 @@ def read_everything(path: Path, dids: Iterable[str], version: int) -> None:
             port.close()
 
 
+def _read_blobs(port: Kernel, did: str) -> None:
+    """Bytes that come out are those that went in, or there is an error."""
+    for blob in port.blobs(did, after="", limit=9):
+        with contextlib.suppress(RoteError):
+            size = port.blob_info(did, blob.hash, View()).size
+            data = BlobFile(port, did, blob.hash, size).readall()
+            assert sha256(data).hexdigest() == blob.hash
+
+
 def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
     ids = [f"urn:entity:{name}" for name in ("a", "b", "c", "d", "large", "tagged")]
     return [
@@ -273,6 +303,8 @@ def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
             did, "tags/1", start="", end=None, after=None, limit=10, view=View(version=3)
         ),
         lambda: port.sides(did, "run", after="", limit=10),
+        lambda: _read_blobs(port, did),
+        lambda: port.gc(did, grace_seconds=0, progress=None),
         lambda: port.commit(
             did,
             CommitRequest(

@@ -1,11 +1,12 @@
 """A store file that an earlier Rote wrote opens, verifies and gives the same answers.
 
-`sqlite-1.store` holds the stories of `chain-1.json` in SQLite format 1. To add a file for a new
-format: run `python -m tests.golden.test_sqlite NAME` and list the name in STORES.
+`sqlite-1.store` holds the stories of `chain-1.json` in SQLite format 1, and a space with blobs. To
+add a file for a new format: run `python -m tests.golden.test_sqlite NAME` and list the name in STORES.
 """
 
 import shutil
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from tests.golden.formulas import Story
 
 STORES = ["sqlite-1.store"]
 STORIES = stories.load("chain-1.json")
-SIZE_BYTES_MAX = 100_000
+SIZE_BYTES_MAX = 200_000
+# The blobs of a space beside the stories, with their types.
+FILES = {b"": "text/plain", b"golden": "text/plain", bytes(range(256)) * 80: "image/png"}
 
 
 @pytest.fixture(params=STORES)
@@ -34,7 +37,8 @@ def test_a_golden_store_is_small_and_stands_alone(golden: Path) -> None:
 
 def test_a_golden_store_verifies_with_the_heads_it_was_written_with(golden: Path) -> None:
     with rote.open(golden, create=False) as store:
-        assert [space.name for space in store.spaces()] == [story["name"] for story in STORIES]
+        names = [story["name"] for story in STORIES]
+        assert [space.name for space in store.spaces()] == sorted([*names, "files"])
         for story in STORIES:
             report = store.space(story["did"]).verify(against=story["checkpoint"])
             assert report.ok, report.faults
@@ -65,6 +69,18 @@ def test_a_golden_store_remembers_its_keys(golden: Path) -> None:
             assert space.version == len(story["commits"])
 
 
+def test_a_golden_store_has_its_blobs(golden: Path) -> None:
+    with rote.open(golden, create=False) as store:
+        space = store.space("files")
+        for data, content_type in FILES.items():
+            hash = sha256(data).hexdigest()
+            assert space.blob(hash) == data
+            info = space.blob_info(hash)
+            assert (info.size, info.content_type) == (len(data), content_type)
+        assert space.verify().ok
+        assert space.gc().kept == len(FILES)
+
+
 def test_a_golden_store_goes_on(golden: Path) -> None:
     with rote.open(golden, create=False) as store:
         for story in STORIES:
@@ -79,6 +95,9 @@ def write(path: Path, told: list[Story]) -> None:
     for story in told:
         with stories.tell(story, path) as store:
             store.space(story["name"]).checkpoint()
+    with rote.open(path) as store:
+        for data, content_type in FILES.items():
+            store.space("files").put_blob(data, content_type)
     shutil.rmtree(path.with_name(path.name + ".keys"))
 
 

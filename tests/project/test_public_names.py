@@ -9,9 +9,10 @@ import rote
 from rote import errors
 
 NAMES = [
-    "Branch", "Change", "Commit", "CopyReport", "DELETE", "Fact", "Fault", "MergeConflict",
-    "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store", "Transaction",
-    "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1", "open", "patch",
+    "BlobInfo", "Branch", "Change", "Commit", "CopyReport", "DELETE", "Fact", "Fault", "GcReport",
+    "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
+    "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
+    "open", "patch",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -35,6 +36,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
     },
     rote.Space: {
         "at": "(self, point)",
+        "blob": "(self, hash)",
+        "blob_info": "(self, hash)",
         "branch": None,
         "branches": "(self)",
         "checkpoint": "(self)",
@@ -43,6 +46,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete_branch": "(self, name, *, key)",
         "did": None,
         "diff": "(self, other)",
+        "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
         "head": None,
         "history": "(self, id, *, limit)",
@@ -50,7 +54,9 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "on": "(self, branch)",
+        "open_blob": "(self, hash)",
         "patch": "(self, id, ops, *, key)",
+        "put_blob": "(self, data, content_type, *, labels, expect, key)",
         "read": "(self, id)",
         "scan": "(self, prefix, *, after, limit)",
         "set": "(self, id, value, *, key)",
@@ -85,7 +91,7 @@ FIELDS: dict[type, list[str]] = {
         "ok", "version", "head", "facts", "commits", "erased", "faults", "to_dict",
     ],
     rote.CopyReport: [
-        "ok", "did", "name", "version", "head", "commits", "sides", "with_key", "verified",
+        "ok", "did", "name", "version", "head", "commits", "sides", "blobs", "with_key", "verified",
         "to_dict",
     ],
     rote.Branch: [
@@ -94,6 +100,8 @@ FIELDS: dict[type, list[str]] = {
     rote.Change: ["id", "kind", "before", "after", "patch", "to_dict"],
     rote.MergeConflict: ["id", "base", "ours", "theirs", "to_dict"],
     rote.MergeResult: ["status", "commit", "merged", "conflicts", "to_dict"],
+    rote.BlobInfo: ["hash", "size", "content_type", "labels", "to_dict"],
+    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

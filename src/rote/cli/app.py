@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import canonical, copying, doctor, reading, trust, writing
+from rote.cli import blobs, canonical, copying, doctor, reading, trust, writing
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -60,4 +60,6 @@ app.command("verify")(trust.verify)
 app.command("checkpoint")(trust.checkpoint)
 app.command("backup")(trust.backup)
 app.command("copy")(copying.copy)
+app.add_typer(blobs.commands, name="blob")
+app.command("gc")(blobs.gc)
 app.command("canonical")(canonical.canonicalise)

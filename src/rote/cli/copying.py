@@ -45,6 +45,8 @@ def _print_report(report: CopyReport) -> None:
     words = f"{plural(report.commits, 'commit')} copied"
     if there:
         words += f", {there:,} there before"
+    if report.blobs:
+        words += f", {plural(report.blobs, 'blob')}"
     if report.with_key:
         words += ", with the private key"
     print_line(words)

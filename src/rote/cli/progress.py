@@ -1,12 +1,29 @@
 """Progress of long work, drawn on stderr; nothing is drawn when nobody watches."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from rote.cli.output import stderr
 from rote.contract import CopyProgress
+
+# What the library calls what it is doing, in words.
+_PHASES = {
+    "blobs": "copying blobs",
+    "copying": "copying commits",
+    "dropping": "dropping blobs",
+    "reading": "reading commits",
+    "verifying": "verifying commits and blobs",
+}
 
 
 @contextmanager
@@ -27,10 +44,28 @@ def bar() -> Iterator[CopyProgress | None]:
 
         def advance(phase: str, done: int, total: int) -> None:
             if phase not in tasks:
-                tasks[phase] = progress.add_task(f"{phase} commits", total=total)
+                tasks[phase] = progress.add_task(_PHASES[phase], total=total)
             progress.update(tasks[phase], completed=done, total=total)
 
         yield advance
+
+
+@contextmanager
+def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
+    """Takes how many bytes have passed since it was last told; of how many is None when unknown."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda count: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(words, total=size)
+        yield lambda count: progress.advance(task, count)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The seam: what the layers above may ask of a store, and the frozen values that answer."""
 
+from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import (
     DELETE,
     Branch,
@@ -29,8 +30,12 @@ from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
 
 __all__ = [
     "DELETE",
+    "BlobInfo",
+    "BlobPart",
+    "BlobRequest",
     "Branch",
     "BranchRequest",
+    "ByteStream",
     "Change",
     "Clock",
     "Commit",
@@ -41,6 +46,7 @@ __all__ = [
     "Fact",
     "FactPage",
     "Fault",
+    "GcReport",
     "Guard",
     "Head",
     "Hit",

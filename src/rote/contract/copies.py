@@ -36,6 +36,7 @@ class CopyReport(Struct, frozen=True):
     head: str | None  # its hash, the same in both stores
     commits: int  # that this run brought; those before were there
     sides: int  # side rows that this run looked at
+    blobs: int  # that this run brought
     with_key: bool  # whether the target has the private key of the space now from here
     verified: VerifyReport  # of the target
 
@@ -48,6 +49,7 @@ class CopyReport(Struct, frozen=True):
             "head": self.head,
             "commits": self.commits,
             "sides": self.sides,
+            "blobs": self.blobs,
             "with_key": self.with_key,
             "verified": self.verified.to_dict(),
         }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
 from rote.contract.copies import CopyPage, SidePage
 from rote.contract.facts import Commit, State
@@ -26,7 +27,7 @@ from rote.contract.requests import (
 from rote.values import Json
 
 Progress = Callable[[int, int], None]  # (done, total)
-CopyProgress = Callable[[str, int, int], None]  # ("copying" or "verifying", done, total)
+CopyProgress = Callable[[str, int, int], None]  # (what is being done, how far, of how much)
 
 
 class Port(Protocol):
@@ -108,6 +109,22 @@ class Port(Protocol):
 
     def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None: ...
 
+    def put_blob(self, space: str, data: bytes | ByteStream, request: BlobRequest) -> str:
+        """Store bytes once and describe them by a commit; the hash. The payload is durable before
+        anything refers to it; after an error nothing of it counts."""
+        ...
+
+    def blob_info(self, space: str, hash: str, view: View) -> BlobInfo: ...
+
+    def blob_piece(self, space: str, hash: str, *, offset: int) -> bytes:
+        """Bytes from `offset` on, as many as come at once; none at the end and beyond."""
+        ...
+
+    def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
+        """Let go of payloads that nothing has referred to for that long, and of uploads that were
+        given up. Not atomic: many short transactions, each of which leaves everything whole."""
+        ...
+
     def verify(
         self, space: str, *, against: dict[str, Any] | None, progress: Progress | None
     ) -> VerifyReport: ...
@@ -145,6 +162,15 @@ class Port(Protocol):
 
     def sides_in(self, space: str, page: SidePage) -> None:
         """Make the rows of that range those of the page; checkpoints are only added."""
+        ...
+
+    def blobs(self, space: str, *, after: str, limit: int) -> tuple[BlobPart, ...]:
+        """The blobs above a hash, in the order of their hashes."""
+        ...
+
+    def adopt_blob(self, space: str, hash: str, stream: ByteStream) -> bool:
+        """Take in the bytes of a blob; False when they are there. Corrupt when they have another
+        hash; then nothing of them counts."""
         ...
 
     def close(self) -> None: ...

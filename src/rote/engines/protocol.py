@@ -13,7 +13,9 @@ from typing import Protocol
 
 from rote.engines.rows import (
     Batch,
+    BlobRow,
     BranchRow,
+    ChunkRow,
     CommitRow,
     DerivedRow,
     EntityRow,
@@ -159,6 +161,34 @@ class Reader(Protocol):
         """How many rows of an index start at or below a version."""
         ...
 
+    def blob(self, space: int, hash: bytes) -> BlobRow | None:
+        """The payload of that hash, if it is whole."""
+        ...
+
+    def blobs(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
+        """Whole payloads above a hash, in the order of their hashes."""
+        ...
+
+    def upload(self, space: int, upload: bytes) -> BlobRow | None:
+        """What is kept under a token, whole or not."""
+        ...
+
+    def uploads(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
+        """Payloads that are not whole, above a token, in the order of their tokens."""
+        ...
+
+    def blob_bytes(self, space: int) -> int:
+        """The sizes of all payloads, whole or not, added up."""
+        ...
+
+    def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
+        """Chunks that end above byte `after`, in order; so the first one holds that byte."""
+        ...
+
+    def chunk_strays(self, space: int) -> int:
+        """How many chunks belong to no payload."""
+        ...
+
 
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
@@ -182,6 +212,18 @@ class Writer(Reader, Protocol):
         ...
 
     def drop_derived(self, space: int, index: str) -> None: ...
+
+    def put_blob(self, space: int, row: BlobRow) -> None:
+        """Insert or replace what is kept under the row's token; a hash stands in one row only."""
+        ...
+
+    def drop_blob(self, space: int, upload: bytes) -> None: ...
+
+    def put_chunks(self, space: int, upload: bytes, rows: Sequence[ChunkRow]) -> None: ...
+
+    def drop_chunks(self, space: int, upload: bytes, *, until: int) -> None:
+        """Drop the chunks that end at or below a byte: a payload goes in bounded transactions."""
+        ...
 
 
 class Engine(Protocol):

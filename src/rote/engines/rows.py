@@ -99,6 +99,23 @@ class DerivedRow(Struct, frozen=True, gc=False):
     until: int | None
 
 
+class BlobRow(Struct, frozen=True, gc=False):
+    """A payload, or what there is of one that is still being uploaded."""
+
+    upload: bytes  # the token under which its chunks are kept
+    hash: bytes | None  # SHA-256 of the payload; None until it is whole and counts
+    size: int  # bytes, so far
+    at: int  # when it was last written to, microseconds since the epoch
+    seal: bytes
+
+
+class ChunkRow(Struct, frozen=True, gc=False):
+    """A piece of a payload, found by where it ends."""
+
+    until: int  # the payload's bytes up to here, this piece included
+    data: bytes
+
+
 class Batch(Struct):
     """Everything one transaction appends to one space, in log order."""
 

@@ -145,6 +145,8 @@ class Committer:
         writes.append(number, draft.batch())
         for row in draft.sides.values():
             writes.put_side(number, row)
+        for blob in draft.blobs.values():
+            writes.put_blob(number, blob)
         for index in self._indexes:
             indexes.follow(
                 writes, number, index, draft.changes, before=draft.base, after=draft.version

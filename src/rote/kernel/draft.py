@@ -12,6 +12,7 @@ from rote.contract import Commit, Fact
 from rote.engines import Reader
 from rote.engines.rows import (
     Batch,
+    BlobRow,
     BranchRow,
     CommitRow,
     EntityRow,
@@ -49,6 +50,7 @@ class Draft(Struct):
     entries: dict[tuple[int, str], Entry] = field(default_factory=dict)
     entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
+    blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[Change] = field(default_factory=list)
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
 

@@ -28,13 +28,20 @@ from rote.kernel.lineage import Lineage
 from rote.kernel.lines import Branches
 from rote.kernel.seals import KEY, branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import FAULTS_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
+from rote.values.limits import FAULTS_MAX, MIB, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
 
 
 class Inspection:
     """What is being inspected, and what was found so far."""
 
-    def __init__(self, cache: SpaceCache, version: int, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        cache: SpaceCache,
+        version: int,
+        progress: Progress | None,
+        *,
+        blob_bytes: int = 0,
+    ) -> None:
         self.cache = cache
         self.space = cache.number
         self.version = version
@@ -44,6 +51,8 @@ class Inspection:
         self.commits = 0
         self.facts = 0
         self._progress = progress
+        self._blob_bytes = 0  # that were read, of so many
+        self._blob_bytes_all = blob_bytes
 
     def fault(
         self, kind: str, message: str, *, version: int | None = None, id: str | None = None
@@ -51,9 +60,12 @@ class Inspection:
         if len(self.faults) < FAULTS_MAX:
             self.faults.append(Fault(kind, version, id, message))
 
-    def advance(self) -> None:
+    def advance(self, blob_bytes: int = 0) -> None:
+        """Tell how far it is: commits, and mebibytes of blobs."""
+        self._blob_bytes += blob_bytes
         if self._progress is not None:
-            self._progress(self.commits, self.version)
+            total = self.version + self._blob_bytes_all // MIB
+            self._progress(min(self.commits + self._blob_bytes // MIB, total), total)
 
 
 # -- pass 1: the log -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from rote.engines.rows import BranchRow
 from rote.errors import RoteError
 from rote.kernel.draft import Draft
 from rote.kernel.operations import Operation, check_size, parse_operations, payload_digest
+from rote.kernel.payloads import Payload
 from rote.kernel.reads import Read, parse_reads
 from rote.kernel.sides import check_own
 from rote.values import Json, canonical, check_key, digest
@@ -45,6 +46,7 @@ class Job(Struct, eq=False):
     author: str | None
     attempt: bytes
     task: Task | None = None
+    blob: Payload | None = None  # that counts from this commit on
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
     error: BaseException | None = None

@@ -4,6 +4,7 @@ commit   job -> group -> plan (validation, documents, chain) -> draft -> engine
 read     cache -> entry -> engine
 verify   the log against itself
 copy     copies -> adoption -> engine
+blob     blobs -> payloads -> engine; then a commit that makes it count
 """
 
 from collections.abc import Sequence
@@ -11,14 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from rote.contract import (
+    BlobInfo,
+    BlobPart,
+    BlobRequest,
     Branch,
     BranchRequest,
+    ByteStream,
     Change,
     Clock,
     Commit,
     CommitRequest,
     CopyPage,
+    CopyProgress,
     FactPage,
+    GcReport,
     Head,
     Hit,
     IdSource,
@@ -40,6 +47,7 @@ from rote.engines import Engine, Reader
 from rote.kernel import (
     branching,
     checkpoints,
+    collection,
     copies,
     diffs,
     history,
@@ -49,10 +57,12 @@ from rote.kernel import (
     sides,
     verification,
 )
+from rote.kernel.blobs import BlobKeeper
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, state_of
 from rote.kernel.job import Task, job_of, task_job
+from rote.kernel.payloads import Payload
 from rote.kernel.spaces import Spaces
 from rote.values import Json, check_branch_name, check_entity_id, micros_of
 
@@ -81,6 +91,9 @@ class Kernel:
         self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
         self._committer = Committer(
             engine, clock=clock, ids=ids, indexes=tuple(self._indexes.values())
+        )
+        self._blobs = BlobKeeper(
+            engine, clock=clock, token=tokens.token, commit=self._commit_blob, read=self.read
         )
 
     # -- spaces ------------------------------------------------------------------------------------
@@ -247,6 +260,31 @@ class Kernel:
     def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
         sides.drop(self._engine, self._spaces.cache(space), kind, key, fence=fence)
 
+    # -- blobs -------------------------------------------------------------------------------------
+
+    def put_blob(self, space: str, data: bytes | ByteStream, request: BlobRequest) -> str:
+        return self._blobs.put(self._spaces.cache(space), data, request)
+
+    def _commit_blob(self, cache: SpaceCache, request: CommitRequest, blob: Payload) -> Commit:
+        job = job_of(request, author=self._author, attempt=self._tokens.token())
+        job.blob = blob
+        return self._committer.commit(cache, job)
+
+    def blob_info(self, space: str, hash: str, view: View) -> BlobInfo:
+        return self._blobs.info(self._spaces.cache(space), hash, view)
+
+    def blob_piece(self, space: str, hash: str, *, offset: int) -> bytes:
+        return self._blobs.piece(self._spaces.cache(space), hash, offset)
+
+    def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
+        return collection.collect(
+            self._engine,
+            self._spaces.cache(space),
+            now=self.now(),
+            grace_seconds=grace_seconds,
+            progress=progress,
+        )
+
     # -- trust and keeping -------------------------------------------------------------------------
 
     def verify(
@@ -286,6 +324,12 @@ class Kernel:
 
     def sides_in(self, space: str, page: SidePage) -> None:
         copies.sides_in(self._engine, self._spaces.cache(space), page)
+
+    def blobs(self, space: str, *, after: str, limit: int) -> tuple[BlobPart, ...]:
+        return self._blobs.page(self._spaces.cache(space), after=after, limit=limit)
+
+    def adopt_blob(self, space: str, hash: str, stream: ByteStream) -> bool:
+        return self._blobs.adopt(self._spaces.cache(space), hash, stream)
 
     def close(self) -> None:
         self._engine.close()

@@ -24,6 +24,7 @@ from rote.kernel.entry import Entry
 from rote.kernel.job import Job
 from rote.kernel.lines import writable
 from rote.kernel.operations import Operation
+from rote.kernel.payloads import counted
 from rote.kernel.seals import KEY, side_record
 from rote.kernel.validation import find_conflicts
 from rote.values import canonical, decode_canonical, format_time
@@ -57,7 +58,12 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
         conflicts = find_conflicts(draft, job.reads)
         if conflicts:
             raise Conflict(conflicts)
-    return _add(draft, job, branch, _apply(draft, job, at), at=at, ids=ids)
+    steps = _apply(draft, job, at)
+    blob = None if job.blob is None else counted(draft, job.blob, at)
+    commit = _add(draft, job, branch, steps, at=at, ids=ids)
+    if blob is not None and blob.hash is not None:
+        draft.blobs[blob.hash] = blob
+    return commit
 
 
 def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:

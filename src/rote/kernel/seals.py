@@ -1,4 +1,4 @@
-"""Seals: what guards rows that no hash of the chain covers (names, branches, side rows).
+"""Seals: what guards rows that no hash of the chain covers (names, branches, side rows, blobs).
 
 A seal is a digest over the row's fields. It tells damage from content; it does not stop someone who
 can rewrite the row and the seal, which is what checkpoints are for.
@@ -6,7 +6,7 @@ can rewrite the row and the seal, which is what checkpoints are for.
 
 from hashlib import sha256
 
-from rote.engines.rows import BranchRow, SideRecord
+from rote.engines.rows import BlobRow, BranchRow, SideRecord
 from rote.values import canonical
 
 SEAL_BYTES = 16
@@ -39,3 +39,9 @@ def side_record(did: str, kind: str, key: str, fence: int, body: bytes) -> SideR
     """A side row of a space, with its seal."""
     seal = seal_of("side", did, kind, key, fence, sha256(body).hexdigest())
     return SideRecord(kind, key, fence, body, seal)
+
+
+def blob_record(did: str, upload: bytes, hash: bytes | None, size: int, at: int) -> BlobRow:
+    """The row of a payload, with its seal."""
+    shown = None if hash is None else hash.hex()
+    return BlobRow(upload, hash, size, at, seal_of("blob", did, upload.hex(), shown, size, at))

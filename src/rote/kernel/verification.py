@@ -6,6 +6,7 @@ them are reported, up to a bound.
     pass 1  the log       every commit and fact hash, link, time, snapshot, key row
     pass 2  the pointers  entities and tombstones against the newest facts
     pass 3  what is beside the log: side rows, checkpoints, branches, names, indexes
+    pass 4  blobs: every payload against its hash, and that what is described is there
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from rote.contract import Index, Progress, VerifyReport
 from rote.engines import Engine, Reader
 from rote.kernel import checkpoints
+from rote.kernel.blob_inspection import inspect_blobs
 from rote.kernel.cache import SpaceCache
 from rote.kernel.inspection import (
     Inspection,
@@ -39,8 +41,9 @@ def verify(
     reads = engine.reader()
     head = reads.head(cache.number)
     version = 0 if head is None else head.version
-    inspection = Inspection(cache, version, progress)
-    for inspect in (inspect_log, inspect_entities, inspect_beside):
+    blob_bytes = reads.blob_bytes(cache.number)
+    inspection = Inspection(cache, version, progress, blob_bytes=blob_bytes)
+    for inspect in (inspect_log, inspect_entities, inspect_beside, inspect_blobs):
         _guarded(inspection, inspect, reads)
     for index in indexes:
         _guarded(inspection, partial(inspect_indexes, index=index), reads)

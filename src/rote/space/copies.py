@@ -1,6 +1,8 @@
 """Copying a space between two stores, page by page, whoever answers their ports.
 
-    commits     up to the source's head, each page one transaction of the target
+    blobs       those that the target does not have, one by one, each with its bytes
+    commits     up to the source's head as it was before the blobs were listed, each page one
+                transaction of the target; so no commit describes a blob that is not there
     side rows   page by page. Before a page is written the log is brought up to what the source
                 had when the page was read, so no row knows of a commit that is not there.
     verify      the whole target, and its head against the source's
@@ -9,7 +11,9 @@ Nothing is remembered between runs but the target itself: a run continues where 
 """
 
 from rote.contract import CopyProgress, CopyReport, Head, Port, SpaceInfo
-from rote.errors import InvalidInput, invariant
+from rote.errors import InvalidInput, NotFound, invariant
+from rote.space.blobs import BlobFile
+from rote.values.limits import PAGE_MAX
 
 
 def copy_space(
@@ -26,12 +30,14 @@ def copy_space(
     _check_target(source, target, info)
     adopted = target.adopt(info.did, info.name, seed=seed)
     before = target.head(info.did).version
-    head = _copy_commits(source, target, info.did, tell)
+    head, blobs = _copy_commits(source, target, info.did, tell)
+    blobs += _copy_blobs(source, target, info.did, tell)
     sides = 0
     after: tuple[str, str] | None = ("", "")
     while after is not None:
         page = source.sides_out(info.did, after=after)
-        head = _copy_commits(source, target, info.did, tell)
+        head, more = _copy_commits(source, target, info.did, tell)
+        blobs += more
         target.sides_in(info.did, page)
         sides += len(page.rows)
         after = page.until
@@ -49,6 +55,7 @@ def copy_space(
         head=head.hash,
         commits=head.version - before,
         sides=sides,
+        blobs=blobs,
         with_key=with_key,
         verified=report,
     )
@@ -76,14 +83,30 @@ def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
         )
 
 
-def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> Head:
-    """Bring the target up to what is the source's head now; that head."""
+def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> tuple[Head, int]:
+    """Bring the target up to what is the source's head now; that head, and how many blobs came."""
     head = source.head(did)
     done = target.head(did).version
+    blobs = _copy_blobs(source, target, did, tell) if done < head.version else 0
     while done < head.version:
         page = source.copy_out(did, since=done, until=head.version)
         reached = target.copy_in(did, page).version
         invariant(reached > done, "a page of a copy brought nothing")
         done = reached
         tell("copying", done, head.version)
-    return head
+    return head, blobs
+
+
+def _copy_blobs(source: Port, target: Port, did: str, tell: CopyProgress) -> int:
+    """Bring the blobs that the target does not have; how many."""
+    brought, after = 0, ""
+    while page := source.blobs(did, after=after, limit=PAGE_MAX):
+        for number, blob in enumerate(page, start=1):
+            try:
+                stream = BlobFile(source, did, blob.hash, blob.size)
+                brought += target.adopt_blob(did, blob.hash, stream)
+            except NotFound:
+                continue  # collected since it was listed
+            tell("blobs", number, len(page))
+        after = page[-1].hash
+    return brought

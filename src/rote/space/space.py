@@ -3,15 +3,21 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from io import BufferedReader
 from typing import Any
 
 from rote.contract import (
+    BlobInfo,
+    BlobRequest,
     Branch,
     BranchRequest,
+    ByteStream,
     Change,
     Commit,
     CommitRequest,
+    CopyProgress,
     Fact,
+    GcReport,
     Head,
     MergeRequest,
     MergeResult,
@@ -25,9 +31,11 @@ from rote.contract import (
 )
 from rote.errors import Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
+from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.transaction import Transaction
 from rote.values import Json, micros_of, parse_time
-from rote.values.limits import PAGE_MAX, TURN_SECONDS_MAX
+from rote.values.blobs import CONTENT_TYPE_DEFAULT
+from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
 
 
@@ -207,6 +215,46 @@ class Space:
         """Reads and writes that become one commit when the block ends, or nothing."""
         self._check_writable()
         return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
+
+    # -- blobs -------------------------------------------------------------------------------------
+
+    def put_blob(
+        self,
+        data: bytes | bytearray | memoryview | ByteStream,
+        content_type: str = CONTENT_TYPE_DEFAULT,
+        *,
+        labels: Sequence[str] = (),
+        expect: str | None = None,
+        key: str | None = None,
+    ) -> str:
+        """Store bytes, or all that a stream holds; the SHA-256 of them, which is their name.
+
+        The same bytes are stored once. The entity `urn:blob-meta:<hash>` describes them.
+        """
+        self._check_writable()
+        request = BlobRequest(content_type, labels, expect, key, self.branch)
+        return self._port.put_blob(self.did, check_data(data), request)
+
+    def blob(self, hash: str) -> bytes:
+        """The bytes of a blob, whole and compared with their hash."""
+        return BlobFile(self._port, self.did, hash, self.blob_info(hash).size).readall()
+
+    def open_blob(self, hash: str) -> BufferedReader:
+        """The bytes of a blob as a file, in little memory whatever their size."""
+        return open_blob(self._port, self.did, hash, self.blob_info(hash).size)
+
+    def blob_info(self, hash: str) -> BlobInfo:
+        """Size, type and labels of a blob, without reading it."""
+        return self._port.blob_info(self.did, hash, self._view)
+
+    def gc(
+        self,
+        *,
+        grace_seconds: float = GC_GRACE_SECONDS,
+        progress: CopyProgress | None = None,
+    ) -> GcReport:
+        """Let go of blobs that nothing has referred to for a while, and of uploads given up."""
+        return self._port.gc(self.did, grace_seconds=grace_seconds, progress=progress)
 
     # -- other views -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 KIB = 1024
 MIB = 1024 * KIB
+GIB = 1024 * MIB
 
 # -- values ---------------------------------------------------------------------------------------
 # Deeper data is a bug or an attack; 64 keeps every walk far from the interpreter's stack.
@@ -26,6 +27,28 @@ AUTHOR_BYTES_MAX = 1024
 OPERATIONS_MAX = 100_000
 COMMIT_BYTES_MAX = 64 * MIB
 READS_MAX = 100_000
+
+# -- blobs ----------------------------------------------------------------------------------------
+# One blob; larger data belong into several.
+BLOB_BYTES_MAX = 16 * GIB
+# All blobs of a space, unfinished uploads included: nobody fills a disk unnoticed.
+SPACE_BLOB_BYTES_MAX = 1024 * GIB
+# A row of a payload: every engine can hold it, move it and back it up like any other.
+BLOB_CHUNK_BYTES = 256 * KIB
+# What one transaction writes of a payload, so that other writers get their turn.
+BLOB_PIECE_BYTES = 4 * MIB
+# What one transaction drops of a payload.
+BLOB_DROP_BYTES = 64 * MIB
+CONTENT_TYPE_CHARACTERS_MAX = 255
+LABELS_MAX = 64
+LABEL_BYTES_MAX = 200
+# How long a payload that nothing refers to is kept, unless gc is told otherwise.
+GC_GRACE_SECONDS = 3_600
+# An upload that nobody has added to for so long was given up.
+UPLOAD_IDLE_SECONDS_MAX = 3_600
+# Payloads that gc looks for references to at once, and that it lets go in one transaction.
+GC_CANDIDATES_MAX = 10_000
+GC_BATCH = 64
 
 # -- reading --------------------------------------------------------------------------------------
 # One page of anything: large enough to amortise a call, small enough to hold.
@@ -66,6 +89,8 @@ CONTENTION_PAUSE_SECONDS_MAX = 0.02
 # -- SQLite ---------------------------------------------------------------------------------------
 SQLITE_CACHE_KIB = 64 * KIB
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
+# Payload that may pass through a connection before its memory is given back.
+SQLITE_CHUNK_BYTES_KEPT = 8 * MIB
 # Pages in the log that wake the checkpointer, and that make a writer checkpoint by itself.
 SQLITE_WAL_PAGES_SOFT = 1_000
 SQLITE_WAL_PAGES_HARD = 16_000

@@ -3,6 +3,7 @@
 import inspect
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from rote.cli.app import app
@@ -12,18 +13,27 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 TEXT = PAGE.read_text()
 
 
+def documented() -> dict[str, Callable[..., object]]:
+    """Every command by its full name, those of groups too."""
+    found = {command.name or "": command.callback for command in app.registered_commands}
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        for command in group.typer_instance.registered_commands:
+            found[f"{group.name} {command.name}"] = command.callback
+    return {name: callback for name, callback in found.items() if callback is not None}
+
+
 def test_every_command_has_a_heading_and_every_heading_is_a_command() -> None:
     headings = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
-    assert sorted(headings) == sorted(command.name or "" for command in app.registered_commands)
+    assert sorted(headings) == sorted(documented())
 
 
 def test_the_line_of_a_command_names_all_its_options() -> None:
-    for command in app.registered_commands:
-        assert command.callback is not None
-        said = TEXT.partition(f"\n## {command.name}\n")[2].partition("\n")[0]
-        for name in inspect.signature(command.callback).parameters:
+    for command, callback in documented().items():
+        said = TEXT.partition(f"\n## {command}\n")[2].partition("\n")[0]
+        for name in inspect.signature(callback).parameters:
             option = {"as_json": "--json", "output": "-o"}.get(name, f"--{name.replace('_', '-')}")
-            assert option in said or name.upper() in said, (command.name, name)
+            assert option in said or name.upper() in said, (command, name)
 
 
 def test_the_examples_give_what_they_show(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ _COLUMNS = {
     "sides": "space, convert_from(kind, 'UTF8'), convert_from(key, 'UTF8'), fence, body, seal",
     "derived": "space, name, convert_from(term, 'UTF8'), id, branch, start, until",
     "derived_state": "space, name, indexed",
+    "blobs": "space, upload, hash, size, at, seal",
+    "chunks": "null, space, upload, until, data",
 }
 # Rows of a table come in this order, so that equal stores give equal files.
 _ORDER = {
@@ -23,6 +25,8 @@ _ORDER = {
     "sides": "kind, key",
     "derived": "name, term, id, branch, start",
     "derived_state": "name",
+    "blobs": "upload",
+    "chunks": "upload, until",
 }
 
 

@@ -7,7 +7,9 @@ from msgspec import Struct
 
 from rote.engines.postgres.arrays import bigints, texts
 from rote.engines.rows import (
+    BlobRow,
     BranchRow,
+    ChunkRow,
     CommitRow,
     DerivedRow,
     EntityRow,
@@ -20,6 +22,7 @@ from rote.engines.rows import (
 )
 
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
+BLOB = "upload, hash, size, at, seal"
 COMMIT = "version, branch, hash, at, author, key, meta, event, attempt"
 
 # Runs a statement with its values and gives its rows.
@@ -350,6 +353,51 @@ class PostgresReader:
             " where space = $1 and name = $2 and start <= $3",
             space, index, until,
         )  # fmt: skip
+        count: int = rows[0][0]
+        return count
+
+    def blob(self, space: int, hash: bytes) -> BlobRow | None:
+        rows = self._blobs("hash = $2 limit 1", space, hash)
+        return rows[0] if rows else None
+
+    def blobs(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
+        return self._blobs("hash > $2 order by hash limit $3", space, after, limit)
+
+    def upload(self, space: int, upload: bytes) -> BlobRow | None:
+        rows = self._blobs("upload = $2", space, upload)
+        return rows[0] if rows else None
+
+    def uploads(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
+        condition = "hash is null and upload > $2 order by upload limit $3"
+        return self._blobs(condition, space, after, limit)
+
+    def _blobs(self, condition: str, *values: Any) -> list[BlobRow]:
+        text = f"select {BLOB} from {self._schema}.blobs where space = $1 and {condition}"
+        return [BlobRow(*row) for row in self._all(text, *values)]
+
+    def blob_bytes(self, space: int) -> int:
+        rows = self._all(
+            f"select coalesce(sum(size), 0)::bigint from {self._schema}.blobs where space = $1",
+            space,
+        )
+        size: int = rows[0][0]
+        return size
+
+    def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
+        rows = self._all(
+            f"select until, data from {self._schema}.chunks"
+            " where space = $1 and upload = $2 and until > $3 order by until limit $4",
+            space, upload, after, limit,
+        )  # fmt: skip
+        return [ChunkRow(*row) for row in rows]
+
+    def chunk_strays(self, space: int) -> int:
+        s = self._schema
+        rows = self._all(
+            f"select count(*) from {s}.chunks as c where space = $1 and not exists"
+            f" (select 1 from {s}.blobs as b where b.space = $1 and b.upload = c.upload)",
+            space,
+        )
         count: int = rows[0][0]
         return count
 

@@ -149,6 +149,26 @@ begin
     order by f.version desc, f.position desc limit 1
   ) as f on true where s.number = $1;
 end $function$;
+create table {s}.blobs (
+  space bigint not null,
+  upload bytea not null,
+  hash bytea,
+  size bigint not null,
+  at bigint not null,
+  seal bytea not null,
+  primary key (space, upload),
+  unique (space, hash)
+);
+
+create table {s}.chunks (
+  space bigint not null,
+  upload bytea not null,
+  until bigint not null,
+  data bytea not null,
+  primary key (space, upload, until)
+);
+-- Payloads are mostly compressed already; trying again costs more than it gains.
+alter table {s}.chunks alter column data set storage external;
 
 -- One commit of one fact of an entity that exists then, and the row of its key if it has one: what
 -- writes.py would otherwise send as a statement. In a function PostgreSQL keeps the plan, for every

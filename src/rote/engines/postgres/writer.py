@@ -13,7 +13,16 @@ from rote.engines.postgres.connections import Session
 from rote.engines.postgres.reader import Known, PostgresReader, known_of
 from rote.engines.postgres.writes import SYNCHRONOUS, Derivation, Statement, Writes, at_once
 from rote.engines.protocol import Contended, OutcomeUnknown
-from rote.engines.rows import Batch, DerivedRow, FactRow, HeadRow, Line, SideRecord
+from rote.engines.rows import (
+    Batch,
+    BlobRow,
+    ChunkRow,
+    DerivedRow,
+    FactRow,
+    HeadRow,
+    Line,
+    SideRecord,
+)
 from rote.errors import NotFound, RoteError, Unavailable
 from rote.values.limits import (
     BUSY_SECONDS_MAX,
@@ -67,6 +76,18 @@ class PostgresWriter(PostgresReader):
 
     def drop_derived(self, space: int, index: str) -> None:
         self.write(Writes(dropped={index}))
+
+    def put_blob(self, space: int, row: BlobRow) -> None:
+        self.write(Writes(blobs={row.upload: row}))
+
+    def drop_blob(self, space: int, upload: bytes) -> None:
+        self.write(Writes(blobs={upload: None}))
+
+    def put_chunks(self, space: int, upload: bytes, rows: Sequence[ChunkRow]) -> None:
+        self.write(Writes(chunks={upload: rows}))
+
+    def drop_chunks(self, space: int, upload: bytes, *, until: int) -> None:
+        self.write(Writes(dropped_chunks={upload: until}))
 
     def _decide(self, text: str, values: Sequence[Any] = ()) -> None:
         """Run what commits; when it is not sure whether it did, OutcomeUnknown."""

@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 
 from rote.engines.postgres.arrays import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
-from rote.engines.rows import Batch, DerivedRow, EntityRow, SideRecord
+from rote.engines.rows import Batch, BlobRow, ChunkRow, DerivedRow, EntityRow, SideRecord
 from rote.values.limits import BUSY_SECONDS_MAX
 
 _Row = tuple[Any, ...]
@@ -33,6 +33,8 @@ _ENTITY = ("bigint", "text", "bigint", "bigint")
 _SIDE = ("bytea", "bytea", "bigint", "bytea", "bytea")
 _BRANCH = ("bigint", "text", "bigint", "bigint", "bigint", "bigint", "bytea")
 _DERIVED = ("bytea", "text", "bigint", "bigint", "bigint")
+_BLOB = ("bytea", "bytea", "bigint", "bigint", "bytea")
+_CHUNK = ("bytea", "bigint", "bytea")
 _ARRAYS: dict[str, Callable[[Iterable[Any]], bytes]] = {
     "bigint": bigints,
     "bytea": byteas,
@@ -65,14 +67,20 @@ class Writes(Struct):
     sides: dict[tuple[str, str], SideRecord | None] = field(default_factory=dict)  # None: dropped
     derived: dict[str, Derivation] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # whole derived indexes
+    blobs: dict[bytes, BlobRow | None] = field(default_factory=dict)  # by upload; None: dropped
+    chunks: dict[bytes, Sequence[ChunkRow]] = field(default_factory=dict)
+    dropped_chunks: dict[bytes, int] = field(default_factory=dict)  # up to which byte
 
     def takes(self, other: "Writes") -> bool:
         """Whether `other` can be written at the same time, because nothing is in both."""
         indexes = self.derived.keys() | self.dropped
+        chunks = self.chunks.keys() | self.dropped_chunks.keys()
         return (
             (self.batch is None or other.batch is None)
             and not self.sides.keys() & other.sides.keys()
             and not indexes & (other.derived.keys() | other.dropped)
+            and not self.blobs.keys() & other.blobs.keys()
+            and not chunks & (other.chunks.keys() | other.dropped_chunks.keys())
         )
 
     def take(self, other: "Writes") -> None:
@@ -80,6 +88,16 @@ class Writes(Struct):
         self.sides.update(other.sides)
         self.derived.update(other.derived)
         self.dropped |= other.dropped
+        self.blobs.update(other.blobs)
+        self.chunks.update(other.chunks)
+        self.dropped_chunks.update(other.dropped_chunks)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing beside a batch and side rows."""
+        return not (
+            self.derived or self.dropped or self.blobs or self.chunks or self.dropped_chunks
+        )
 
 
 def at_once(
@@ -102,7 +120,7 @@ def at_once(
 def _plain_values(writes: Writes) -> list[Any] | None:
     """What the function append_one takes after the first four, if these writes are such."""
     batch = writes.batch
-    if batch is None or writes.derived or writes.dropped or len(writes.sides) > 1:
+    if batch is None or not writes.is_plain or len(writes.sides) > 1:
         return None
     if len(batch.commits) != 1 or len(batch.facts) != 1 or len(batch.entities) != 1:
         return None
@@ -143,6 +161,7 @@ class Statement:
             self._drop_derived(index)
         for index, derivation in writes.derived.items():
             self._derive(index, derivation)
+        self._write_blobs(writes)
         self.text = f"with {', '.join(self._parts)} select number from moved"
 
     def _move(
@@ -224,6 +243,24 @@ class Statement:
             self._add(
                 f"delete from {self._schema}.{table} as old using moved"
                 f" where old.space = moved.number and old.name = {name}"
+            )
+
+    def _write_blobs(self, writes: Writes) -> None:
+        replacing = " on conflict (space, upload) do update set hash = excluded.hash"
+        replacing += ", size = excluded.size, at = excluded.at, seal = excluded.seal"
+        rows = [astuple(row) for row in writes.blobs.values() if row is not None]
+        self._insert("blobs", _BLOB, rows, replacing=replacing)
+        gone = [(upload,) for upload, row in writes.blobs.items() if row is None]
+        self._delete("blobs", {"upload": "bytea"}, gone)
+        chunks = [
+            (upload, row.until, row.data) for upload, new in writes.chunks.items() for row in new
+        ]
+        self._insert("chunks", _CHUNK, chunks)
+        for upload, until in writes.dropped_chunks.items():
+            self._add(
+                f"delete from {self._schema}.chunks as old using moved where"
+                f" old.space = moved.number and old.upload = {self._bind(upload)}"
+                f" and old.until <= {self._bind(until)}"
             )
 
     # -- parts -------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 from itertools import groupby, islice
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 import apsw
 
 from rote.engines.rows import (
+    BlobRow,
     BranchRow,
+    ChunkRow,
     CommitRow,
     DerivedRow,
     EntityRow,
@@ -23,7 +25,9 @@ from rote.engines.rows import (
 )
 from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.errors import Corrupt
+from rote.values.limits import SQLITE_CHUNK_BYTES_KEPT
 
+BLOB = "upload, hash, size, at, seal"
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
 # The most frequent read: one entity on a branch without ancestors.
 _NEWEST_OF_ONE = (
@@ -58,6 +62,7 @@ class SqliteReader:
         self._in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
         self._data_version = -1
+        self._chunk_bytes = 0  # that went through since memory was last given back
         # The caps of the line that is being read, by branch. A condition with 1,000 ancestors is
         # more than SQLite takes; a function that looks into a dictionary costs the same for all.
         self._line: Line = ()
@@ -398,6 +403,61 @@ class SqliteReader:
         rows = self._all(
             "select count(*) from derived where space = ? and name = ? and start <= ?",
             (space, index, until),
+        )
+        count: int = rows[0][0]
+        return count
+
+    def blob(self, space: int, hash: bytes) -> BlobRow | None:
+        rows = self._all(f"select {BLOB} from blobs where space = ? and hash = ?", (space, hash))
+        return BlobRow(*rows[0]) if rows else None
+
+    def blobs(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
+        rows = self._all(
+            f"select {BLOB} from blobs where space = ? and hash > ? order by hash limit ?",
+            (space, after, limit),
+        )
+        return [BlobRow(*row) for row in rows]
+
+    def upload(self, space: int, upload: bytes) -> BlobRow | None:
+        rows = self._all(
+            f"select {BLOB} from blobs where space = ? and upload = ?", (space, upload)
+        )
+        return BlobRow(*rows[0]) if rows else None
+
+    def uploads(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
+        rows = self._all(
+            f"select {BLOB} from blobs where space = ? and hash is null and upload > ?"
+            " order by upload limit ?",
+            (space, after, limit),
+        )
+        return [BlobRow(*row) for row in rows]
+
+    def blob_bytes(self, space: int) -> int:
+        rows = self._all("select coalesce(sum(size), 0) from blobs where space = ?", (space,))
+        size: int = rows[0][0]
+        return size
+
+    def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
+        rows = self._all(
+            "select until, data from chunks where space = ? and upload = ? and until > ?"
+            " order by until limit ?",
+            (space, upload, after, limit),
+        )
+        self._passed_chunks(rows)
+        return [ChunkRow(*row) for row in rows]
+
+    def _passed_chunks(self, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Payloads go through the connection's memory once; it is not kept for them."""
+        self._chunk_bytes += sum(len(data) for _, data in rows)
+        if self._chunk_bytes >= SQLITE_CHUNK_BYTES_KEPT and not self.connection.in_transaction:
+            self._chunk_bytes = 0
+            self._all("pragma shrink_memory", ())
+
+    def chunk_strays(self, space: int) -> int:
+        rows = self._all(
+            "select count(*) from chunks as c where space = ?1 and not exists"
+            " (select 1 from blobs as b where b.space = ?1 and b.upload = c.upload)",
+            (space,),
         )
         count: int = rows[0][0]
         return count

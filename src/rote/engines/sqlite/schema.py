@@ -4,8 +4,9 @@ Facts are appended in rowid order and never change; two narrow indexes lead to t
 by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
 the end of its range and needs no row of its own. The newest fact of an entity on a branch has a thin
 row in `entities` while it exists and in `tombstones` after its deletion, so that scans pass no dead
-rows. Spaces are numbered; ids are text, because a table of names would cost every new entity one
-more tree.
+rows. Payloads of blobs are cut into chunks, which are rows with a number, because long rows make a
+tree without numbers slow. Spaces are numbered; ids are text, because a table of names would cost
+every new entity one more tree.
 """
 
 # "Rote" in ASCII: tells our files from other people's.
@@ -117,4 +118,24 @@ create table derived_state (
   indexed integer not null,
   primary key (space, name)
 ) strict, without rowid;
+
+create table blobs (
+  space integer not null,
+  upload blob not null,
+  hash blob,
+  size integer not null,
+  at integer not null,
+  seal blob not null,
+  primary key (space, upload),
+  unique (space, hash)
+) strict, without rowid;
+
+create table chunks (
+  number integer primary key,
+  space integer not null,
+  upload blob not null,
+  until integer not null,
+  data blob not null
+) strict;
+create unique index chunks_by_place on chunks (space, upload, until);
 {INDEXES}"""

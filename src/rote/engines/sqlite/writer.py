@@ -7,7 +7,16 @@ import apsw
 from msgspec.structs import astuple
 
 from rote.engines.protocol import OutcomeUnknown
-from rote.engines.rows import Batch, BranchRow, DerivedRow, EntityRow, HeadRow, SideRecord
+from rote.engines.rows import (
+    Batch,
+    BlobRow,
+    BranchRow,
+    ChunkRow,
+    DerivedRow,
+    EntityRow,
+    HeadRow,
+    SideRecord,
+)
 from rote.engines.sqlite.reader import SqliteReader
 
 
@@ -25,6 +34,7 @@ class SqliteWriter(SqliteReader):
             raise
         except apsw.Error as error:
             raise OutcomeUnknown() from error
+        self._passed_chunks(())
 
     def rollback(self) -> None:
         self._heads.clear()
@@ -109,6 +119,30 @@ class SqliteWriter(SqliteReader):
             self._cursor.execute(
                 f"delete from {table} where space = ? and name = ?", (space, index)
             )
+
+    def put_blob(self, space: int, row: BlobRow) -> None:
+        # Not "or replace", which would also take the row of another upload that has the hash.
+        self._cursor.execute(
+            "insert into blobs values (?, ?, ?, ?, ?, ?) on conflict (space, upload) do update"
+            " set hash = excluded.hash, size = excluded.size, at = excluded.at, seal = excluded.seal",
+            (space, *astuple(row)),
+        )
+
+    def drop_blob(self, space: int, upload: bytes) -> None:
+        self._cursor.execute("delete from blobs where space = ? and upload = ?", (space, upload))
+
+    def put_chunks(self, space: int, upload: bytes, rows: Sequence[ChunkRow]) -> None:
+        self._cursor.executemany(
+            "insert into chunks values (null, ?, ?, ?, ?)",
+            [(space, upload, row.until, row.data) for row in rows],
+        )
+        self._passed_chunks(map(astuple, rows))
+
+    def drop_chunks(self, space: int, upload: bytes, *, until: int) -> None:
+        self._cursor.execute(
+            "delete from chunks where space = ? and upload = ? and until <= ?",
+            (space, upload, until),
+        )
 
 
 @lru_cache

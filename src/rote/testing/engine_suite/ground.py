@@ -15,6 +15,7 @@ from rote.engines.rows import (
     MAIN,
     SET,
     Batch,
+    BlobRow,
     BranchRow,
     CommitRow,
     DerivedRow,
@@ -142,6 +143,10 @@ def fact(
 
 def side(kind: str, key: str, *, fence: int = 1, body: bytes = b"{}") -> SideRecord:
     return SideRecord(kind, key, fence, body, b"seal of a side")
+
+
+def blob(upload: bytes, *, hash: bytes | None = None, size: int = 0, at: int = 1) -> BlobRow:
+    return BlobRow(upload, hash, size, at, b"seal of a blob")
 
 
 def places(facts: Iterable[FactRow]) -> list[tuple[int, int, int]]:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from rote.engines import Engine
-from rote.engines.rows import DELETE, MAIN, DerivedRow
+from rote.engines.rows import DELETE, MAIN, ChunkRow, DerivedRow
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import InvalidInput, RoteError, Unavailable
-from rote.testing.engine_suite.ground import EngineGround, commit, fact, side
+from rote.testing.engine_suite.ground import EngineGround, blob, commit, fact, side
 
 
 class KeepingTests(EngineGround):
@@ -41,6 +41,10 @@ class KeepingTests(EngineGround):
         self.write(fact("urn:there", 1), space=other)
         self.put_sides(side("key", "k"), side("run", "r"))
         self.derive(DerivedRow("a", "urn:a", MAIN, 1, None), indexed=3)
+        with self.engine.writer(self.space) as writes:
+            writes.put_blob(self.space, blob(b"one", hash=b"h", size=4))
+            writes.put_blob(self.space, blob(b"two"))
+            writes.put_chunks(self.space, b"one", [ChunkRow(2, b"ab"), ChunkRow(4, b"cd")])
         path = self.place / "copy.db"
         self.engine.backup(path)
         copy = SqliteEngine(path)
@@ -103,4 +107,7 @@ def _contents(engine: Engine, space: int) -> list[object]:
         reads.sides(space, None, after=("", ""), limit=99),
         reads.indexed(space, "words/1"),
         [reads.derived_of(space, "words/1", id) for id in ids],
+        reads.blobs(space, after=b"", limit=99),
+        reads.uploads(space, after=b"", limit=99),
+        reads.chunks(space, b"one", after=0, limit=99),
     ]

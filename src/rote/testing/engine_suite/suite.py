@@ -5,6 +5,7 @@ class TestMyEngine(SharedEngineSuite):
         return MyEngine(place / "store")
 """
 
+from rote.testing.engine_suite.blobs import BlobRowTests
 from rote.testing.engine_suite.branches import BranchRowTests
 from rote.testing.engine_suite.derived import DerivedRowTests
 from rote.testing.engine_suite.entities import EntityTests
@@ -28,6 +29,7 @@ class EngineSuite(
     EntityTests,
     SideTests,
     DerivedRowTests,
+    BlobRowTests,
     WritingTests,
     HopingTests,
     KeepingTests,

@@ -6,9 +6,11 @@ class TestMyStore(SharedSpaceSuite):
 """
 
 from rote.testing.space_suite.backups import BackupTests
+from rote.testing.space_suite.blobs import BlobTests
 from rote.testing.space_suite.branch_copies import BranchCopyTests
 from rote.testing.space_suite.branches import BranchTests
 from rote.testing.space_suite.chain import ChainTests
+from rote.testing.space_suite.collection import CollectionTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
@@ -55,6 +57,8 @@ class SpaceSuite(
     TrustTests,
     BackupTests,
     CopyTests,
+    BlobTests,
+    CollectionTests,
     ForgeryTests,
     BranchCopyTests,
 ):

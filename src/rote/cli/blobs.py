@@ -1,0 +1,165 @@
+"""Commands about blobs: blob put, blob get, gc."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from rote.cli.options import (
+    SPACE_DEFAULT,
+    STORE_DEFAULT,
+    JsonOption,
+    KeyOption,
+    SpaceOption,
+    StoreOption,
+    opened_space,
+)
+from rote.cli.outcome import no
+from rote.cli.output import plural, print_json, print_line, say
+from rote.cli.progress import bar, byte_bar
+from rote.errors import NotFound
+from rote.space import Space
+from rote.values.blobs import (
+    CONTENT_TYPE_DEFAULT,
+    check_blob_hash,
+    check_content_type,
+    check_labels,
+)
+from rote.values.limits import BLOB_CHUNK_BYTES, GC_GRACE_SECONDS
+
+commands = typer.Typer(
+    help="Bytes of any kind, stored once under their hash.", no_args_is_help=True
+)
+
+
+class _Watched:
+    """A stream that tells how much of it was read."""
+
+    def __init__(self, stream: BinaryIO, advance: Callable[[int], None]) -> None:
+        self._stream = stream
+        self._advance = advance
+
+    def read(self, size: int, /) -> bytes:
+        data = self._stream.read(size)
+        self._advance(len(data))
+        return data
+
+
+@commands.command("put")
+def put_blob(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for stdin.")],
+    *,
+    type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="The content type, like image/png.")
+    ] = CONTENT_TYPE_DEFAULT,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="TEXT", help="May be given again.")
+    ] = None,
+    expect: Annotated[
+        str | None, typer.Option("--expect", metavar="HASH", help="The hash it must have.")
+    ] = None,
+    key: KeyOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Store the bytes of a file and print their hash; makes the store and the space when new."""
+    labels = label or []
+    check_content_type(type)
+    check_labels(labels)
+    if expect is not None:
+        check_blob_hash(expect)
+    # Opened first: a file that cannot be read makes no store.
+    with _opened(file) as (stream, size), opened_space(store, space, create=True) as opened:
+        with byte_bar("storing", size) as advance:
+            hash = opened.put_blob(
+                _Watched(stream, advance), type, labels=labels, expect=expect, key=key
+            )
+        if as_json:
+            print_json(opened.blob_info(hash).to_dict())
+        else:
+            print_line(hash)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The stream, and its size where it is known."""
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    path = Path(file)
+    with path.open("rb") as stream:
+        yield stream, path.stat().st_size
+
+
+@commands.command("get")
+def get_blob(
+    hash: Annotated[str, typer.Argument(metavar="HASH", help="What `rote blob put` printed.")],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
+    ] = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the bytes of a blob to stdout or a file; with --json print what is known of it."""
+    check_blob_hash(hash)
+    with opened_space(store, space) as opened:
+        try:
+            info = opened.blob_info(hash)
+        except NotFound as error:
+            say(str(error))
+            raise no() from error
+        if output is not None:
+            _write_file(opened, hash, output)
+        if as_json:
+            print_json(info.to_dict())
+        elif output is None:
+            sys.stdout.flush()
+            _copy_bytes(opened, hash, sys.stdout.buffer)
+        else:
+            print_line(f"{plural(info.size, 'byte')} written to {output}")
+
+
+def _write_file(space: Space, hash: str, path: Path) -> None:
+    """A whole new file, or none."""
+    with path.open("xb") as file:
+        try:
+            _copy_bytes(space, hash, file)
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def _copy_bytes(space: Space, hash: str, target: BinaryIO) -> None:
+    size = space.blob_info(hash).size
+    with space.open_blob(hash) as source, byte_bar("reading", size) as advance:
+        while data := source.read(BLOB_CHUNK_BYTES):
+            target.write(data)
+            advance(len(data))
+
+
+def gc(
+    *,
+    grace: Annotated[
+        float,
+        typer.Option("--grace", metavar="SECONDS", min=0, help="How long what is unused is kept."),
+    ] = GC_GRACE_SECONDS,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go of blobs that nothing refers to, and of uploads that were given up."""
+    with opened_space(store, space) as opened, bar() as advance:
+        report = opened.gc(grace_seconds=grace, progress=advance)
+    if as_json:
+        print_json(report.to_dict())
+        return
+    gone = f"{plural(report.blobs, 'blob')} and {plural(report.uploads, 'unfinished upload')}"
+    freed = plural(report.size_bytes, "byte")
+    print_line(f"{gone} collected ({freed}); {plural(report.kept, 'blob')} kept")

@@ -1,0 +1,88 @@
+"""Blobs in values: what names one, what describes one, and where a value refers to one.
+
+A value refers to a blob by `{"$blob": "<hash>"}`. Other members beside `$blob` do not matter, so
+that what is a reference depends on that one member alone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from rote.errors import InvalidInput, LimitExceeded
+from rote.values.limits import CONTENT_TYPE_CHARACTERS_MAX, LABEL_BYTES_MAX, LABELS_MAX
+from rote.values.types import Json
+
+REFERENCE = "$blob"
+META_PREFIX = "urn:blob-meta:"
+CONTENT_TYPE_DEFAULT = "application/octet-stream"
+
+_hash = re.compile(r"[0-9a-f]{64}").fullmatch
+# RFC 9110, section 8.3.1: two tokens, then parameters whose values are tokens or quoted.
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z\-]+"
+_PARAMETER = rf'[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|"(?:[\t !#-\[\]-~]|\\[\t !-~])*")'
+_content_type = re.compile(rf"{_TOKEN}/{_TOKEN}(?:{_PARAMETER})*").fullmatch
+
+
+def is_blob_hash(text: object) -> TypeGuard[str]:
+    return type(text) is str and _hash(text) is not None
+
+
+def check_blob_hash(text: Any) -> None:
+    """64 hexadecimal digits in lower case."""
+    if not is_blob_hash(text):
+        raise InvalidInput(
+            f"{text!r:.80} is not the hash of a blob; it is the SHA-256 of its bytes, 64 digits of"
+            " 0-9 a-f"
+        )
+
+
+def check_content_type(text: Any) -> None:
+    """A media type like `image/png` or `text/plain; charset=utf-8`."""
+    if type(text) is not str or not _content_type(text):
+        raise InvalidInput(f"{text!r:.80} is not a content type; it looks like text/plain")
+    if len(text) > CONTENT_TYPE_CHARACTERS_MAX:
+        raise LimitExceeded(
+            "the content type in characters", size=len(text), limit=CONTENT_TYPE_CHARACTERS_MAX
+        )
+
+
+def check_labels(labels: Any) -> None:
+    """A list of texts, each of 1 to 200 bytes."""
+    if type(labels) not in (list, tuple):
+        raise InvalidInput("labels are a list of texts")
+    if len(labels) > LABELS_MAX:
+        raise LimitExceeded("the number of labels", size=len(labels), limit=LABELS_MAX)
+    for label in labels:
+        if type(label) is not str or not label:
+            raise InvalidInput("a label is text and not empty")
+        try:
+            size = len(label.encode())
+        except UnicodeEncodeError:
+            raise InvalidInput("a label must not hold lone surrogates") from None
+        if size > LABEL_BYTES_MAX:
+            raise LimitExceeded("a label in bytes", size=size, limit=LABEL_BYTES_MAX)
+
+
+def meta_id(hash: str) -> str:
+    """The entity that describes a blob."""
+    return META_PREFIX + hash
+
+
+def described_by(id: str) -> str | None:
+    """The hash of the blob that an entity describes, if it is such an entity."""
+    hash = id.removeprefix(META_PREFIX)
+    return hash if hash != id and is_blob_hash(hash) else None
+
+
+def references(value: Json) -> Iterator[str]:
+    """The hashes that a value refers to, each as often as it does."""
+    level = [value]
+    while level:
+        container = level.pop()
+        if type(container) is dict:
+            hash = container.get(REFERENCE)
+            if is_blob_hash(hash):
+                yield hash
+            level += container.values()
+        elif type(container) is list:
+            level += container
