@@ -13,11 +13,12 @@ from rote.values import check_space_name
 from rote.values.limits import INTEGER_MAX
 
 STORE_DEFAULT = "rote.db"
+STORE_HELP = "A path, or postgresql://…[?schema=NAME]."
 SPACE_DEFAULT = "default"
 
 StoreOption = Annotated[
     str,
-    typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help="A path or sqlite:///path."),
+    typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help=STORE_HELP),
 ]
 SpaceOption = Annotated[str, typer.Option("--space", metavar="NAME", help="A space's name or did.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -4,6 +4,7 @@ Nothing is set on the session and no statement is prepared by name, so a pooler 
 transaction another server connection does no harm. What a transaction needs, it sets for itself.
 """
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from select import POLLIN, poll
@@ -32,6 +33,12 @@ _KEEPALIVES = {
     "tcp_user_timeout": 30_000,
 }
 
+_URL_ADVICE = (
+    "the PostgreSQL URL cannot be read; it looks like postgresql://user:password@host:5432/database,"
+    " with / @ : % ? # and spaces in user and password written as %2F %40 %3A %25 %3F %23 %20"
+)
+_ports = re.compile(r"[0-9]*(,[0-9]*)*").fullmatch
+
 
 class Target:
     """A server and a database. Only `place` is ever shown: it holds no user and no password."""
@@ -41,10 +48,7 @@ class Target:
             parameters = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             # The driver's own words may quote the URL, and with it a password.
-            raise InvalidInput(
-                "the PostgreSQL URL cannot be read; it looks like"
-                " postgresql://user:password@host:5432/database"
-            ) from None
+            raise InvalidInput(_URL_ADVICE) from None
         # Whatever the URL itself says about these goes before.
         self._parameters: dict[str, Any] = {
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
@@ -53,9 +57,12 @@ class Target:
             **_KEEPALIVES,
             **parameters,
         }
-        hosts = parameters.get("host") or "localhost"
-        port = parameters.get("port")
-        database = parameters.get("dbname") or parameters.get("user") or ""
+        hosts = str(parameters.get("host") or "localhost")
+        port = str(parameters.get("port") or "")
+        database = str(parameters.get("dbname") or parameters.get("user") or "")
+        if "@" in hosts + database or not _ports(port):
+            # A part of the password was taken for something else, and would be shown as that.
+            raise InvalidInput(_URL_ADVICE)
         self.place = f"postgresql://{hosts}{f':{port}' if port else ''}/{database}"
 
     def __repr__(self) -> str:
@@ -68,7 +75,8 @@ class Target:
                 **self._parameters,
             )  # fmt: skip
         except psycopg.Error as error:
-            raise translate_connecting(error, place=self.place) from error
+            # The driver's own words name the user.
+            raise translate_connecting(error, place=self.place) from None
         try:
             session.begin_life(self.place)
         except BaseException:
@@ -94,6 +102,12 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         if version < SERVER_VERSION_MIN:
             raise Unavailable(
                 f"{place}: PostgreSQL {version // 10_000} is too old; use 15 or newer"
+            )
+        encoding = self.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise InvalidInput(
+                f"{place}: the database is in {encoding}; make one that can hold every character:"
+                " createdb --encoding=UTF8 --template=template0"
             )
         register_arrays(self.adapters)
         self._statements = self.cursor(binary=True)

@@ -51,25 +51,35 @@ class Pool:
         """A session that is ready; Busy when all are out for too long."""
         self.check_open()
         deadline = time.monotonic() + BUSY_SECONDS_MAX
+        crowded = False  # the server has no room for more than are out
         while True:
+            coming, bell = _Coming(), threading.Lock()
             with self._mutex:
                 session = self._fresh()
                 if session is not None:
                     return session
                 # Walked through, since what was dropped at a bad moment may still be in its length.
-                if sum(1 for _ in self._open) < POSTGRES_CONNECTIONS_MAX:
-                    coming = _Coming()
+                there = sum(1 for _ in self._open)
+                waits = there >= (1 if crowded else POSTGRES_CONNECTIONS_MAX)
+                if waits:
+                    bell.acquire()
+                    self._bells.append(bell)
+                else:
                     self._open.add(coming)
-                    break
-                bell = threading.Lock()
-                bell.acquire()
-                self._bells.append(bell)
+            if not waits:
+                try:
+                    return self._connect(coming)
+                except Busy:
+                    if there == 0:
+                        raise
+                    crowded = True
+                    continue
             if time.monotonic() > deadline:
                 raise Busy("all connections of this process are in use; try again")
             # Now and then without a ring: the one who was to ring may have been interrupted.
             bell.acquire(timeout=WAKE_SECONDS_MAX)
+            crowded = False
             self.check_open()
-        return self._connect(coming)
 
     def _connect(self, coming: _Coming) -> Session:
         try:
