@@ -31,7 +31,7 @@ from rote.kernel.lines import Branches, spans, writable
 from rote.kernel.operations import Operation, value_bytes
 from rote.kernel.seals import KEY
 from rote.patch import threeway
-from rote.values import canonical, check_entity_id
+from rote.values import canonical, check_branch_name, check_entity_id, check_key
 from rote.values.limits import PAGE_MAX
 
 # Plans nothing: a key that was used before is answered without a plan.
@@ -122,7 +122,7 @@ def merge(
     """Plan, and write if there is something to record and nothing in the way."""
     resolutions = check_request(request)
     version = cache.resolve(reads, None)
-    if request.key is not None and reads.side(cache.number, KEY, request.key) is not None:
+    if _is_known_key(cache, reads, request):
         plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
     else:
         plan = plan_merge(cache, reads, request, resolutions, version=version)
@@ -143,6 +143,12 @@ def merge(
     return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
 
 
+def _is_known_key(cache: SpaceCache, reads: Reader, request: MergeRequest) -> bool:
+    if request.key is None or request.dry_run:
+        return False
+    return reads.side(cache.number, KEY, request.key) is not None
+
+
 # -- the request -----------------------------------------------------------------------------------
 
 
@@ -151,6 +157,10 @@ Resolutions = Mapping[str, bytes | None]  # canonical values by id; None: delete
 
 def check_request(request: MergeRequest) -> Resolutions:
     """The resolutions, or what is wrong with the request."""
+    check_branch_name(request.source)
+    check_branch_name(request.target)
+    if request.key is not None:
+        check_key(request.key)
     if request.on_conflict not in STRATEGIES:
         raise InvalidInput(
             f"on_conflict is one of {', '.join(STRATEGIES)}, not {request.on_conflict!r:.80}"
