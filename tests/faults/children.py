@@ -1,18 +1,23 @@
-"""What the processes of these tests do: `python -m tests.faults.children <what> <path> …`.
+"""What the processes of these tests do: `python -m tests.faults.children <what> <place> …`.
 
-Each prints a line for whatever it was told by the store, and ends with an error when it sees
-something that must not be.
+A place is the path of a file; or the URL, the schema, the folder of keys and the durability of a
+store on PostgreSQL, with spaces between. Each process prints a line for whatever it was told by the
+store, and ends with an error when it sees something that must not be.
 """
 
 import itertools
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from random import Random
 from typing import Any, NoReturn
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import rote
 from rote.errors import Conflict, RoteError, Unavailable
@@ -20,6 +25,15 @@ from rote.testing.serial import Recorder, Recording, encode_record
 
 NAME = "agent"
 LEFT, RIGHT, COUNTER = "urn:entity:left", "urn:entity:right", "urn:entity:counter"
+# A client's pause before it tries again; with several of them the server comes back faster.
+PAUSE_SECONDS = 0.02
+
+
+def open_store(place: str) -> rote.Store:
+    if not place.startswith("postgresql://"):
+        return rote.open(place)
+    url, schema, keys, durability = place.split(" ")
+    return rote.open(url, schema=schema, keys=keys, durability=durability)
 
 
 def say(*words: object) -> None:
@@ -55,15 +69,36 @@ def key_of(writer: str, number: int) -> str:
 
 def write(path: str, writer: str) -> None:
     """Commit for ever; a line is the version and the key of an acknowledged commit."""
-    space = rote.open(path).space(NAME)
+    space = open_store(path).space(NAME)
     for number in itertools.count(1):
         key = key_of(writer, number)
         say(space.transact(operations(writer, number), key=key).version, key)
 
 
+def persist(place: str, writer: str) -> None:
+    """Commit for ever, whatever becomes of the server; odd numbers with a key, even without.
+
+    A line is an answer and its number: made (and the version), refused, unknown. What was refused
+    is not tried again; what is unknown and has a key is, until it is known."""
+    space = open_store(place).space(NAME)
+    pause = threading.Event()
+    for number in itertools.count(1):
+        key = key_of(writer, number) if number % 2 else None
+        unknown = True
+        while unknown:
+            try:
+                say("made", number, space.transact(operations(writer, number), key=key).version)
+                unknown = False
+            except Unavailable as error:
+                unknown = error.details.get("outcome") == "unknown"
+                say("unknown" if unknown else "refused", number)
+                unknown = unknown and key is not None
+                pause.wait(PAUSE_SECONDS)
+
+
 def read(path: str) -> None:
     """Look at newer and newer states for ever; a line is a version that was whole."""
-    space = rote.open(path).space(NAME)
+    space = open_store(path).space(NAME)
     seen = 0
     while True:
         version = space.version
@@ -77,7 +112,7 @@ def read(path: str) -> None:
 
 def follow(path: str, until: str) -> None:
     """See each version of a counter that grows by one with every commit."""
-    space = rote.open(path).space(NAME)
+    space = open_store(path).space(NAME)
     say("ready")
     seen = 0
     while seen < int(until):
@@ -90,7 +125,7 @@ def follow(path: str, until: str) -> None:
 
 def count(path: str, times: str) -> None:
     """Add one so many times by read, modify and write; the last line: how often it conflicted."""
-    space = rote.open(path).space(NAME)
+    space = open_store(path).space(NAME)
     conflicts = 0
     wait_for_the_others()
     for _ in range(int(times)):
@@ -104,6 +139,26 @@ def count(path: str, times: str) -> None:
             except Conflict:
                 conflicts += 1
     say(conflicts)
+
+
+def count_up(place: str, times: str) -> None:
+    """The same by update, which tries again by itself and gives up with a Conflict."""
+    space = open_store(place).space(NAME)
+    conflicts = 0
+    wait_for_the_others()
+    for _ in range(int(times)):
+        while True:
+            try:
+                space.update(COUNTER, add_one)
+                break
+            except Conflict:
+                conflicts += 1
+    say(conflicts)
+
+
+def add_one(value: Any) -> int:
+    assert isinstance(value, int)
+    return value + 1
 
 
 def transact(tx: Recording, random: Random) -> None:
@@ -145,7 +200,7 @@ def copy(source_path: str, target_path: str) -> None:
 def begin(path: str, writer: str) -> None:
     """Make the store and the space, perhaps as one of many, and write to it."""
     wait_for_the_others()
-    with rote.open(path) as store:
+    with open_store(path) as store:
         space = store.space(NAME)
         space.set(f"urn:entity:{writer}", writer)
         say(space.did)
@@ -154,7 +209,7 @@ def begin(path: str, writer: str) -> None:
 def fork(path: str) -> None:
     """A store that was opened before a fork, used in the child and then in the parent."""
     wait_for_the_others()
-    store = rote.open(path)
+    store = open_store(path)
     space = store.space(NAME)
     space.set(LEFT, "before")
     child = os.fork()
@@ -190,12 +245,78 @@ def _be_the_child(path: str, store: rote.Store, space: rote.Space) -> NoReturn:
             else:
                 raise AssertionError("a store of the parent worked in the child")
         store.close()
-        with rote.open(path) as own:
+        with open_store(path) as own:
             own.space(NAME).set(RIGHT, "child")
         code = 0
     except BaseException:
         traceback.print_exc()
     os._exit(code)
+
+
+def fork_and_end(place: str) -> None:
+    """A child that never touches the store of its parent, and ends as programs do."""
+    wait_for_the_others()
+    url = place.split(" ", maxsplit=1)[0]
+    with open_store(place) as store:
+        space = store.space(NAME)
+        space.set(LEFT, "before")
+        before = _backends(url)
+        assert before
+        child = os.fork()
+        if child == 0:
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+        space.set(LEFT, "after")
+        assert _backends(url) == before, "the parent had to connect anew"
+    say("worked on")
+
+
+def _backends(url: str) -> list[int]:
+    """The server's processes for the clients of this URL."""
+    name = conninfo_to_dict(url)["application_name"]
+    with psycopg.connect(make_conninfo(url, application_name="looking on")) as connection:
+        rows = connection.execute(
+            "select pid from pg_stat_activity where application_name = %s order by pid", (name,)
+        )
+        return [pid for (pid,) in rows]
+
+
+class Interruptions:
+    """Ctrl-C, which comes through only while a commit is under way; else it is only counted."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.count = 0
+        signal.signal(signal.SIGINT, self._come)
+
+    def _come(self, *_: object) -> None:
+        self.count += 1
+        if self.wanted:
+            self.wanted = False
+            raise KeyboardInterrupt
+
+
+def interrupted(place: str, way: str) -> None:
+    """Commit for ever; a line is a commit that was made, or an interruption that is over."""
+    if way == "locking":
+        pytest.MonkeyPatch().setattr("rote.kernel.commits.OPTIMISTIC_ATTEMPTS_MAX", 0)
+    space = open_store(place).space(NAME)
+    interruptions, told = Interruptions(), 0
+    for number in itertools.count(1):
+        key, sent, before = key_of("writer", number), operations("writer", number), space.version
+        try:
+            interruptions.wanted = True
+            made = space.transact(sent, key=key)
+            interruptions.wanted = False
+        except KeyboardInterrupt:
+            # The same store answers, and the key says what became of the commit.
+            made = space.transact(sent, key=key)
+        assert [commit.hash for commit in space.log(since=before)] == [made.hash]
+        say("made", key)
+        # Not all came through: Python swallows those that meet the end of an object.
+        while told < interruptions.count:
+            told += 1
+            say("interrupted")
 
 
 def open_as_a_guest(path: str) -> None:
@@ -210,5 +331,8 @@ def open_as_a_guest(path: str) -> None:
 
 
 if __name__ == "__main__":
-    children = (write, read, follow, count, record, copy, begin, fork, open_as_a_guest)
+    children = (
+        write, persist, read, follow, count, count_up, record, copy, begin, fork, fork_and_end,
+        interrupted, open_as_a_guest,
+    )  # fmt: skip
     {child.__name__: child for child in children}[sys.argv[1]](*sys.argv[2:])

@@ -4,20 +4,23 @@ from typing import Annotated
 
 import typer
 
-from rote.cli.options import SPACE_DEFAULT, JsonOption, SpaceOption, opened_store
+from rote.cli.options import SPACE_DEFAULT, STORE_HELP, JsonOption, SpaceOption, opened_store
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_json, print_line
 from rote.cli.progress import bar
 from rote.cli.trust import print_report
 from rote.contract import CopyReport
 
-_URL = "A path or sqlite:///path."
-
 
 def copy(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=f"The store to read. {_URL}")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help=f"The store to read. {STORE_HELP}")
+    ],
     dest: Annotated[
-        str, typer.Argument(metavar="DEST", help=f"The store to write; made when it is new. {_URL}")
+        str,
+        typer.Argument(
+            metavar="DEST", help=f"The store to write; made when it is new. {STORE_HELP}"
+        ),
     ],
     *,
     space: SpaceOption = SPACE_DEFAULT,

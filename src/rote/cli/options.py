@@ -14,6 +14,7 @@ from rote.values import check_branch_name, check_space_name, datetime_of, parse_
 from rote.values.limits import INTEGER_MAX
 
 STORE_DEFAULT = "rote.db"
+STORE_HELP = "A path, or postgresql://…[?schema=NAME]."
 SPACE_DEFAULT = "default"
 BRANCH_DEFAULT = "main"
 # 2**63 - 1 has 19 digits; a longer number is no version.
@@ -21,7 +22,7 @@ _VERSION_DIGITS_MAX = 19
 
 StoreOption = Annotated[
     str,
-    typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help="A path or sqlite:///path."),
+    typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help=STORE_HELP),
 ]
 SpaceOption = Annotated[str, typer.Option("--space", metavar="NAME", help="A space's name or did.")]
 BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="A branch's name.")]

@@ -1,8 +1,10 @@
 """Which engine a URL means, and where the keys of its spaces are kept."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from rote.engines.postgres import PostgresEngine
 
 SCHEMA_DEFAULT = "rote"
+# A mistyped URL or the driver's other form, `host=… password=…`; no name for a file of anybody's.
+_like_postgres = re.compile(
+    r"(?i)postgres(ql)?:|(.*\s)?(host|hostaddr|port|user|password|dbname|service)\s*="
+).match
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,9 @@ def locate(url: object, *, keys: object = None) -> Location:
         raise InvalidInput("name a store: a path, :memory:, sqlite:///path or postgresql://…")
     if _is_postgres(url):
         folder = Path.home() / ".rote" / "keys" if keys is None else check_path(keys).absolute()
-        return Location(_postgres().place_of(url), None, folder)
+        plain, schema = _schema_of(url)
+        named = "" if schema is None else f"?schema={schema}"
+        return Location(_postgres().place_of(plain) + named, None, folder)
     if keys is not None:
         raise InvalidInput("keys are for PostgreSQL; a file's keys are beside it")
     path = _path(url)
@@ -42,7 +50,11 @@ def open_engine(
 ) -> tuple[Engine, Location]:
     location = locate(url, keys=keys)
     if _is_postgres(url):
-        return _postgres()(url, schema=schema, durability=durability, create=create), location
+        plain, named = _schema_of(url)
+        if named is not None and schema not in (SCHEMA_DEFAULT, named):
+            raise InvalidInput(f"the URL names the schema {named!r}, the call {schema!r}")
+        engine = _postgres()(plain, schema=named or schema, durability=durability, create=create)
+        return engine, location
     if schema != SCHEMA_DEFAULT:
         raise InvalidInput("schema is for PostgreSQL; name another file instead")
     return SqliteEngine(location.path, durability=durability, create=create), location
@@ -50,6 +62,15 @@ def open_engine(
 
 def _is_postgres(url: str) -> bool:
     return url.startswith(("postgresql://", "postgres://"))
+
+
+def _schema_of(url: str) -> tuple[str, str | None]:
+    """A URL without its `schema=`, which is ours and not the driver's; and what that says."""
+    place, _, query = url.partition("?")
+    parts = [part for part in query.split("&") if part]
+    named = [unquote(part.removeprefix("schema=")) for part in parts if part.startswith("schema=")]
+    kept = "&".join(part for part in parts if not part.startswith("schema="))
+    return place + (f"?{kept}" if kept else ""), named[-1] if named else None
 
 
 def _postgres() -> "type[PostgresEngine]":
@@ -69,6 +90,9 @@ def _path(url: str) -> Path | None:
     if url in (":memory:", "sqlite://:memory:", "sqlite:///:memory:"):
         return None
     scheme, separator, rest = url.partition("://")
+    if _like_postgres(url):
+        # Not quoted: it may hold a password.
+        raise InvalidInput("a PostgreSQL store is named postgresql://user:password@host/database")
     if not separator:
         return check_path(url).absolute()
     if scheme == "sqlite":

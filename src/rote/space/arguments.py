@@ -29,4 +29,6 @@ def check_path(path: object) -> Path:
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidInput("a path is text, not empty and without NUL")
     check_text(text, "a path")
+    if "://" in text:
+        raise InvalidInput("a path is wanted here, not a URL")
     return Path(text)

@@ -11,11 +11,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 
@@ -46,10 +47,16 @@ class PostgresServer:
     """A server of this process alone, on a socket in its own folder."""
 
     def __init__(
-        self, settings: dict[str, str], *, port: int | None = None, access: str = ""
+        self,
+        settings: dict[str, str],
+        *,
+        port: int | None = None,
+        access: str = "",
+        primary: "PostgresServer | None" = None,
     ) -> None:
-        """port    listens on 127.0.0.1 too
-        access  lines of pg_hba.conf that go before all others
+        """port     listens on 127.0.0.1 too
+        access   lines of pg_hba.conf that go before all others
+        primary  this one is its standby: starts as a copy, follows it, and only reads
         """
         self.folder = Path(tempfile.mkdtemp(prefix="rote-postgres-"))
         self.data = self.folder / "data"
@@ -64,8 +71,13 @@ class PostgresServer:
         if self._user is not None:
             shutil.chown(self.folder, self._user)
         self._programs = _programs(self.folder, self._user)
-        self._run("initdb", "--auth=trust", "--username=postgres", "--encoding=UTF8",
-                  "--locale=C.UTF-8", "--no-sync", f"--pgdata={self.data}")  # fmt: skip
+        if primary is None:
+            self._run("initdb", "--auth=trust", "--username=postgres", "--encoding=UTF8",
+                      "--locale=C.UTF-8", "--no-sync", f"--pgdata={self.data}")  # fmt: skip
+        else:
+            self._run("pg_basebackup", f"--host={primary.folder}", f"--port={primary.port}",
+                      "--username=postgres", "--write-recovery-conf", "--checkpoint=fast",
+                      "--no-sync", f"--pgdata={self.data}")  # fmt: skip
         rules = self.data / "pg_hba.conf"
         rules.write_text(f"{access}\n{rules.read_text()}")
         self.url = f"postgresql://postgres@/postgres?host={self.folder}&port={self.port}"
@@ -81,6 +93,9 @@ class PostgresServer:
                 start_new_session=True,
                 env={"FOLDER": str(self.folder), "PATH": os.environ.get("PATH", "")},
             )  # fmt: skip
+        self._await_answer()
+
+    def _await_answer(self) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX
         while True:
             try:
@@ -96,13 +111,29 @@ class PostgresServer:
         self._keeper.communicate()
 
     def kill(self) -> None:
-        """Ends the server like a crash would; `start` recovers what it had made durable."""
-        os.kill(self.process, signal.SIGKILL)
+        """Ends the server like a crash would, unless it has ended by itself; `start` recovers what
+        it had made durable."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
         self._keeper.communicate(b"leave\n")
         # Those that worked for it notice by themselves, each in its time.
         deadline = time.monotonic() + START_SECONDS_MAX
         while _session_lives(self._keeper.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
+
+    def kill_backend(self, process: int) -> None:
+        """kill -9 of one that works for a client; returns when the server has recovered."""
+        os.kill(process, signal.SIGKILL)
+        # It is there until the server has noticed; from then on nobody gets in.
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self._await_answer()
+
+    def promote(self) -> None:
+        """A standby becomes a server of its own; returns when it writes."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("select pg_promote(true, %s)", (START_SECONDS_MAX,))
 
     @property
     def process(self) -> int:
@@ -167,7 +198,8 @@ def free_port() -> int:
 
 def with_options(url: str, **parameters: str) -> str:
     """The same server, connected to in another way: another user, database, port, setting."""
-    return psycopg.conninfo.make_conninfo(url, **parameters)
+    pairs = {**psycopg.conninfo.conninfo_to_dict(url), **parameters}
+    return "postgresql:///?" + urlencode(pairs, quote_via=quote)
 
 
 @cache

@@ -76,7 +76,10 @@ POSTGRES_CONNECTIONS_MAX = 16
 POSTGRES_CONNECT_SECONDS_MAX = 10
 # One statement of a transaction that holds a space; the largest commit takes seconds.
 POSTGRES_STATEMENT_SECONDS_MAX = 120
-# How long such a transaction may do nothing before the server ends it and others get their turn.
+# How long any answer is waited for; counting a hundred million rows takes less.
+POSTGRES_ANSWER_SECONDS_MAX = 300
+# How long a transaction that holds a space may do nothing before the server ends it, so that others
+# get their turn.
 POSTGRES_IDLE_SECONDS_MAX = 30
 # How long an unknown outcome is looked into; more than the above, or a lost connection's
 # transaction could outlive the question.

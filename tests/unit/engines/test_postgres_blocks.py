@@ -1,5 +1,8 @@
 """Blocks that hope on PostgreSQL: what others did meanwhile is never missed."""
 
+import gc
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,9 +10,10 @@ import psycopg
 import pytest
 
 from rote.engines import Contended, OutcomeUnknown
-from rote.engines.postgres import PostgresEngine
+from rote.engines.postgres import PostgresEngine, connections, pool
+from rote.engines.postgres.connections import Session
 from rote.engines.rows import MAIN, Batch, EntityRow, FactRow
-from rote.errors import NotFound
+from rote.errors import Busy, NotFound, Unavailable
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact, side
 from rote.testing.postgres import postgres_engine, schema_of, server_url, with_options
 
@@ -149,6 +153,45 @@ def test_a_pool_whose_connections_died_goes_on(engine: PostgresEngine, space: in
         writes.append(space, batch(fact("urn:a", 3)))
 
 
+def test_a_server_that_stops_answering_is_given_up(
+    engine: PostgresEngine, space: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "POSTGRES_ANSWER_SECONDS_MAX", 0.3)
+    [process] = _processes(engine)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(Unavailable):
+            engine.reader().head(space)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert engine.reader().head(space) is None
+
+
+def test_nobody_waits_for_ever_for_a_connection(
+    engine: PostgresEngine, space: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "POSTGRES_CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(pool, "BUSY_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(pool, "WAKE_SECONDS_MAX", 0.05)
+    with engine.writer(space) as writes:
+        with pytest.raises(Busy):
+            engine.reader().head(space)
+        assert writes.head(space) is None
+    assert engine.reader().head(space) is None
+
+
+def test_a_connection_that_was_dropped_without_a_word_makes_room_for_another(
+    engine: PostgresEngine, space: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that is interrupted at the wrong moment cannot give its connection back."""
+    monkeypatch.setattr(pool, "POSTGRES_CONNECTIONS_MAX", 1)
+    lost = engine._pool.take()
+    lost.close()
+    del lost
+    gc.collect()
+    assert engine.reader().head(space) is None
+
+
 def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path) -> None:
     """Also when the database says otherwise, and in both kinds of blocks."""
     seen = {}
@@ -183,7 +226,13 @@ def _record_waiting(schema: str) -> None:
 
 def _end_sessions(engine: PostgresEngine) -> None:
     """End every connection of this engine at the server."""
-    sessions = [session.info.backend_pid for session in engine._pool._open]
+    sessions = _processes(engine)
     with psycopg.connect(server_url(), autocommit=True) as connection:
         for process in sessions:
             connection.execute("select pg_terminate_backend(%s, 5000)", (process,))
+
+
+def _processes(engine: PostgresEngine) -> list[int]:
+    """The server processes that work for this engine."""
+    sessions = [session for session in engine._pool._open if isinstance(session, Session)]
+    return [session.info.backend_pid for session in sessions]

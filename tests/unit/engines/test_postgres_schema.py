@@ -120,8 +120,10 @@ def test_what_only_postgresql_has_is_refused_for_a_file(options: dict[str, str])
         rote.open(":memory:", **options)  # type: ignore[arg-type]
 
 
-def test_a_head_row_that_was_changed_is_found(schema: str, server: psycopg.Connection) -> None:
-    with rote.open(server_url(), schema=schema, keys="unused") as store:
+def test_a_head_row_that_was_changed_is_found(
+    schema: str, server: psycopg.Connection, tmp_path: Path
+) -> None:
+    with rote.open(server_url(), schema=schema, keys=tmp_path) as store:
         space = store.space("notes")
         for value in range(3):
             space.set("urn:a", value)

@@ -4,20 +4,25 @@ Nothing is set on the session and no statement is prepared by name, so a pooler 
 transaction another server connection does no harm. What a transaction needs, it sets for itself.
 """
 
+import re
+import time
 from collections.abc import Iterator, Sequence
 from select import POLLIN, poll
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import RawCursor, conninfo
+from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
 from rote.engines.postgres.arrays import register_arrays
 from rote.engines.postgres.failures import translate, translate_connecting
 from rote.errors import InvalidInput, Unavailable
-from rote.values.limits import POSTGRES_CONNECT_SECONDS_MAX
+from rote.values.limits import POSTGRES_ANSWER_SECONDS_MAX, POSTGRES_CONNECT_SECONDS_MAX
 
 SERVER_VERSION_MIN = 150_000
+
+_Answer = TypeVar("_Answer")
 
 # A peer that went away without a word is noticed after about half a minute, not after hours.
 _KEEPALIVES = {
@@ -28,6 +33,12 @@ _KEEPALIVES = {
     "tcp_user_timeout": 30_000,
 }
 
+_URL_ADVICE = (
+    "the PostgreSQL URL cannot be read; it looks like postgresql://user:password@host:5432/database,"
+    " with / @ : % ? # and spaces in user and password written as %2F %40 %3A %25 %3F %23 %20"
+)
+_ports = re.compile(r"[0-9]*(,[0-9]*)*").fullmatch
+
 
 class Target:
     """A server and a database. Only `place` is ever shown: it holds no user and no password."""
@@ -37,10 +48,7 @@ class Target:
             parameters = conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             # The driver's own words may quote the URL, and with it a password.
-            raise InvalidInput(
-                "the PostgreSQL URL cannot be read; it looks like"
-                " postgresql://user:password@host:5432/database"
-            ) from None
+            raise InvalidInput(_URL_ADVICE) from None
         # Whatever the URL itself says about these goes before.
         self._parameters: dict[str, Any] = {
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
@@ -49,9 +57,12 @@ class Target:
             **_KEEPALIVES,
             **parameters,
         }
-        hosts = parameters.get("host") or "localhost"
-        port = parameters.get("port")
-        database = parameters.get("dbname") or parameters.get("user") or ""
+        hosts = str(parameters.get("host") or "localhost")
+        port = str(parameters.get("port") or "")
+        database = str(parameters.get("dbname") or parameters.get("user") or "")
+        if "@" in hosts + database or not _ports(port):
+            # A part of the password was taken for something else, and would be shown as that.
+            raise InvalidInput(_URL_ADVICE)
         self.place = f"postgresql://{hosts}{f':{port}' if port else ''}/{database}"
 
     def __repr__(self) -> str:
@@ -64,7 +75,8 @@ class Target:
                 **self._parameters,
             )  # fmt: skip
         except psycopg.Error as error:
-            raise translate_connecting(error, place=self.place) from error
+            # The driver's own words name the user.
+            raise translate_connecting(error, place=self.place) from None
         try:
             session.begin_life(self.place)
         except BaseException:
@@ -91,6 +103,12 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
             raise Unavailable(
                 f"{place}: PostgreSQL {version // 10_000} is too old; use 15 or newer"
             )
+        encoding = self.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise InvalidInput(
+                f"{place}: the database is in {encoding}; make one that can hold every character:"
+                " createdb --encoding=UTF8 --template=template0"
+            )
         register_arrays(self.adapters)
         self._statements = self.cursor(binary=True)
         self._scripts = self.cursor()
@@ -101,6 +119,10 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
     def _note(self, notice: psycopg.errors.Diagnostic) -> None:
         if notice.severity_nonlocalized == "WARNING":
             self.warned = True
+
+    def wait(self, gen: PQGen[_Answer], *args: Any, **kwargs: Any) -> _Answer:
+        """Every wait of the driver for the server passes here."""
+        return super().wait(_bounded(gen), *args, **kwargs)
 
     @property
     def is_idle(self) -> bool:
@@ -139,3 +161,19 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 yield from cursor.stream(text.encode(), values)
         except psycopg.Error as error:
             raise translate(error, place=self.place) from error
+
+
+def _bounded(gen: PQGen[_Answer]) -> PQGen[_Answer]:
+    """The same exchange, given up when the server says nothing for too long: it may be stopped, or
+    behind a wire that is neither whole nor cut."""
+    deadline = time.monotonic() + POSTGRES_ANSWER_SECONDS_MAX
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > deadline:
+                raise psycopg.OperationalError("the server does not answer")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        answer: _Answer = done.value
+        return answer

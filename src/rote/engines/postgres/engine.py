@@ -103,6 +103,13 @@ class PostgresEngine:
         try:
             return self._begin(session, space, optimistic)
         except BaseException as error:
+            if not self._pool.was_gone(session, error):
+                raise
+        # Nothing had begun: the session was gone before, and so are the others by now.
+        session = self._pool.take()
+        try:
+            return self._begin(session, space, optimistic)
+        except BaseException as error:
             self._pool.give_back(session, error)
             raise
 
@@ -153,9 +160,10 @@ class PostgresEngine:
     def harden(self) -> None:
         # A commit of any row waits until everything before it is as durable as commits are here.
         with self._pool.lent() as session:
-            session.run(
+            _run_durably(
+                session,
                 f"with settings as materialized (select {SYNCHRONOUS['fsync']})"
-                f" update {self._schema}.store set hardened = hardened + 1 from settings"
+                f" update {self._schema}.store set hardened = hardened + 1 from settings",
             )
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
@@ -175,13 +183,14 @@ class PostgresEngine:
         has yet to begin from matching. Then the log has the last word."""
         session = self._target.connect()
         try:
-            session.run(
+            _run_durably(
+                session,
                 "begin isolation level read committed;"
                 f" set local lock_timeout = '{POSTGRES_SETTLE_SECONDS_MAX}s';"
                 f" set local statement_timeout = '{POSTGRES_SETTLE_SECONDS_MAX}s';"
                 f" select {SYNCHRONOUS['fsync']};"
                 f" update {self._schema}.spaces set changes = changes + 1 where number = {space:d};"
-                " commit"
+                " commit",
             )
             rows = session.rows(
                 f"select attempt from {self._schema}.commits where space = $1 and version = $2",
@@ -239,6 +248,16 @@ class _Block:
         trace: TracebackType | None,
     ) -> None:
         self._engine.end(self._space, self._writer, error)
+
+
+def _run_durably(session: Session, text: str) -> None:
+    """Run what commits; raise Unavailable when it waited for a standby in vain."""
+    session.warned = False
+    session.run(text)
+    if session.warned:
+        raise Unavailable(
+            f"{session.place}: no standby has confirmed it, the wait was cancelled; try again"
+        )
 
 
 def _retried(action: Callable[[], _Answer]) -> _Answer:

@@ -30,9 +30,9 @@ _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
     ),
     "3F000": (Unavailable, "the schema is gone; open the store again"),
     "42P01": (Unavailable, "the tables are gone; open the store again"),
-    "42501": (Denied, "the user lacks a right; docs/postgres.md lists those that are needed"),
+    "42501": (Denied, "{reason}; grant that right, docs/postgres.md lists those that are needed"),
     "53100": (Unavailable, "the server's disk is full; free some space and try again"),
-    "53300": (Busy, "the server has no connection left; close some, or raise max_connections"),
+    "53300": (Busy, "the server has no connection left for this user; close some, or allow more"),
     "53": (Unavailable, "the server ran out of a resource; free some and try again"),
     "54": (
         InvalidInput,
@@ -48,14 +48,21 @@ _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
 
 # While a connection is being made there is no SQLSTATE; these words of the server are all there is.
 _BY_WORDS: tuple[tuple[str, type[RoteError], str], ...] = (
-    ("starting up|recovery mode", Unavailable, "the server is starting; try again in a moment"),
+    (
+        "starting up|recovery mode|not (yet )?accepting",
+        Unavailable,
+        "the server is starting; try again in a moment",
+    ),
     ("shutting down", Unavailable, "the server is stopping; try again when it is back"),
     (
         "too many|connection slots",
         Busy,
-        "the server has no connection left; close some, or raise max_connections",
+        "the server has no connection left for this user; close some, or allow more",
     ),
-    ("no password supplied", Denied, "the server asks for a password; put it into the URL"),
+    ("SSL|certificate", Unavailable, "server and URL do not agree on encryption; check sslmode"),
+    ("translate host name|not known", Unavailable, "there is no such host; check the URL"),
+    ("invalid .*value|invalid integer", InvalidInput, "an option of the URL has a wrong value"),
+    ("no password supplied", Denied, "the server asks for a password; use PGPASSFILE or the URL"),
     ("authentication failed", Denied, "wrong user or password; check the URL"),
     (r"pg_hba\.conf", Denied, "the server lets no such user in from here; see its pg_hba.conf"),
     ('database ".*" does not exist', NotFound, "there is no such database; make it with createdb"),
@@ -73,7 +80,8 @@ def translate(error: psycopg.Error, *, place: str) -> RoteError:
     for size in (5, 3, 2):
         if state[:size] in _BY_STATE and len(state) == 5:
             kind, advice = _BY_STATE[state[:size]]
-            return kind(f"{place}: {advice}", reason=_first_line(error), sqlstate=state)
+            reason = _first_line(error)
+            return kind(f"{place}: {advice.format(reason=reason)}", reason=reason, sqlstate=state)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state:
         return Unavailable(f"{place}: {_BY_STATE['08'][1]}", reason=_first_line(error))
     if isinstance(error, psycopg.DataError) and not state:
@@ -86,9 +94,9 @@ def translate_connecting(error: psycopg.Error, *, place: str) -> RoteError:
     words = str(error)
     for pattern, kind, advice in _BY_WORDS:
         if re.search(pattern, words):
-            return kind(f"{place}: {advice}", reason=_last_line(error))
+            return kind(f"{place}: {advice}", reason=_why(words))
     return Unavailable(
-        f"{place}: no server answers; start it, or check host and port", reason=_last_line(error)
+        f"{place}: no server answers; start it, or check host and port", reason=_why(words)
     )
 
 
@@ -96,5 +104,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _last_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()
+def _why(words: str) -> str:
+    """What the server or the network said, without the user's name."""
+    said = [part for part in re.split(r"FATAL: +|failed: |: error: ", words) if part.strip()]
+    lines = (said[-1] if said else words).strip().splitlines()
+    return re.sub(r'(user|role) ".*?"', r'\1 "…"', lines[0] if lines else "")

@@ -3,6 +3,9 @@
 A connection that is gone is noticed when it is taken or given back, and replaced. There is no count
 of what is out: the connections themselves are counted, so one that an interrupted thread dropped
 takes its place in the count along.
+
+The lock is a plain one, which Python takes and enters in one step. A Condition takes its own in a
+function: an interruption at the end of that leaves it taken for ever.
 """
 
 import threading
@@ -19,6 +22,12 @@ from rote.errors import Busy, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX, WAKE_SECONDS_MAX
 
 
+class _Coming:
+    """A connection that is being made; it counts like one that is there."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Pool:
     """Lends sessions, each to one thread at a time."""
 
@@ -27,9 +36,9 @@ class Pool:
         self._forks = len(FORKS)
         self._closed = False
         self._idle: deque[Session] = deque()
-        self._open: WeakSet[Session] = WeakSet()
-        self._connecting = 0
-        self._returned = threading.Condition(threading.Lock())
+        self._open: WeakSet[Session | _Coming] = WeakSet()
+        self._mutex = threading.Lock()
+        self._bells: deque[threading.Lock] = deque()  # each held until its thread is woken
 
     def check_open(self) -> None:
         if self._closed:
@@ -42,28 +51,51 @@ class Pool:
         """A session that is ready; Busy when all are out for too long."""
         self.check_open()
         deadline = time.monotonic() + BUSY_SECONDS_MAX
-        with self._returned:
-            while True:
+        crowded = False  # the server has no room for more than are out
+        while True:
+            coming, bell = _Coming(), threading.Lock()
+            with self._mutex:
                 session = self._fresh()
                 if session is not None:
                     return session
-                if len(self._open) + self._connecting < POSTGRES_CONNECTIONS_MAX:
-                    break
-                if time.monotonic() > deadline:
-                    raise Busy("all connections of this process are in use; try again")
-                self._returned.wait(WAKE_SECONDS_MAX)
-            self._connecting += 1
+                # Walked through, since what was dropped at a bad moment may still be in its length.
+                there = sum(1 for _ in self._open)
+                waits = there >= (1 if crowded else POSTGRES_CONNECTIONS_MAX)
+                if waits:
+                    bell.acquire()
+                    self._bells.append(bell)
+                else:
+                    self._open.add(coming)
+            if not waits:
+                try:
+                    return self._connect(coming)
+                except Busy:
+                    if there == 0:
+                        raise
+                    crowded = True
+                    continue
+            if time.monotonic() > deadline:
+                raise Busy("all connections of this process are in use; try again")
+            # Now and then without a ring: the one who was to ring may have been interrupted.
+            bell.acquire(timeout=WAKE_SECONDS_MAX)
+            crowded = False
+            self.check_open()
+
+    def _connect(self, coming: _Coming) -> Session:
         try:
             session = self.target.connect()
-            self._open.add(session)
+            with self._mutex:
+                self._open.add(session)
             return session
         finally:
-            self._connecting -= 1
+            with self._mutex:
+                self._open.discard(coming)
+                self._ring()
 
     def give_back(self, session: Session, error: BaseException | None) -> None:
         """Keep it for the next, unless its state is in doubt."""
         interrupted = error is not None and not isinstance(error, Exception)
-        with self._returned:
+        with self._mutex:
             if self._closed or interrupted or not session.is_idle:
                 if session.closed:
                     # What took this one most likely took the others.
@@ -71,7 +103,7 @@ class Pool:
                 self._drop(session)
             else:
                 self._idle.append(session)
-            self._returned.notify()
+            self._ring()
 
     @contextmanager
     def lent(self) -> Iterator[Session]:
@@ -84,17 +116,39 @@ class Pool:
         self.give_back(session, None)
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of one statement, on any session."""
+        """The rows of one statement that may run twice, on any session: that the one in hand is
+        gone may show only now."""
+        session = self.take()
+        try:
+            rows = session.rows(text, values)
+        except BaseException as error:
+            if not self.was_gone(session, error):
+                raise
+        else:
+            self.give_back(session, None)
+            return rows
         with self.lent() as session:
             return session.rows(text, values)
+
+    def was_gone(self, session: Session, error: BaseException) -> bool:
+        """Give a session back after an error, and say whether it had lost its connection."""
+        gone = isinstance(error, Unavailable) and session.closed
+        self.give_back(session, error)
+        return gone
 
     def close(self) -> None:
         if self._closed or self._forks != len(FORKS):
             return
-        with self._returned:
+        with self._mutex:
             self._closed = True
             self._drop_idle()
-            self._returned.notify_all()
+            while self._bells:
+                self._ring()
+
+    def _ring(self) -> None:
+        """Wake the thread that has waited longest."""
+        if self._bells:
+            self._bells.popleft().release()
 
     def _fresh(self) -> Session | None:
         while self._idle:

@@ -134,6 +134,22 @@ create table {s}.derived_state (
   primary key (space, name)
 );
 
+-- The counter of a space, and the newest fact of one entity on one branch: what comes before most
+-- commits. A function for the same reason as the next one.
+create function {s}.look_at_one(bigint, text, bigint, bigint) returns table (
+  changes bigint, branch bigint, version bigint, place bigint, id text, op bigint, hash bytea,
+  parent bytea, salt bytea, body bytea, value bytea
+) language plpgsql stable as $function$
+begin
+  return query select s.changes, f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent,
+    f.salt, f.body, f.value
+  from {s}.spaces as s left join lateral (
+    select * from {s}.facts as f
+    where f.space = $1 and f.id = $2 and f.branch = $3 and f.version <= $4
+    order by f.version desc, f.position desc limit 1
+  ) as f on true where s.number = $1;
+end $function$;
+
 -- One commit of one fact of an entity that exists then, and the row of its key if it has one: what
 -- writes.py would otherwise send as a statement. In a function PostgreSQL keeps the plan, for every
 -- client of a server connection, without a prepared statement that a pooler would have to follow.

@@ -6,6 +6,7 @@ optimistic    no transaction. Reads run as they come, writes are kept back; at t
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rote.engines.postgres.connections import Session
@@ -100,7 +101,7 @@ class LockingWriter(PostgresWriter):
         )
         if not rows:
             raise NotFound("the space is no longer in this store; open the store again")
-        self.state = known_of(rows[0])
+        self.state = self._base = known_of(rows[0])
 
     def head(self, space: int) -> HeadRow | None:
         return self.state.head
@@ -111,14 +112,22 @@ class LockingWriter(PostgresWriter):
         self.state = _after(self.state, writes)
 
     def finish(self) -> None:
-        self._decide("commit")
+        if self.state == self._base:
+            # Nothing was written, so nothing is unknown when the connection is lost.
+            self.session.run("commit")
+        else:
+            self._decide("commit")
         if self.session.answer != "COMMIT":
             raise Unavailable("the server gave the transaction up; nothing was written, try again")
         self._remember(self._space, self.state)
 
     def abandon(self, error: BaseException) -> None:
-        if not self.session.closed and not self.session.is_idle:
-            self.session.run("rollback")
+        """What cannot be rolled back goes with its session, which the pool does not keep then; so
+        does what was interrupted, since an answer may still be on its way. `error` is what counts."""
+        session = self.session
+        if isinstance(error, Exception) and not session.closed and not session.is_idle:
+            with suppress(RoteError):
+                session.run("rollback")
 
 
 class OptimisticWriter(PostgresWriter):
@@ -143,12 +152,16 @@ class OptimisticWriter(PostgresWriter):
         before anything is drawn for entities that only look new."""
         if not ids:
             return []
-        text, values = self._newest_of(space, ids, line)
-        rows = self._all(
-            f"select s.changes, f.* from {self._schema}.spaces as s"
-            f" left join lateral ({text}) as f on true where s.number = $1",
-            *values,
-        )
+        if len(ids) == len(line) == 1:
+            text = f"select * from {self._schema}.look_at_one($1, $2, $3, $4)"
+            rows = self._all(text, space, ids[0], *line[0])
+        else:
+            text, values = self._newest_of(space, ids, line)
+            rows = self._all(
+                f"select s.changes, f.* from {self._schema}.spaces as s"
+                f" left join lateral ({text}) as f on true where s.number = $1",
+                *values,
+            )
         if not rows or rows[0][0] != self.base.changes:
             self._is_stale = True
             raise Contended()

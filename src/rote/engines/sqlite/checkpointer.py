@@ -20,7 +20,10 @@ class Checkpointer:
 
     def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
         self._open_connection = open_connection
-        self._wake = threading.Event()
+        # Held while the thread has nothing to do. A plain lock: an interruption inside it leaves
+        # nothing half done, as it can inside an Event.
+        self._rest = threading.Lock()
+        self._rest.acquire()
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._log_pages = 0
@@ -50,7 +53,13 @@ class Checkpointer:
             _checkpoint(connection)
         else:
             self._start()
-            self._wake.set()
+            self._wake()
+
+    def _wake(self) -> None:
+        try:
+            self._rest.release()
+        except RuntimeError:
+            return  # awake already, or about to be
 
     def _start(self) -> None:
         if self._thread is None and not self._stopped:
@@ -64,9 +73,7 @@ class Checkpointer:
             return  # the writer goes on by itself at the hard bound
         try:
             while True:
-                self._wake.wait()
-                # Cleared first, so that a wake-up during the checkpoint is not lost.
-                self._wake.clear()
+                self._rest.acquire()
                 if self._stopped:
                     return
                 _checkpoint(connection)
@@ -76,7 +83,7 @@ class Checkpointer:
 
     def stop(self) -> None:
         self._stopped = True
-        self._wake.set()
+        self._wake()
         if self._thread is not None:
             self._thread.join()
             self._thread = None

@@ -104,6 +104,10 @@ class ChildProcess:
             if not self._read(moment):
                 raise AssertionError(self._complaint("ended by itself"))
 
+    def send(self, number: int) -> None:
+        """Send the child a signal."""
+        self._process.send_signal(number)
+
     def kill(self) -> tuple[str, ...]:
         """Kill -9 the child and all it started; every whole line it ever printed."""
         if self._process.returncode is None:
