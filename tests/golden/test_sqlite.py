@@ -90,6 +90,17 @@ def test_a_golden_store_goes_on(golden: Path) -> None:
             assert space.verify(against=story["checkpoint"]).ok
 
 
+def test_a_golden_store_that_never_had_branches_can_have_them(golden: Path) -> None:
+    """It was written before there was an index of events."""
+    with rote.open(golden, create=False) as store:
+        space = store.space(STORIES[0]["name"])
+        id = next(iter(space.scan())).id
+        space.create_branch("topic").set(id, "changed")
+        assert space.merge("topic").merged == (id,)
+        assert [branch.name for branch in space.branches()] == ["main", "topic"]
+        assert space.verify(against=STORIES[0]["checkpoint"]).ok
+
+
 def write(path: Path, told: list[Story]) -> None:
     """A closed store file to which every story has happened, each with its checkpoint."""
     for story in told:

@@ -27,22 +27,29 @@ from rote.values import canonical
 from tests.lanes import examples
 
 IDS = ("urn:a", "urn:b", "urn:c")
-VALUES: tuple[Any, ...] = (1, 2, {"x": 1}, {"x": 1, "y": 2}, {"x": 2})
+VALUES: tuple[Any, ...] = (
+    1,
+    {"x": 1},
+    {"x": 1, "y": 2},
+    {"x": 2},
+    {"x": 2, "y": {"z": 1}},
+    {"y": 2},
+)
 BRANCHES_MAX = 5
 AT = "2026-01-01T12:00:00.000000Z"
 
 Step = tuple[str, int, int, int]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("write", "write", "merge", "merge", "branch")),
+        st.sampled_from(("write", "write", "write", "merge", "merge", "cross", "cross", "branch")),
         st.integers(0, 99),
         st.integers(0, 99),
         st.integers(0, 99),
     ),
-    min_size=5,
+    min_size=8,
     max_size=25,
 )
-STRATEGIES = ("ours", "theirs", "latest", "paths", "fail")
+STRATEGIES = ("ours", "theirs", "latest", "paths", "paths", "fail")
 
 
 class History:
@@ -57,6 +64,12 @@ class History:
         return self.space if name == "main" else self.space.on(name)
 
     def run(self, steps: list[Step]) -> "History":
+        # Something to meet about, and a branch of a branch that began before it did.
+        for which in range(len(IDS)):
+            self._write(0, which, which + 1)
+        self._branch(0, 0, 0)
+        self._write(1, 0, 4)
+        self._branch(1, 1, 0)
         for kind, *numbers in steps:
             getattr(self, f"_{kind}")(*numbers)
         return self
@@ -85,6 +98,14 @@ class History:
 
     def _merge(self, source: int, target: int, how: int) -> None:
         self.merge(self.name(source), self.name(target), STRATEGIES[how % len(STRATEGIES)])
+
+    def _cross(self, one: int, other: int, how: int) -> None:
+        """Two branches merge each other as they were: from then on they have two bases."""
+        left, right = self.name(one), self.name(other)
+        mark = self.branch(left)
+        self.names.remove(mark)
+        self.merge(right, left, STRATEGIES[how % len(STRATEGIES)])
+        self.merge(mark, right, STRATEGIES[how // 10 % len(STRATEGIES)])
 
     def merge(self, source: str, target: str, on_conflict: str) -> MergeResult:
         """In both, with the same outcome and event."""

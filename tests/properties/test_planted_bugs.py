@@ -15,11 +15,11 @@ from rote.engines.rows import Batch, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import RoteError
-from rote.kernel import job, plan, reads, validation
+from rote.kernel import job, lines, plan, reads, validation
 from rote.kernel.cache import SpaceCache
 from rote.kernel.documents import Patched
 from rote.kernel.draft import Draft
-from rote.kernel.entry import Entry
+from rote.kernel.entry import ABSENT, Entry
 from rote.patch import overlap
 from rote.space import Transaction
 from rote.testing.machine import make_machine
@@ -131,7 +131,9 @@ def scan_the_past_without_what_was_deleted_since(monkeypatch: pytest.MonkeyPatch
     entities = SqliteReader.entities
 
     def as_of_now(self: SqliteReader, *arguments: Any, **bounds: Any) -> list[str]:
-        return entities(self, *arguments, **{**bounds, "version": 2**62})
+        space, line = arguments
+        now = tuple((branch, 2**62) for branch, _ in line)
+        return entities(self, space, now, **bounds)
 
     monkeypatch.setattr(SqliteReader, "entities", as_of_now)
 
@@ -147,7 +149,44 @@ def forget_what_a_transaction_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transaction, "scan", unrecorded)
 
 
+def let_children_see_what_the_parent_writes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "min", lambda cap, other: cap, raising=False)
+
+
+def write_to_deleted_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "writable", lambda branches, name: branches.find(name))
+
+
+def start_a_childs_entity_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = Draft.look_up
+
+    def own(self: Draft, branch: str, ids: Any) -> dict[str, Entry]:
+        found = look_up(self, branch, ids)
+        created = self.cache.branches.find(branch).created_version
+        return {id: entry if entry.version > created else ABSENT for id, entry in found.items()}
+
+    monkeypatch.setattr(Draft, "look_up", own)
+
+
+def miss_a_branch_of_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SqliteReader, "events", lambda self, space, *, after, limit: [])
+
+
+def scan_only_what_a_branch_wrote_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    entities = SqliteReader.entities
+
+    def own(self: SqliteReader, space: int, line: Any, **bounds: Any) -> list[str]:
+        return entities(self, space, line[:1], **bounds)
+
+    monkeypatch.setattr(SqliteReader, "entities", own)
+
+
 PLANTS: list[Plant] = [
+    let_children_see_what_the_parent_writes_later,
+    write_to_deleted_branches,
+    start_a_childs_entity_from_nothing,
+    miss_a_branch_of_another_process,
+    scan_only_what_a_branch_wrote_itself,
     skip_the_read_check,
     drop_a_patch,
     reuse_a_version,

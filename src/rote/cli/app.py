@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import blobs, canonical, copying, doctor, reading, trust, writing
+from rote.cli import blobs, branching, canonical, copying, doctor, reading, trust, writing
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -56,6 +56,9 @@ app.command("patch")(writing.patch_entity)
 app.command("delete")(writing.delete_entity)
 app.command("log")(reading.log)
 app.command("history")(reading.history)
+app.add_typer(branching.branch, name="branch")
+app.command("merge")(branching.merge)
+app.command("diff")(branching.diff)
 app.command("verify")(trust.verify)
 app.command("checkpoint")(trust.checkpoint)
 app.command("backup")(trust.backup)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -9,18 +10,26 @@ import typer
 from rote.errors import InvalidInput
 from rote.opening import open as open_store
 from rote.space import Space, Store
-from rote.values import check_space_name
+from rote.values import check_branch_name, check_space_name, datetime_of, parse_time
 from rote.values.limits import INTEGER_MAX
 
 STORE_DEFAULT = "rote.db"
 STORE_HELP = "A path, or postgresql://…[?schema=NAME]."
 SPACE_DEFAULT = "default"
+BRANCH_DEFAULT = "main"
+# 2**63 - 1 has 19 digits; a longer number is no version.
+_VERSION_DIGITS_MAX = 19
 
 StoreOption = Annotated[
     str,
     typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help=STORE_HELP),
 ]
 SpaceOption = Annotated[str, typer.Option("--space", metavar="NAME", help="A space's name or did.")]
+BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="A branch's name.")]
+AtOption = Annotated[
+    str | None,
+    typer.Option("--at", metavar="VERSION|TIME", help="As it was then: 12, or an RFC 3339 time."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 KeyOption = Annotated[
     str | None,
@@ -43,9 +52,25 @@ def opened_store(url: str, *, create: bool = False) -> Iterator[Store]:
 
 
 @contextmanager
-def opened_space(url: str, name: str, *, create: bool = False) -> Iterator[Space]:
-    """The space; made with its store when they are new and may be created."""
+def opened_space(
+    url: str, name: str, branch: str = BRANCH_DEFAULT, *, create: bool = False
+) -> Iterator[Space]:
+    """The space on a branch; made with its store when they are new and may be created."""
     if create and not name.startswith("did:"):
         check_space_name(name)
-    with opened_store(url, create=create) as store:
-        yield store.space(name)
+    check_branch_name(branch)
+    with opened_store(url, create=create and branch == BRANCH_DEFAULT) as store:
+        space = store.space(name)
+        yield space if branch == BRANCH_DEFAULT else space.on(branch)
+
+
+def point_of(text: str) -> int | datetime:
+    """A version or a time."""
+    version = version_in(text)
+    return datetime_of(parse_time(text)) if version is None else version
+
+
+def version_in(text: str) -> int | None:
+    """The version that a text is, if it is one."""
+    is_version = text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS_MAX
+    return int(text) if is_version else None

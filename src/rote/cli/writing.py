@@ -9,8 +9,10 @@ import typer
 
 from rote.cli.input import decode_argument
 from rote.cli.options import (
+    BRANCH_DEFAULT,
     SPACE_DEFAULT,
     STORE_DEFAULT,
+    BranchOption,
     IdArgument,
     JsonOption,
     KeyOption,
@@ -31,12 +33,13 @@ def set_entity(
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Replace an entity's value; makes the store and the space when they are new."""
     _check(id, key)
     decoded = decode_argument(value)
-    with opened_space(store, space, create=True) as opened:
+    with opened_space(store, space, branch, create=True) as opened:
         _print_commit(opened.set(id, decoded, key=key), as_json=as_json)
 
 
@@ -49,6 +52,7 @@ def patch_entity(
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Change parts of an entity's value."""
@@ -56,7 +60,7 @@ def patch_entity(
     operations: Any = decode_argument(ops)
     if not isinstance(operations, list):
         raise InvalidInput("a patch is a list of operations: put [ ] around it")
-    with opened_space(store, space) as opened:
+    with opened_space(store, space, branch) as opened:
         _print_commit(opened.patch(id, operations, key=key), as_json=as_json)
 
 
@@ -66,11 +70,12 @@ def delete_entity(
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Delete an entity; its history stays."""
     _check(id, key)
-    with opened_space(store, space) as opened:
+    with opened_space(store, space, branch) as opened:
         _print_commit(opened.delete(id, key=key), as_json=as_json)
 
 

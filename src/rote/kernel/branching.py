@@ -81,6 +81,7 @@ def sealed(did: str, row: BranchRow) -> BranchRow:
 
 def check_request(request: BranchRequest) -> None:
     check_branch_name(request.name)
+    check_branch_name(request.parent)
     version = request.fork_version
     if version is not None and (type(version) is not int or version < 0):
         raise InvalidInput("a branch is made at a version, an integer from 0 on")

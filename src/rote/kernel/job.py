@@ -9,6 +9,7 @@ from rote.contract import Commit, CommitRequest, Guard
 from rote.engines.rows import BranchRow
 from rote.errors import RoteError
 from rote.kernel.draft import Draft
+from rote.kernel.entry import Entry
 from rote.kernel.operations import Operation, check_size, parse_operations, payload_digest
 from rote.kernel.payloads import Payload
 from rote.kernel.reads import Read, parse_reads
@@ -47,6 +48,7 @@ class Job(Struct, eq=False):
     attempt: bytes
     task: Task | None = None
     blob: Payload | None = None  # that counts from this commit on
+    known: dict[str, Entry] | None = None  # the entities before it, where a task has them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
     error: BaseException | None = None

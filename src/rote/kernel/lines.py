@@ -55,6 +55,8 @@ class Branches:
         """The branch's own facts, then its ancestors', each capped at the fork it was left by."""
         line = self._lines.get(name)
         if line is None:
+            if len(self._lines) >= LINES_KEPT_MAX:
+                self._lines.clear()
             line = self._lines[name] = self._trace(self.find(name))
         if version == NEWEST:
             return line

@@ -31,7 +31,7 @@ from rote.kernel.lines import Branches, spans, writable
 from rote.kernel.operations import Operation, value_bytes
 from rote.kernel.seals import KEY
 from rote.patch import threeway
-from rote.values import canonical, check_entity_id
+from rote.values import canonical, check_branch_name, check_entity_id, check_key
 from rote.values.limits import PAGE_MAX
 
 # Plans nothing: a key that was used before is answered without a plan.
@@ -48,6 +48,7 @@ class MergePlan(Struct, frozen=True):
     source_version: int
     bases: tuple[Point, ...]
     operations: list[Operation]
+    before: dict[str, Entry]  # what they change, on the target
     conflicts: tuple[MergeConflict, ...]
 
     @property
@@ -82,7 +83,8 @@ class MergeTask(Struct):
             )
             if self.plan.status != "merged":
                 raise Replanned(self.plan)
-        job.operations = self.plan.operations
+        # A copy each time: planning writes into it, and may happen again.
+        job.operations, job.known = self.plan.operations, dict(self.plan.before)
         event = merge_event(
             cache.branches, request.source, self.plan.source_version, self.plan.bases
         )
@@ -120,8 +122,8 @@ def merge(
     """Plan, and write if there is something to record and nothing in the way."""
     resolutions = check_request(request)
     version = cache.resolve(reads, None)
-    if request.key is not None and reads.side(cache.number, KEY, request.key) is not None:
-        plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], ())
+    if _is_known_key(cache, reads, request):
+        plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
     else:
         plan = plan_merge(cache, reads, request, resolutions, version=version)
     if request.dry_run or plan.status != "merged":
@@ -141,6 +143,12 @@ def merge(
     return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
 
 
+def _is_known_key(cache: SpaceCache, reads: Reader, request: MergeRequest) -> bool:
+    if request.key is None or request.dry_run:
+        return False
+    return reads.side(cache.number, KEY, request.key) is not None
+
+
 # -- the request -----------------------------------------------------------------------------------
 
 
@@ -149,6 +157,10 @@ Resolutions = Mapping[str, bytes | None]  # canonical values by id; None: delete
 
 def check_request(request: MergeRequest) -> Resolutions:
     """The resolutions, or what is wrong with the request."""
+    check_branch_name(request.source)
+    check_branch_name(request.target)
+    if request.key is not None:
+        check_key(request.key)
     if request.on_conflict not in STRATEGIES:
         raise InvalidInput(
             f"on_conflict is one of {', '.join(STRATEGIES)}, not {request.on_conflict!r:.80}"
@@ -194,13 +206,14 @@ def plan_merge(
     theirs = last_node(graph, reads, cache.number, branches, (source.branch, version))
     ours = last_node(graph, reads, cache.number, branches, (target.branch, version))
     if theirs is None:
-        return MergePlan("nothing", version, 0, (), [], ())
+        return MergePlan("nothing", version, 0, (), [], {}, ())
     bases = merge_bases(
         graph, reads, cache.number, branches, left=[] if ours is None else [ours], right=[theirs]
     )
     if bases == [theirs]:
-        return MergePlan("nothing", version, theirs[1], tuple(bases), [], ())
+        return MergePlan("nothing", version, theirs[1], tuple(bases), [], {}, ())
     operations: list[Operation] = []
+    before: dict[str, Entry] = {}
     conflicts: list[MergeConflict] = []
     seen: set[str] = set()
     for id, base, one, other in _candidates(ground, bases, ours, theirs):
@@ -219,15 +232,15 @@ def plan_merge(
             conflicts.append(_conflict(id, base, one, other))
         elif not same(settled, one):
             operations.append(_operation(id, settled))
+            before[id] = one
     strangers = sorted(resolutions.keys() - seen)
     if strangers:
         raise InvalidInput(
             f"there is no conflict about {strangers[0]} to resolve; leave it out", id=strangers[0]
         )
-    status = "conflict" if conflicts else "merged"
-    return MergePlan(
-        status, version, theirs[1], tuple(bases), [] if conflicts else operations, tuple(conflicts)
-    )
+    if conflicts:
+        return MergePlan("conflict", version, theirs[1], tuple(bases), [], {}, tuple(conflicts))
+    return MergePlan("merged", version, theirs[1], tuple(bases), operations, before, ())
 
 
 def _candidates(
@@ -242,11 +255,30 @@ def _candidates(
     ids = sorted(found)
     for start in range(0, len(ids), PAGE_MAX):
         page = ids[start : start + PAGE_MAX]
-        base = resolve(ground, bases, page)
         one = {} if ours is None else ground.entries(ours, page)
+        base = _base_entries(ground, bases, ours, one, page)
         other = ground.entries(theirs, page)
         for id in page:
             yield id, base[id], one.get(id, ABSENT), other.get(id, ABSENT)
+
+
+def _base_entries(
+    ground: Ground,
+    bases: Sequence[Point],
+    ours: Point | None,
+    one: dict[str, Entry],
+    ids: list[str],
+) -> dict[str, Entry]:
+    """The base of each id. Most have not been written on the target since a base on its own line,
+    so what they are now, which is at hand, is what they were."""
+    if len(bases) != 1 or ours is None:
+        return resolve(ground, bases, ids)
+    branch, version = bases[0]
+    if dict(ground.branches.line_of(*ours)).get(branch, 0) < version:
+        return resolve(ground, bases, ids)
+    same_as_now = {id: one.get(id, ABSENT) for id in ids if one.get(id, ABSENT).version <= version}
+    written = [id for id in ids if id not in same_as_now]
+    return same_as_now | resolve(ground, bases, written) if written else same_as_now
 
 
 def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | None:

@@ -115,7 +115,9 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
     operations = job.operations
     if not operations:
         return []  # of a commit that only records an event
-    current = draft.look_up(job.branch, [operation.id for operation in operations])
+    current = job.known
+    if current is None:
+        current = draft.look_up(job.branch, [operation.id for operation in operations])
     steps: list[_Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data

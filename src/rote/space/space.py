@@ -33,7 +33,7 @@ from rote.errors import Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.transaction import Transaction
-from rote.values import Json, micros_of, parse_time
+from rote.values import Json, check_branch_name, micros_of, parse_time
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
@@ -279,7 +279,8 @@ class Space:
 
     def on(self, branch: str) -> "Space":
         """This space on another branch, at the same point."""
-        # A read of nothing, so that a wrong name is told at once.
+        check_branch_name(branch)
+        # A read of nothing, so that a name that is not there is told at once.
         self._port.read(self.did, (), View(branch, self._view.version))
         return self._view_of(branch, self._pinned)
 

@@ -59,7 +59,8 @@ PAGE_BYTES_MAX = 4 * MIB
 CACHE_BYTES_MAX = 64 * MIB
 # What a decoded document takes in memory, as a multiple of its text.
 DECODED_TIMES = 12
-# Lines of branches at past versions that are kept, so that reads of one view find theirs.
+# Lines of branches that are kept, so that reads of one view find theirs; each is as long as the
+# branch has ancestors.
 LINES_KEPT_MAX = 256
 # Changed entities that are dropped one by one when others commit; past it the cache starts anew.
 CACHE_CATCH_UP_MAX = 1_000

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import typer
+
 from rote.cli.app import app
 from tests.unit.cli.command import ROTE, SECONDS_MAX, environment
 
@@ -13,23 +15,29 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 TEXT = PAGE.read_text()
 
 
-def documented() -> dict[str, Callable[..., object]]:
-    """Every command by its full name, those of groups too."""
-    found = {command.name or "": command.callback for command in app.registered_commands}
-    for group in app.registered_groups:
-        assert group.typer_instance is not None
-        for command in group.typer_instance.registered_commands:
-            found[f"{group.name} {command.name}"] = command.callback
-    return {name: callback for name, callback in found.items() if callback is not None}
+def commands_of(group: typer.Typer, prefix: str = "") -> dict[str, Callable[..., object]]:
+    """Every command with its words, those of groups too."""
+    found = {
+        f"{prefix}{command.name}": command.callback
+        for command in group.registered_commands
+        if command.callback is not None
+    }
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        found |= commands_of(inner.typer_instance, f"{prefix}{inner.name} ")
+    return found
+
+
+COMMANDS = commands_of(app)
 
 
 def test_every_command_has_a_heading_and_every_heading_is_a_command() -> None:
     headings = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
-    assert sorted(headings) == sorted(documented())
+    assert sorted(headings) == sorted(COMMANDS)
 
 
 def test_the_line_of_a_command_names_all_its_options() -> None:
-    for command, callback in documented().items():
+    for command, callback in COMMANDS.items():
         said = TEXT.partition(f"\n## {command}\n")[2].partition("\n")[0]
         for name in inspect.signature(callback).parameters:
             option = {"as_json": "--json", "output": "-o"}.get(name, f"--{name.replace('_', '-')}")

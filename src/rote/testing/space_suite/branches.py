@@ -2,7 +2,7 @@
 
 import pytest
 
-from rote.contract import Branch, BranchRequest, Hit, View
+from rote.contract import Branch, BranchRequest, Hit, MergeRequest, View
 from rote.errors import Conflict, InvalidInput, NotFound, PayloadMismatch, VersionNotFound
 from rote.space import Space
 from rote.testing.space_suite.formulas import commit_hash
@@ -90,10 +90,17 @@ class BranchTests(SpaceGround):
         self.space.set(A, 2)
         assert self.space.create_branch("topic", at=then).get(A) == 1
 
-    @pytest.mark.parametrize("name", ["", "/", "a b", "x" * 201, "../x", 5])
+    @pytest.mark.parametrize("name", ["", "/", "a b", "x" * 201, "../x", 5, None, ["x"]])
     def test_a_bad_name_is_refused(self, name: str) -> None:
-        with Unchanged(self, InvalidInput):
-            self.space.create_branch(name)
+        for write in (
+            lambda: self.space.create_branch(name),
+            lambda: self.space.delete_branch(name),
+            lambda: self.space.merge(name),
+            lambda: self.port.create_branch(self.did, BranchRequest("x", name)),
+            lambda: self.port.merge(self.did, MergeRequest("main", name)),
+        ):
+            with Unchanged(self, InvalidInput):
+                write()
         with pytest.raises(InvalidInput):
             self.space.on(name)
 
@@ -277,6 +284,17 @@ class BranchTests(SpaceGround):
             self.space.set(A, 1, key="k")
         gone = self.space.delete_branch("topic", key="d")
         assert self.space.delete_branch("topic", key="d") == gone
+
+    @pytest.mark.parametrize("key", ["", "k" * 201, "rote:k", "k\0", 5])
+    def test_a_bad_key_is_refused(self, key: str) -> None:
+        self.space.create_branch("topic").set(A, 1)
+        for write in (
+            lambda: self.space.create_branch("new", key=key),
+            lambda: self.space.delete_branch("topic", key=key),
+            lambda: self.space.merge("topic", key=key),
+        ):
+            with Unchanged(self, InvalidInput):
+                write()
 
     def test_a_pinned_view_makes_no_branches(self) -> None:
         self.space.set(A, 1)

@@ -111,6 +111,13 @@ class MergeTests(SpaceGround):
         assert result.commit.event["bases"] == []
         assert values(self.space) == {A: 1, B: 2, C: 3}
 
+    def test_an_empty_target_gets_the_sources_state(self) -> None:
+        empty = self.space.create_branch("empty")
+        self.space.transact([put(A, 1), put(B, 2)])
+        assert empty.merge("main").merged == (A, B)
+        assert values(empty) == values(self.space)
+        assert self.space.merge("empty").status == "merged"
+
     def test_a_deleted_branch_is_a_source_like_any_other(self, topic: Space) -> None:
         topic.set(A, 1)
         self.space.delete_branch("topic")

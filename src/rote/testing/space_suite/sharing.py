@@ -159,3 +159,31 @@ class SharingTests(IndexGround):
         assert self.hits(keeping) == [("blue", A), ("blue", B)]
         assert self.hits(keeping, version=1) == [("red", A)]
         assert keeping.verify().ok
+
+    # -- branches ----------------------------------------------------------------------------------
+
+    def test_a_branch_of_another_handle_is_seen_at_once(self) -> None:
+        other = self.open().space("notes")
+        self.space.set(A, 1)
+        assert other.get(A) == 1
+        self.space.create_branch("topic").set(A, 2)
+        assert other.on("topic").get(A) == 2
+        assert other.at(1).on("topic").get(A) == 1
+        assert [branch.name for branch in other.branches()] == ["main", "topic"]
+        other.on("topic").set(B, 3)
+        assert self.space.on("topic").get(B) == 3
+        assert other.merge("topic").merged == (A, B)
+        assert self.space.merge("topic").status == "nothing"
+
+    def test_a_branch_that_another_handle_deleted_is_not_writable(self) -> None:
+        """What a handle remembers of its branches is as old as its last look."""
+        topic = self.space.create_branch("topic")
+        other = self.open().space("notes")
+        held = other.on("topic")
+        held.set(A, 1)
+        self.space.delete_branch("topic")
+        with pytest.raises(InvalidInput):
+            held.set(A, 2)
+        with pytest.raises(InvalidInput):
+            other.create_branch("topic")
+        assert (held.get(A), topic.get(A)) == (1, 1)

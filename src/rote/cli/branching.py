@@ -1,0 +1,240 @@
+"""Commands about branches: branch create, list and delete, merge, diff."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from rote.cli.input import decode_argument
+from rote.cli.options import (
+    BRANCH_DEFAULT,
+    SPACE_DEFAULT,
+    STORE_DEFAULT,
+    AtOption,
+    BranchOption,
+    JsonOption,
+    KeyOption,
+    SpaceOption,
+    StoreOption,
+    opened_space,
+    point_of,
+    version_in,
+)
+from rote.cli.outcome import Commands, no
+from rote.cli.output import (
+    compact,
+    plural,
+    print_json,
+    print_line,
+    print_rows,
+    printable,
+    short,
+    stdout,
+)
+from rote.contract import DELETE, Change, MergeResult, State
+from rote.errors import InvalidInput
+from rote.values import check_branch_name, check_key
+
+branch = typer.Typer(cls=Commands, help="Make, list and delete branches.")
+
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="A branch.")]
+_STYLES = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
+
+
+@branch.command("create")
+def create(
+    name: _Name,
+    *,
+    at: AtOption = None,
+    key: KeyOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a branch of --branch, as it is or as it was; nothing is copied."""
+    _check(name, key)
+    point = None if at is None else point_of(at)
+    with opened_space(store, space, branch) as opened:
+        opened.create_branch(name, at=point, key=key)
+        [made] = [found for found in opened.branches() if found.name == name]
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        print_line(f"branch {name} of {made.parent} at version {made.fork_version}")
+
+
+@branch.command("list")
+def list_branches(
+    *,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """List all branches, deleted ones too, in the order in which they were made."""
+    with opened_space(store, space) as opened:
+        found = opened.branches()
+    if as_json:
+        print_json([each.to_dict() for each in found])
+        return
+    columns = ("branch", "parent", "fork", "created", "head", "")
+    print_rows(
+        columns,
+        (
+            (
+                each.name,
+                each.parent or "",
+                str(each.fork_version),
+                str(each.created_version),
+                str(each.head_version),
+                "deleted" if each.deleted else "",
+            )
+            for each in found
+        ),
+    )
+
+
+@branch.command("delete")
+def delete(
+    name: _Name,
+    *,
+    key: KeyOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """End a branch: it stays readable, its name is not used again."""
+    _check(name, key)
+    with opened_space(store, space) as opened:
+        commit = opened.delete_branch(name, key=key)
+    if as_json:
+        print_json(commit.to_dict())
+    else:
+        print_line(f"branch {name} deleted at version {commit.version} ({short(commit.hash)})")
+
+
+def merge(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to take from.")],
+    *,
+    on_conflict: Annotated[
+        str,
+        typer.Option(
+            "--on-conflict",
+            metavar="STRATEGY",
+            help="What to do where both have changed an entity: fail, ours, theirs, latest, paths.",
+        ),
+    ] = "fail",
+    resolutions: Annotated[
+        str | None,
+        typer.Option("--resolutions", metavar="JSON", help="{id: value}: JSON, @file or -."),
+    ] = None,
+    delete: Annotated[
+        list[str] | None,
+        typer.Option("--delete", metavar="ID", help="Resolve a conflict by deleting; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    key: KeyOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring what SOURCE has changed into --branch; exit 1 when there are conflicts."""
+    _check(source, key)
+    settled = _resolutions(resolutions, delete or [])
+    with opened_space(store, space, branch) as opened:
+        result = opened.merge(
+            source, on_conflict=on_conflict, resolutions=settled, dry_run=dry_run, key=key
+        )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print_merge(result, source, branch)
+    if result.status == "conflict":
+        raise no()
+
+
+def diff(
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="A branch, or a version of --branch.")
+    ],
+    *,
+    at: AtOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what turns --branch into OTHER: + added, - removed, ~ changed, with the patch."""
+    point = None if at is None else point_of(at)
+    version = version_in(other)
+    with opened_space(store, space, branch) as opened:
+        view = opened if point is None else opened.at(point)
+        changes = view.diff(other if version is None else version)
+    for change in changes:
+        if as_json:
+            print_json(change.to_dict())
+        else:
+            _print_change(change)
+
+
+def _check(name: str, key: str | None) -> None:
+    check_branch_name(name)
+    if key is not None:
+        check_key(key)
+
+
+def _resolutions(argument: str | None, deleted: list[str]) -> dict[str, Any]:
+    settled: Any = {} if argument is None else decode_argument(argument)
+    if not isinstance(settled, dict):
+        raise InvalidInput("resolutions are an object from ids to values: put { } around them")
+    return {**settled, **dict.fromkeys(deleted, DELETE)}
+
+
+def _print_merge(result: MergeResult, source: str, target: str) -> None:
+    if result.status == "nothing":
+        print_line(f"nothing to merge: {target} has everything of {source}")
+    elif result.status == "conflict":
+        print_line(f"{plural(len(result.conflicts), 'conflict')}; nothing was merged", style="red")
+        columns = ("entity", "base", f"ours ({target})", f"theirs ({source})")
+        print_rows(
+            columns,
+            (
+                (each.id, *(_told(state) for state in (each.base, each.ours, each.theirs)))
+                for each in result.conflicts
+            ),
+        )
+    else:
+        words = f"{source} into {target}: {plural(len(result.merged), 'change')}"
+        if result.commit is None:
+            print_line(f"would merge {words}")
+        else:
+            place = f"at version {result.commit.version} ({short(result.commit.hash)})"
+            print_line(f"merged {words} {place}", style="green")
+        for id in result.merged:
+            print_line(f"  {id}")
+
+
+def _told(state: State) -> str:
+    return compact(state.value) if state.exists else "(absent)"
+
+
+def _print_change(change: Change) -> None:
+    mark, style = _STYLES[change.kind]
+    value = {"added": change.after, "removed": change.before}.get(change.kind)
+    words = change.id if change.kind == "changed" else f"{change.id} {compact(value)}"
+    stdout().print(Text(printable(f"{mark} {words}"), style=style))
+    for operation in change.patch or ():
+        _print_operation(operation)
+
+
+def _print_operation(operation: dict[str, Any]) -> None:
+    """One step of a patch: what goes in red, what comes in green."""
+    place = operation["path"] or "(all)"
+    if operation["op"] == "splice":
+        words = f"{place} at {operation['index']}: {operation['remove']} out, {compact(operation['add'])} in"
+        print_line(f"    {words}", style="yellow")
+    elif operation["op"] == "remove":
+        print_line(f"    {place} removed", style="red")
+    else:
+        print_line(f"    {place} {compact(operation['value'])}", style="green")
