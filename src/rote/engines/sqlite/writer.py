@@ -7,7 +7,16 @@ import apsw
 from msgspec.structs import astuple
 
 from rote.engines.protocol import OutcomeUnknown
-from rote.engines.rows import Batch, BlobRow, ChunkRow, DerivedRow, EntityRow, HeadRow, SideRecord
+from rote.engines.rows import (
+    Batch,
+    BlobRow,
+    ChunkRow,
+    DerivedRow,
+    EntityRow,
+    FactRow,
+    HeadRow,
+    SideRecord,
+)
 from rote.engines.sqlite.reader import SqliteReader
 
 
@@ -101,6 +110,13 @@ class SqliteWriter(SqliteReader):
             self._cursor.execute(
                 f"delete from {table} where space = ? and name = ?", (space, index)
             )
+
+    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
+        self._cursor.executemany(
+            "update facts set value = null"
+            " where space = ? and id = ? and version = ? and position = ? and branch = ?",
+            [(space, fact.id, fact.version, fact.index, fact.branch) for fact in facts],
+        )
 
     def put_blob(self, space: int, row: BlobRow) -> None:
         # Not "or replace", which would also take the row of another upload that has the hash.
