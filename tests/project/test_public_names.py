@@ -101,7 +101,7 @@ FIELDS: dict[type, list[str]] = {
     rote.MergeConflict: ["id", "base", "ours", "theirs", "to_dict"],
     rote.MergeResult: ["status", "commit", "merged", "conflicts", "to_dict"],
     rote.BlobInfo: ["hash", "size", "content_type", "labels", "to_dict"],
-    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "to_dict"],
+    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "snapshots", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

@@ -154,7 +154,7 @@ def gc(
     space: SpaceOption = SPACE_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
-    """Let go of blobs that nothing refers to, and of uploads that were given up."""
+    """Let go of blobs that nothing refers to, unfinished uploads and superseded snapshots."""
     with opened_space(store, space) as opened, bar() as advance:
         report = opened.gc(grace_seconds=grace, progress=advance)
     if as_json:
@@ -162,4 +162,5 @@ def gc(
         return
     gone = f"{plural(report.blobs, 'blob')} and {plural(report.uploads, 'unfinished upload')}"
     freed = plural(report.size_bytes, "byte")
-    print_line(f"{gone} collected ({freed}); {plural(report.kept, 'blob')} kept")
+    thinned = f", {plural(report.snapshots, 'snapshot')} dropped" if report.snapshots else ""
+    print_line(f"{gone} collected ({freed}); {plural(report.kept, 'blob')} kept{thinned}")

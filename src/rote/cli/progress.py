@@ -22,6 +22,7 @@ _PHASES = {
     "copying": "copying commits",
     "dropping": "dropping blobs",
     "reading": "reading commits",
+    "thinning": "looking at entities",
     "verifying": "verifying commits and blobs",
 }
 

@@ -56,6 +56,7 @@ class GcReport(Struct, frozen=True):
     uploads: int  # that were never finished
     size_bytes: int  # of both
     kept: int  # payloads that are there afterwards
+    snapshots: int  # of small documents, that later ones have superseded
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)

@@ -213,6 +213,10 @@ class Writer(Reader, Protocol):
 
     def drop_derived(self, space: int, index: str) -> None: ...
 
+    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
+        """Take the snapshots of these facts away; whatever else they hold stays."""
+        ...
+
     def put_blob(self, space: int, row: BlobRow) -> None:
         """Insert or replace what is kept under the row's token; a hash stands in one row only."""
         ...

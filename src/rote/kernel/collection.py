@@ -1,10 +1,12 @@
-"""Garbage collection of blobs: safe beside writers and crashes, never inside a commit.
+"""Garbage collection: safe beside writers and crashes, never inside a commit.
 
     1  payloads that were put long enough ago and that no branch describes any more
     2  of these, what no value in the whole log refers to: one walk along the log
     3  condemned in a transaction that walks what was committed since; nobody can refer to them
        between that look and their end, because no other writer of the space overlaps it
     4  chunks of condemned payloads and of uploads that were given up, in bounded transactions
+
+    5  superseded snapshots, see thinning.py
 
 A stop at any moment leaves a payload that counts, or one without a hash that the next run drops.
 """
@@ -19,6 +21,7 @@ from rote.errors import InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.payloads import CONDEMNED, condemn, drop, give_up
 from rote.kernel.references import newest_described, referred
+from rote.kernel.thinning import thin
 from rote.values.limits import (
     GC_BATCH,
     GC_CANDIDATES_MAX,
@@ -57,7 +60,8 @@ def collect(
         engine, cache, before=now - int(idle * _MICROS), tell=tell
     )
     kept = sum(1 for _ in _whole(cache, engine.reader(), after=b""))
-    return GcReport(blobs, uploads, size + uploads_size, kept)
+    snapshots = thin(engine, cache, advance=lambda count: tell("thinning", count, count))
+    return GcReport(blobs, uploads, size + uploads_size, kept, snapshots)
 
 
 # -- which -----------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ CACHE_CATCH_UP_MAX = 1_000
 INLINE_SNAPSHOT_BYTES_MAX = 1 * KIB
 # Patches replayed at the most to read any version of a large document.
 REPLAY_MAX = 1_024
+# Where gc has taken inline snapshots away, one of so many is left.
+INLINE_SNAPSHOT_EVERY = 32
 
 # -- waiting --------------------------------------------------------------------------------------
 # How long a writer waits for others before it gives up as Busy.

@@ -77,6 +77,9 @@ class PostgresWriter(PostgresReader):
     def drop_derived(self, space: int, index: str) -> None:
         self.write(Writes(dropped={index}))
 
+    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
+        self.write(Writes(thinned=facts))
+
     def put_blob(self, space: int, row: BlobRow) -> None:
         self.write(Writes(blobs={row.upload: row}))
 

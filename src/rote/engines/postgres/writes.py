@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 
 from rote.engines.postgres.arrays import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
-from rote.engines.rows import Batch, BlobRow, ChunkRow, DerivedRow, EntityRow, SideRecord
+from rote.engines.rows import Batch, BlobRow, ChunkRow, DerivedRow, EntityRow, FactRow, SideRecord
 from rote.values.limits import BUSY_SECONDS_MAX
 
 _Row = tuple[Any, ...]
@@ -67,6 +67,7 @@ class Writes(Struct):
     sides: dict[tuple[str, str], SideRecord | None] = field(default_factory=dict)  # None: dropped
     derived: dict[str, Derivation] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # whole derived indexes
+    thinned: Sequence[FactRow] = ()  # facts whose snapshots go
     blobs: dict[bytes, BlobRow | None] = field(default_factory=dict)  # by upload; None: dropped
     chunks: dict[bytes, Sequence[ChunkRow]] = field(default_factory=dict)
     dropped_chunks: dict[bytes, int] = field(default_factory=dict)  # up to which byte
@@ -77,6 +78,7 @@ class Writes(Struct):
         chunks = self.chunks.keys() | self.dropped_chunks.keys()
         return (
             (self.batch is None or other.batch is None)
+            and not (self.thinned or other.thinned)
             and not self.sides.keys() & other.sides.keys()
             and not indexes & (other.derived.keys() | other.dropped)
             and not self.blobs.keys() & other.blobs.keys()
@@ -96,7 +98,12 @@ class Writes(Struct):
     def is_plain(self) -> bool:
         """Whether there is nothing beside a batch and side rows."""
         return not (
-            self.derived or self.dropped or self.blobs or self.chunks or self.dropped_chunks
+            self.derived
+            or self.dropped
+            or self.thinned
+            or self.blobs
+            or self.chunks
+            or self.dropped_chunks
         )
 
 
@@ -161,6 +168,8 @@ class Statement:
             self._drop_derived(index)
         for index, derivation in writes.derived.items():
             self._derive(index, derivation)
+        if writes.thinned:
+            self._thin(writes.thinned)
         self._write_blobs(writes)
         self.text = f"with {', '.join(self._parts)} select number from moved"
 
@@ -244,6 +253,16 @@ class Statement:
                 f"delete from {self._schema}.{table} as old using moved"
                 f" where old.space = moved.number and old.name = {name}"
             )
+
+    def _thin(self, facts: Sequence[FactRow]) -> None:
+        places = [(fact.id, fact.version, fact.index, fact.branch) for fact in facts]
+        rows = self._unnest(("text", "bigint", "bigint", "bigint"), places)
+        self._add(
+            f"update {self._schema}.facts as old set value = null from moved, {rows}"
+            " as thin (id, version, position, branch) where old.space = moved.number"
+            " and old.id = thin.id and old.version = thin.version"
+            " and old.position = thin.position and old.branch = thin.branch"
+        )
 
     def _write_blobs(self, writes: Writes) -> None:
         replacing = " on conflict (space, upload) do update set hash = excluded.hash"

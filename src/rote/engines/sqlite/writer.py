@@ -14,6 +14,7 @@ from rote.engines.rows import (
     ChunkRow,
     DerivedRow,
     EntityRow,
+    FactRow,
     HeadRow,
     SideRecord,
 )
@@ -119,6 +120,13 @@ class SqliteWriter(SqliteReader):
             self._cursor.execute(
                 f"delete from {table} where space = ? and name = ?", (space, index)
             )
+
+    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
+        self._cursor.executemany(
+            "update facts set value = null"
+            " where space = ? and id = ? and version = ? and position = ? and branch = ?",
+            [(space, fact.id, fact.version, fact.index, fact.branch) for fact in facts],
+        )
 
     def put_blob(self, space: int, row: BlobRow) -> None:
         # Not "or replace", which would also take the row of another upload that has the hash.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rote.contract import BlobInfo, BlobPart, BlobRequest
-from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, PayloadMismatch, RoteError
+from rote.errors import Corrupt, InvalidInput, NotFound, PayloadMismatch, RoteError
 from rote.testing.space_suite.ground import A, SpaceGround, Unchanged, add, logged, port_of
 from rote.values.limits import BLOB_CHUNK_BYTES, BLOB_PIECE_BYTES, LABELS_MAX
 
@@ -190,22 +190,6 @@ class BlobTests(SpaceGround):
         self.space.put_blob(data)
         assert self.space.blob(self.space.get(A)["file"]["$blob"]) == data
 
-    def test_a_space_that_is_full_takes_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("rote.kernel.payloads.SPACE_BLOB_BYTES_MAX", 100)
-        self.space.put_blob(b"x" * 60)
-        with Unchanged(self, LimitExceeded):
-            self.space.put_blob(b"y" * 41)
-        self.space.put_blob(b"x" * 60, "text/plain")
-        self.space.put_blob(b"y" * 40)
-        with Unchanged(self, LimitExceeded):
-            self.space.put_blob(b"z")
-
-    def test_a_blob_that_is_too_large_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("rote.kernel.payloads.BLOB_BYTES_MAX", 100)
-        self.space.put_blob(b"x" * 100)
-        with Unchanged(self, LimitExceeded):
-            self.space.put_blob(io.BytesIO(b"x" * 101))
-
     # -- keys and views ----------------------------------------------------------------------------
 
     def test_a_key_puts_once(self) -> None:
@@ -301,6 +285,19 @@ class BlobTests(SpaceGround):
         assert self.store.copy("notes", target).blobs == 1
         assert copy.blob(more) == b"later"
         assert self.store.copy("notes", target).blobs == 0
+
+    def test_no_commit_of_a_copy_describes_a_blob_that_is_not_there_yet(self) -> None:
+        for number in range(5):
+            self.space.put_blob(b"%d" % number)
+        target = self.open_fresh("target")
+        verified = []
+
+        def look(phase: str, done: int, total: int) -> None:
+            if phase == "copying":
+                verified.append(target.space("notes").verify().ok)
+
+        assert self.store.copy("notes", target, progress=look).ok
+        assert verified and all(verified)
 
     def test_a_copy_brings_a_blob_that_nothing_describes(self) -> None:
         hash = self.space.put_blob(b"abc")

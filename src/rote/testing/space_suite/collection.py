@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rote.contract import CommitRequest
-from rote.errors import InvalidInput, NotFound
+from rote.errors import InvalidInput, NotFound, Unavailable
 from rote.testing.space_suite.blobs import Trickle, hash_of, meta, payload_of
 from rote.testing.space_suite.ground import A, B, SpaceGround, add, change, put, remove
 from rote.values.limits import BLOB_PIECE_BYTES, GC_GRACE_SECONDS, UPLOAD_IDLE_SECONDS_MAX
@@ -34,7 +33,13 @@ class CollectionTests(SpaceGround):
 
     def test_an_empty_space_has_nothing_to_collect(self) -> None:
         report = self.space.gc()
-        assert report.to_dict() == {"blobs": 0, "uploads": 0, "size_bytes": 0, "kept": 0}
+        assert report.to_dict() == {
+            "blobs": 0,
+            "uploads": 0,
+            "size_bytes": 0,
+            "kept": 0,
+            "snapshots": 0,
+        }
 
     def test_a_blob_that_nothing_refers_to_goes_after_the_grace_period(self) -> None:
         hash = self.put_undescribed(payload_of(700_000))
@@ -49,7 +54,13 @@ class CollectionTests(SpaceGround):
             with pytest.raises(NotFound):
                 use(hash)
         assert self.space.verify().ok
-        assert self.space.gc().to_dict() == {"blobs": 0, "uploads": 0, "size_bytes": 0, "kept": 0}
+        assert self.space.gc().to_dict() == {
+            "blobs": 0,
+            "uploads": 0,
+            "size_bytes": 0,
+            "kept": 0,
+            "snapshots": 0,
+        }
 
     def test_the_grace_period_begins_when_the_last_description_goes(self) -> None:
         hash = self.space.put_blob(b"abc")
@@ -57,6 +68,12 @@ class CollectionTests(SpaceGround):
         self.space.delete(meta(hash))
         assert self.space.gc().blobs == 0
         assert self.space.gc(grace_seconds=0.0).blobs == 1
+
+    def test_a_blob_that_a_copy_has_brought_waits_for_its_description(self) -> None:
+        assert self.port.adopt_blob(self.did, hash_of(b"abc"), io.BytesIO(b"abc"))
+        assert self.space.gc().blobs == 0
+        self.clock.move(seconds=GC_GRACE_SECONDS)
+        assert self.space.gc().blobs == 1
 
     def test_collecting_moves_no_version_and_changes_no_value(self) -> None:
         self.put_undescribed()
@@ -169,7 +186,7 @@ class CollectionTests(SpaceGround):
         told: list[tuple[str, int, int]] = []
         report = self.space.gc(progress=lambda *words: told.append(words))
         assert (report.blobs, report.kept) == (9, 21)
-        assert {phase for phase, _, _ in told} == {"reading", "dropping"}
+        assert {phase for phase, _, _ in told} == {"reading", "dropping", "thinning"}
         for hash in hashes:
             if hash in gone[1:]:
                 with pytest.raises(NotFound):
@@ -186,6 +203,32 @@ class CollectionTests(SpaceGround):
     def test_a_space_is_collected_through_the_port(self) -> None:
         self.put_undescribed()
         assert self.port.gc(self.did, grace_seconds=0, progress=None).blobs == 1
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def test_superseded_snapshots_go_and_every_answer_stays(self) -> None:
+        for number in range(100):
+            self.space.patch(A, [add(f"/{number % 7}", number)]) if number else self.space.set(
+                A, {}
+            )
+            if number % 10 == 5:
+                self.space.set(B, number)
+        self.space.delete(B)
+        versions = range(self.space.version + 1)
+        before = [
+            (self.space.at(version).get(A), self.space.at(version).get(B)) for version in versions
+        ]
+        history = self.space.history(A)
+        # Of 99 patches the newest keeps its own, and of the others one in 32.
+        assert self.space.gc().snapshots == 98 - 3
+        assert self.space.gc().snapshots == 0
+        fresh = self.store.space("notes")
+        assert [(fresh.at(v).get(A), fresh.at(v).get(B)) for v in versions] == before
+        assert fresh.history(A) == history
+        assert self.space.verify().ok
+        self.space.patch(A, [add("/more", 1)])
+        assert self.space.get(A)["more"] == 1
+        assert self.space.verify().ok
 
     # -- uploads -----------------------------------------------------------------------------------
 
@@ -216,7 +259,7 @@ class CollectionTests(SpaceGround):
                 return part
 
         reports: list[Any] = []
-        with pytest.raises(Exception, match="put it again"):
+        with pytest.raises(Unavailable, match="put it again"):
             self.space.put_blob(Stuck(data, step=BLOB_PIECE_BYTES))
         assert (reports[0].uploads, reports[0].size_bytes) == (1, BLOB_PIECE_BYTES)
         assert self.space.verify().ok
@@ -250,21 +293,6 @@ class CollectionTests(SpaceGround):
             collector.join()
         assert problems == []
         assert self.space.verify().ok
-
-    def test_a_reference_that_comes_at_the_last_moment_is_seen(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The walk along the log is done; before the payload is condemned someone refers to it."""
-        hash = self.put_undescribed()
-        self.clock.move(seconds=1e6)
-        port, did = self.port, self.did
-
-        def tell(phase: str, done: int, total: int) -> None:
-            if phase == "reading" and self.space.get(A) is None:
-                port.commit(did, CommitRequest([put(A, {"$blob": hash})]))
-
-        assert self.space.gc(progress=tell).blobs == 0
-        assert self.space.blob(hash) == b"abc"
 
 
 def _filled(value: Any, hash: str) -> Any:

@@ -1,0 +1,61 @@
+"""Superseded snapshots: those of small documents, once a later fact has taken their place.
+
+A patch of a small document carries its whole result, which makes the newest state cheap to read and
+a long history long. Behind the newest fact one of INLINE_SNAPSHOT_EVERY is enough: the others are
+replayed from it. Snapshots of large documents are few by themselves and stay.
+"""
+
+from collections.abc import Callable, Iterator
+
+from rote.engines import Engine, Reader
+from rote.engines.rows import PATCH, EntityRow, FactRow
+from rote.kernel.cache import SpaceCache
+from rote.kernel.lines import NEWEST
+from rote.values.limits import (
+    INLINE_SNAPSHOT_BYTES_MAX,
+    INLINE_SNAPSHOT_EVERY,
+    PAGE_MAX,
+    VERIFY_PAGE_ROWS,
+)
+
+
+def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -> int:
+    """Take superseded snapshots away, in bounded transactions; how many. Tells how many entities
+    it has looked at."""
+    dropped = looked_at = 0
+    after: tuple[int, str] | None = None
+    while True:
+        pointers = engine.reader().entity_rows(cache.number, after=after, limit=PAGE_MAX)
+        for pointer in pointers:
+            for page in _superseded(cache, engine.reader(), pointer):
+                with engine.writer(cache.number) as writes:
+                    writes.drop_snapshots(cache.number, page)
+                dropped += len(page)
+        looked_at += len(pointers)
+        advance(looked_at)
+        if len(pointers) < PAGE_MAX:
+            return dropped
+        after = (pointers[-1].branch, pointers[-1].id)
+
+
+def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterator[list[FactRow]]:
+    """The facts of an entity on its branch, newest first, whose snapshots may go, page by page."""
+    line = ((pointer.branch, NEWEST),)
+    before: tuple[int, int] | None = (pointer.version, pointer.index)
+    replayed = 0  # facts since the last snapshot that stays
+    while before is not None:
+        rows = reads.history(
+            cache.number, pointer.id, line, before=before, after=0, limit=VERIFY_PAGE_ROWS
+        )
+        going = []
+        for row in rows:
+            is_small = row.value is not None and len(row.value) <= INLINE_SNAPSHOT_BYTES_MAX
+            stays = row.op != PATCH or (row.value is not None and not is_small)
+            stays = stays or (is_small and replayed + 1 >= INLINE_SNAPSHOT_EVERY)
+            replayed = 0 if stays else replayed + 1
+            if is_small and not stays:
+                going.append(row)
+        if going:
+            yield going
+        is_last = len(rows) < VERIFY_PAGE_ROWS
+        before = None if is_last else (rows[-1].version, rows[-1].index)
