@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import UNSET
 
-from rote.engines import Reader
+from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
 from rote.errors import VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
@@ -33,6 +33,7 @@ class SpaceCache:
         self.name = row.name
         self.seal = row.seal
         self.known = 0  # the version as of which the entries are the newest
+        self._known_hash = b""  # of its commit
         self.branches = Branches([])
         self._lock = threading.Lock()
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
@@ -45,15 +46,23 @@ class SpaceCache:
 
     # -- keeping up --------------------------------------------------------------------------------
 
-    def sync(self, reads: Reader) -> HeadRow | None:
-        """The head of the space, with the cache brought up to it."""
+    def sync(self, reads: Reader, *, may_be_old: bool = False) -> HeadRow | None:
+        """The head of the space, with the cache brought up to it. A head that may be old says
+        nothing about a log that went back: then it is Contended."""
+        before = self.known
         head = reads.head(self.number)
-        version = 0 if head is None else head.version
-        if version != self.known or not self._ready:
-            self._catch_up(reads, version)
+        version, hash = (0, b"") if head is None else (head.version, head.hash)
+        if version != self.known or hash != self._known_hash or not self._ready:
+            self._catch_up(reads, version, hash, before=before, may_be_old=may_be_old)
         return head
 
-    def _catch_up(self, reads: Reader, version: int) -> None:
+    def _catch_up(
+        self, reads: Reader, version: int, hash: bytes, *, before: int, may_be_old: bool = False
+    ) -> None:
+        if self._went_back(reads, version, hash, before):
+            if may_be_old:
+                raise Contended()
+            self._forget()
         is_same = self._ready and not reads.events(self.number, after=self.known, limit=1)
         branches = None if is_same else Branches(reads.branches(self.number))
         changed = self._changed(reads, version)
@@ -72,7 +81,31 @@ class SpaceCache:
             else:
                 for key in changed:
                     self._drop(key)
-            self.known = version
+            self.known, self._known_hash = version, hash
+
+    def _went_back(self, reads: Reader, version: int, hash: bytes, before: int) -> bool:
+        """Whether the log no longer leads to what is known: a server that lost its last moments, or
+        was replaced by one that never had them. `before` was known before the head was read."""
+        with self._lock:
+            known, known_hash = self.known, self._known_hash
+        if version < before:
+            return True
+        if version == known:
+            return hash != known_hash
+        if version < known or known == 0:
+            return False  # others know more by now
+        rows = reads.commits(self.number, after=known - 1, limit=1)
+        return not rows or rows[0].hash != known_hash
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._past.clear()
+            self._bytes = 0
+            self._ready = False
+            self.known, self._known_hash = 0, b""
+        with self._graph_lock:
+            self._graph = Graph()
 
     def _changed(self, reads: Reader, version: int) -> set[_Key] | None:
         """What was written above `known`; None when it is too much to name, or not worth it."""
@@ -93,9 +126,12 @@ class SpaceCache:
         before: int,
         after: int,
         entries: dict[_Key, Entry],
+        *,
+        hash: bytes,
         branch: BranchRow | None = None,
     ) -> None:
-        """Take over what a durable commit wrote: the space went from `before` to `after`."""
+        """Take over what a durable commit wrote: the space went from `before` to `after`, whose
+        commit has `hash`."""
         with self._lock:
             # A reader may have seen the commit first and moved on; newer is never overwritten.
             if self.known not in (before, after):
@@ -107,7 +143,7 @@ class SpaceCache:
             if branch is not None:
                 self.branches.put(branch)
             # Last: a reader that sees the new version must find no older entry.
-            self.known = after
+            self.known, self._known_hash = after, hash
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -116,9 +152,11 @@ class SpaceCache:
         key = (self.branches.numbers.get(branch, 0), id)
         if key not in self._entries:
             return self._look_up(reads, branch, id)
+        before = self.known
         head = reads.head(self.number)
-        if head is None or head.version != self.known:
-            self._catch_up(reads, 0 if head is None else head.version)
+        version, hash = (0, b"") if head is None else (head.version, head.hash)
+        if version != self.known or hash != self._known_hash:
+            self._catch_up(reads, version, hash, before=before)
         # Only now: what was there before the head was read may be older than it.
         entry = self._entries.get(key)
         return self._look_up(reads, branch, id) if entry is None else entry

@@ -80,7 +80,7 @@ class Committer:
         answers: list[tuple[Job, Commit]] = []
         try:
             with self._engine.writer(cache.number, optimistic=optimistic) as writes:
-                draft = self._draft(cache, writes)
+                draft = self._draft(cache, writes, optimistic)
                 answers = self._plan(draft, jobs, take)
                 if draft.commits:
                     self._append(draft, writes)
@@ -96,14 +96,17 @@ class Committer:
             raise
         self._answer(draft, answers)
 
-    def _draft(self, cache: SpaceCache, writes: Writer) -> Draft:
-        head = cache.sync(writes) or HeadRow(0, b"", 0)
+    def _draft(self, cache: SpaceCache, writes: Writer, optimistic: bool) -> Draft:
+        head = cache.sync(writes, may_be_old=optimistic) or HeadRow(0, b"", 0)
         follows = bool(self._indexes)
         return Draft(cache, writes, head.version, head.version, head.hash or None, head.at, follows)
 
     def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
         if draft.commits:
-            draft.cache.committed(draft.base, draft.version, draft.entries, draft.branch)
+            assert draft.hash is not None
+            draft.cache.committed(
+                draft.base, draft.version, draft.entries, hash=draft.hash, branch=draft.branch
+            )
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
             self._engine.harden()

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rote.engines import OutcomeUnknown
+from rote.errors import Busy
 from rote.kernel.job import Job, fail
 from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 
@@ -26,15 +27,21 @@ class Group:
         self._mutex = threading.Lock()
         self._line: deque[Job] = deque()
         self._leader: Job | None = None
+        self._thread = 0  # that leads
         self._taken: list[Job] = []  # whom the leader has taken along, from the head of the line
 
     def run(self, job: Job) -> None:
         """Returns when the job has an answer."""
+        if self._thread == threading.get_ident():
+            # By a signal handler, or by what a commit calls: nobody would ever answer it.
+            raise Busy("called from inside a commit of the same thread; call it afterwards")
         try:
             with self._mutex:
                 self._line.append(job)
                 leads = len(self._line) == 1
-                if not leads:
+                if leads:
+                    self._thread = threading.get_ident()
+                else:
                     job.signal = threading.Lock()
                     job.signal.acquire()
             interruption = None if leads else self._wait(job)
@@ -49,7 +56,7 @@ class Group:
 
     def _lead_line(self, leader: Job) -> None:
         taken = self._taken = []
-        self._leader = leader
+        self._leader, self._thread = leader, threading.get_ident()
         try:
             self._lead(self._take)
         finally:
@@ -60,7 +67,7 @@ class Group:
                     # Only an interruption leaves someone without a result; then what was decided
                     # for the others stood on commits that did not happen.
                     fail([job for job in taken if job.result is None], OutcomeUnknown())
-            self._leader = None
+            self._leader, self._thread = None, 0
             self._dismiss(taken)
 
     def _take(self) -> Sequence[Job]:
@@ -92,6 +99,8 @@ class Group:
         with self._mutex:
             if self._leader is job:
                 self._leader = None
+            if self._thread == threading.get_ident():
+                self._thread = 0
             answered = [other for other in self._line if other.answered and other is not job]
         self._dismiss([job, *answered])
 

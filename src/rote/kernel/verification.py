@@ -43,12 +43,13 @@ def verify(
     version = 0 if head is None else head.version
     blob_bytes = reads.blob_bytes(cache.number)
     inspection = Inspection(cache, version, progress, blob_bytes=blob_bytes)
+    # A reader for each: damage that one pass stumbles over may cost it its connection.
     for inspect in (inspect_log, inspect_entities, inspect_beside, inspect_blobs):
-        _guarded(inspection, inspect, reads)
+        _guarded(inspection, inspect, engine.reader())
     for index in indexes:
-        _guarded(inspection, partial(inspect_indexes, index=index), reads)
+        _guarded(inspection, partial(inspect_indexes, index=index), engine.reader())
     if against is not None:
-        inspection.faults += checkpoints.faults_against(cache, reads, against)
+        inspection.faults += checkpoints.faults_against(cache, engine.reader(), against)
     for words in engine.damage():
         inspection.fault("file", words)
     return VerifyReport(

@@ -91,6 +91,7 @@ CONTENTION_PAUSE_SECONDS_MAX = 0.02
 
 # -- SQLite ---------------------------------------------------------------------------------------
 SQLITE_CACHE_KIB = 64 * KIB
+SQLITE_READER_CACHE_KIB = 16 * KIB  # there is a reader for each thread
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Payload that may pass through a connection before its memory is given back.
 SQLITE_CHUNK_BYTES_KEPT = 8 * MIB

@@ -161,7 +161,7 @@ def test_an_own_commit_that_others_have_seen_first_does_not_bring_older_entries_
     mine = bench.cache.newest(bench.first, "main", (ID,))
     bench.theirs.set(ID, "theirs")
     bench.catch_up()
-    bench.cache.committed(base, base + 1, {(MAIN, ID): mine[ID]})
+    bench.cache.committed(base, base + 1, {(MAIN, ID): mine[ID]}, hash=b"")
     assert bench.cache.known == base + 2, "the cache went back"
     bench.check()
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from rote.engines.forks import FORKS, INHERITED
+from rote.engines.forks import FORKS, hold_at_forks
 from rote.engines.postgres.connections import Session, Target
 from rote.errors import Busy, Unavailable
 from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX, WAKE_SECONDS_MAX
@@ -39,12 +39,16 @@ class Pool:
         self._open: WeakSet[Session | _Coming] = WeakSet()
         self._mutex = threading.Lock()
         self._bells: deque[threading.Lock] = deque()  # each held until its thread is woken
+        hold_at_forks(self)
+
+    def held(self) -> list[object]:
+        with self._mutex:
+            return list(self._open)
 
     def check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed; open it again")
         if self._forks != len(FORKS):
-            INHERITED[id(self)] = (self._idle, list(self._open))
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
     def take(self) -> Session:

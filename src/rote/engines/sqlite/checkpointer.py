@@ -25,6 +25,7 @@ class Checkpointer:
         self._rest = threading.Lock()
         self._rest.acquire()
         self._thread: threading.Thread | None = None
+        self.connection: apsw.Connection | None = None  # of that thread
         self._stopped = False
         self._log_pages = 0
         self._copied_pages = 0  # as of the last time the thread was woken
@@ -68,7 +69,7 @@ class Checkpointer:
 
     def _run(self) -> None:
         try:
-            connection = self._open_connection()
+            connection = self.connection = self._open_connection()
         except (apsw.Error, RoteError):
             return  # the writer goes on by itself at the hard bound
         try:
@@ -79,6 +80,7 @@ class Checkpointer:
                 _checkpoint(connection)
                 self._rest_due = True
         finally:
+            self.connection = None
             connection.close()
 
     def stop(self) -> None:

@@ -18,7 +18,9 @@ _Answer = TypeVar("_Answer")
 SYNCHRONOUS = {"fsync": 2, "os": 1}
 
 
-def connect(filename: str, *, durability: str, vfs: str | None) -> apsw.Connection:
+def connect(
+    filename: str, *, durability: str, vfs: str | None, cache_kib: int = SQLITE_CACHE_KIB
+) -> apsw.Connection:
     """A connection whose every setting was read back."""
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     if version < SQLITE_VERSION_MIN:
@@ -28,7 +30,7 @@ def connect(filename: str, *, durability: str, vfs: str | None) -> apsw.Connecti
     # Plans depend on the statement alone; otherwise every new bound value plans range reads anew.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)
-    for name, value in _settings(durability).items():
+    for name, value in _settings(durability, cache_kib).items():
         _set(connection, name, value)
     return connection
 
@@ -57,12 +59,12 @@ def use_write_ahead_log(connection: apsw.Connection) -> None:
         raise Unavailable(f"{connection.filename}: this file system cannot hold a write-ahead log")
 
 
-def _settings(durability: str) -> dict[str, int]:
+def _settings(durability: str, cache_kib: int) -> dict[str, int]:
     return {
         "synchronous": SYNCHRONOUS[durability],
         # macOS only reaches the platters with this.
         "fullfsync": int(sys.platform == "darwin" and durability == "fsync"),
-        "cache_size": -SQLITE_CACHE_KIB,
+        "cache_size": -cache_kib,
         # An I/O error under mmap is a SIGBUS.
         "mmap_size": 0,
         "temp_store": 2,

@@ -4,15 +4,16 @@ Every thread that reads has a connection of its own. One connection writes; the 
 process take turns by a lock, processes by SQLite's own.
 """
 
+import sys
 import threading
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from urllib.parse import quote
 from weakref import WeakSet
 
 import apsw
 
-from rote.engines.forks import FORKS, INHERITED
+from rote.engines.forks import FORKS, hold_at_forks
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
@@ -24,7 +25,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
-from rote.values.limits import BUSY_SECONDS_MAX
+from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER_CACHE_KIB
 
 
 class SqliteEngine:
@@ -54,6 +55,7 @@ class SqliteEngine:
         self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
         self._transaction = _Transaction(self)
+        self._block: FrameType | None = None  # whose transaction is open
         try:
             self._refuse_foreign()
             self._writer = self._open_writer()
@@ -65,6 +67,7 @@ class SqliteEngine:
                 raise
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
+        hold_at_forks(self)
 
     # -- spaces ------------------------------------------------------------------------------------
 
@@ -92,23 +95,25 @@ class SqliteEngine:
         try:
             reader: SqliteReader = self._local.reader
         except AttributeError:
-            return self._new_reader()
-        return reader
+            reader = self._local.reader = self._new_reader()
+            return reader
+        # A call from a signal handler, in the middle of a statement of this very thread.
+        return self._new_reader() if reader.in_use.locked() else reader
 
     def _new_reader(self) -> SqliteReader:
         try:
-            reader = SqliteReader(self._connect(), self._reader_failed)
+            connection = self._connect(SQLITE_READER_CACHE_KIB)
+            reader = SqliteReader(connection, self._reader_failed)
         except apsw.Error as error:
             raise translate(error, filename=self.filename) from error
         with self._readers_lock:
             self._check_open()
             self._readers.add(reader)
-        self._local.reader = reader
         return reader
 
     def _reader_failed(self, error: Exception) -> Exception:
         if isinstance(error, FATAL):
-            del self._local.reader  # the next call has a new connection
+            self._local.__dict__.pop("reader", None)  # the next call has a new connection
         return translate(error, filename=self.filename)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -117,8 +122,8 @@ class SqliteEngine:
         # SQLite has one writer for all spaces of a file, and to hold its lock costs nothing.
         return self._transaction
 
-    def begin(self) -> SqliteWriter:
-        """Start the transaction that `end` ends."""
+    def begin(self, block: FrameType) -> SqliteWriter:
+        """Start the transaction that `end` ends, for the frame that will be inside it."""
         self._check_open()
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
@@ -131,12 +136,14 @@ class SqliteEngine:
             writer.begin()
         except DRIVER_ERRORS as error:
             raise translate(error, filename=self.filename) from error
+        self._block = block
         return writer
 
     def let_go(self) -> None:
         """Leave no lock and no transaction behind, wherever this thread was interrupted."""
         if not self._write_lock.acquire(blocking=False):
             return  # another thread's
+        self._block = None
         try:
             if not self._closed and self._forks == len(FORKS):
                 self._writer.rollback()
@@ -161,6 +168,7 @@ class SqliteEngine:
         finally:
             if error is not None:
                 self._undo(error)
+            self._block = None
             self._write_lock.release()
 
     def _undo(self, error: BaseException) -> None:
@@ -224,18 +232,38 @@ class SqliteEngine:
         with self._write_lock:
             with self._readers_lock:
                 self._closed = True
-                readers = [*self._readers, self._writer]
+                readers = list(self._readers)
             self._checkpointer.stop()
-            failures = [error for reader in readers if (error := reader.close()) is not None]
+            # Not waited for: what this thread itself is in the middle of, and the writer, whose
+            # lock is held.
+            own = self._local.__dict__.get("reader")
+            closed = [reader.close(wait=reader is not own) for reader in readers]
+            failures = [error for error in (*closed, self._writer.close()) if error is not None]
         if failures:
             raise translate(failures[0], filename=self.filename) from failures[0]
+
+    def held(self) -> list[object]:
+        with self._readers_lock:
+            return [self._writer, self._checkpointer.connection, *self._readers]
 
     # -- connections -------------------------------------------------------------------------------
 
     def check_usable(self) -> None:
         self._check_open()
+        self.refuse_inside()
         if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
             self.let_go()  # an interrupted call of this thread could not even clean up
+
+    def refuse_inside(self) -> None:
+        """Nothing is written from inside a commit of the same thread: by a signal handler, or by
+        what a commit calls. A thread that was thrown out of its commit is not inside it any more."""
+        if self._block is None:
+            return
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            if frame is self._block:
+                raise Busy("called from inside a commit of the same thread; call it afterwards")
+            frame = frame.f_back
 
     def _check_open(self) -> None:
         if self._closed:
@@ -243,11 +271,12 @@ class SqliteEngine:
         if self._broken:
             raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
         if self._forks != len(FORKS):
-            INHERITED[id(self)] = (self._writer, self._local, list(self._readers))
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
-    def _connect(self) -> apsw.Connection:
-        return connect(self.filename, durability=self._durability, vfs=self._vfs)
+    def _connect(self, cache_kib: int = SQLITE_CACHE_KIB) -> apsw.Connection:
+        return connect(
+            self.filename, durability=self._durability, vfs=self._vfs, cache_kib=cache_kib
+        )
 
     def _open_writer(self) -> SqliteWriter:
         connection = self._connect()
@@ -288,8 +317,9 @@ class _Transaction:
         self._engine = engine
 
     def __enter__(self) -> SqliteWriter:
+        self._engine.refuse_inside()
         try:
-            return self._engine.begin()
+            return self._engine.begin(sys._getframe(1))
         except BaseException:
             self._engine.let_go()
             raise

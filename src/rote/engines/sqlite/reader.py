@@ -59,7 +59,7 @@ class SqliteReader:
         self.connection = connection
         self._failed = failed  # told of every driver error; gives the one to raise
         self._cursor = connection.cursor()
-        self._in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
+        self.in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
         self._data_version = -1
         self._chunk_bytes = 0  # that went through since memory was last given back
@@ -75,7 +75,7 @@ class SqliteReader:
     def head(self, space: int) -> HeadRow | None:
         # data_version moves when another connection, of any process, has committed.
         try:
-            with self._in_use:
+            with self.in_use:
                 data_version = self._cursor.execute("pragma data_version").get
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
@@ -94,13 +94,15 @@ class SqliteReader:
             head = self._heads[space] = HeadRow(*rows[0])
         return head
 
-    def close(self) -> apsw.Error | None:
-        """Close the connection when no statement runs; what went wrong with it."""
-        with self._in_use:
-            try:
-                self.connection.close(True)
-            except apsw.Error as error:
-                return error
+    def close(self, *, wait: bool = False) -> apsw.Error | None:
+        """Close the connection, when no statement runs if it is another thread's; what went wrong."""
+        if wait:
+            with self.in_use:
+                return self.close()
+        try:
+            self.connection.close(True)
+        except apsw.Error as error:
+            return error
         return None
 
     def spaces(self) -> list[SpaceRow]:
@@ -478,7 +480,7 @@ class SqliteReader:
 
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
         try:
-            with self._in_use:
+            with self.in_use:
                 return self._cursor.execute(sql, bindings).fetchall()
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
