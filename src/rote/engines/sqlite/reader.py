@@ -261,10 +261,12 @@ class SqliteReader:
         bound = UNBOUNDED if end is None else end
         self._on_line(line)
         parts = []
-        for place, (branch, cap) in enumerate(line):
+        nearer: list[int] = []  # branches that have deleted something
+        deleting = self._deleting(space, line)
+        for branch, cap in line:
             if cap < 1:
-                continue  # nothing was written at version 0
-            inherited = f" and {_NOT_DELETED_NEARER}" if place else ""
+                break  # nothing was written at version 0, and farther caps are not higher
+            inherited = f" and {_NOT_DELETED_NEARER}" if nearer else ""
             page = f"where space = ?1 and branch = ?2 and id >= ?3 and id < ?4{inherited}"
             # One statement, so that an entity on its way from one table to the other is in one.
             rows = self._all(
@@ -273,18 +275,23 @@ class SqliteReader:
                 " union all"
                 " select id from (select id from tombstones as e indexed by tombstones_by_version"
                 f" {page} and version > ?5 and {_WRITTEN_BY_THEN} order by id limit ?6)",
-                (
-                    space,
-                    branch,
-                    start,
-                    bound,
-                    cap,
-                    limit,
-                    *([_numbers(line[:place])] if place else ()),
-                ),
+                (space, branch, start, bound, cap, limit, *([_numbers(nearer)] if nearer else ())),
             )
             parts.append(sorted(id for (id,) in rows))
+            if branch in deleting:
+                nearer.append(branch)
         return [id for id, _ in islice(groupby(merge(*parts)), limit)]
+
+    def _deleting(self, space: int, line: Line) -> set[int]:
+        """The branches of a line that have tombstones; of most there is no need to ask again."""
+        if len(line) == 1:
+            return set()
+        rows = self._all(
+            "select value from carray(?2) where exists"
+            " (select 1 from tombstones where space = ?1 and branch = value)",
+            (space, _numbers([branch for branch, _ in line])),
+        )
+        return {branch for (branch,) in rows}
 
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
@@ -491,10 +498,8 @@ def _entity_row(row: tuple[int, str, int, int, int]) -> EntityRow:
     return EntityRow(branch, id, version, position, bool(live))
 
 
-def _numbers(line: Line) -> object:
-    """The branches of a part of a line."""
-    numbers = array("q", [branch for branch, _ in line])
-    return apsw.carray(numbers, flags=apsw.SQLITE_CARRAY_INT64)
+def _numbers(numbers: Sequence[int]) -> object:
+    return apsw.carray(array("q", numbers), flags=apsw.SQLITE_CARRAY_INT64)
 
 
 def _array(ids: Sequence[str]) -> object:

@@ -91,7 +91,7 @@ class BranchTests(SpaceGround):
         assert self.space.create_branch("topic", at=then).get(A) == 1
 
     @pytest.mark.parametrize("name", ["", "/", "a b", "x" * 201, "../x", 5, None, ["x"]])
-    def test_a_bad_name_is_refused(self, name: str) -> None:
+    def test_a_bad_name_of_a_branch_is_refused(self, name: str) -> None:
         for write in (
             lambda: self.space.create_branch(name),
             lambda: self.space.delete_branch(name),
@@ -286,7 +286,7 @@ class BranchTests(SpaceGround):
         assert self.space.delete_branch("topic", key="d") == gone
 
     @pytest.mark.parametrize("key", ["", "k" * 201, "rote:k", "k\0", 5])
-    def test_a_bad_key_is_refused(self, key: str) -> None:
+    def test_a_bad_key_of_a_branch_call_is_refused(self, key: str) -> None:
         self.space.create_branch("topic").set(A, 1)
         for write in (
             lambda: self.space.create_branch("new", key=key),
