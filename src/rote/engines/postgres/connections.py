@@ -89,15 +89,11 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
     """One connection, used by one thread at a time. Raises Rote's errors only."""
 
     place: str
-    warned: bool  # the server has warned since this was last set to False
+    notices: "Notices"
     answer: str | None  # what it said it did last, like COMMIT
-    _statements: psycopg.Cursor[tuple[Any, ...]]
-    # Asking for binary answers takes the extended protocol, which knows single statements only.
-    _scripts: psycopg.Cursor[tuple[Any, ...]]
 
     def begin_life(self, place: str) -> None:
         self.place = place
-        self.warned = False
         version = self.info.server_version
         if version < SERVER_VERSION_MIN:
             raise Unavailable(
@@ -110,15 +106,10 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 " createdb --encoding=UTF8 --template=template0"
             )
         register_arrays(self.adapters)
-        self._statements = self.cursor(binary=True)
-        self._scripts = self.cursor()
-        self.add_notice_handler(self._note)
+        self.notices = Notices()
+        self.add_notice_handler(self.notices.note)
         self._readable = poll()
         self._readable.register(self.fileno(), POLLIN)
-
-    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self.warned = True
 
     def wait(self, gen: PQGen[_Answer], *args: Any, **kwargs: Any) -> _Answer:
         """Every wait of the driver for the server passes here."""
@@ -136,23 +127,29 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
     def run(self, text: str, values: Sequence[Any] = ()) -> None:
         """One statement; without values also several, separated by semicolons."""
-        try:
-            cursor = self._statements if values else self._scripts
-            cursor.execute(text.encode(), values or None)
-            self.answer = cursor.statusmessage
-        except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+        self._run(text, values)
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement, or of the last of several."""
-        self.run(text, values)
-        cursor = self._statements if values else self._scripts
+        cursor = self._run(text, values)
         try:
             while cursor.nextset():
                 pass
             return cursor.fetchall()
         except psycopg.Error as error:
             raise translate(error, place=self.place) from error
+
+    def _run(self, text: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        # A cursor that were kept would hold the session that holds it, and a session that is dropped
+        # must go at once. Asking for binary answers takes the extended protocol, which knows single
+        # statements only.
+        cursor = self.cursor(binary=bool(values))
+        try:
+            cursor.execute(text.encode(), values or None)
+        except psycopg.Error as error:
+            raise translate(error, place=self.place) from error
+        self.answer = cursor.statusmessage
+        return cursor
 
     def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The rows of a statement one by one, however many there are."""
@@ -161,6 +158,18 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 yield from cursor.stream(text.encode(), values)
         except psycopg.Error as error:
             raise translate(error, place=self.place) from error
+
+
+class Notices:
+    """What a server says besides its answers. It does not know its session: a handler that did
+    would keep a session that is dropped."""
+
+    def __init__(self) -> None:
+        self.warned = False  # the server has warned since this was last set to False
+
+    def note(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING":
+            self.warned = True
 
 
 def _bounded(gen: PQGen[_Answer]) -> PQGen[_Answer]:
