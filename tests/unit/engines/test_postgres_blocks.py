@@ -254,6 +254,41 @@ def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path
     assert seen == {"fsync": [("on",)] * 3, "os": [("off",)] * 3}
 
 
+def test_a_warning_about_something_else_does_not_put_a_commit_in_doubt(
+    engine: PostgresEngine, space: int
+) -> None:
+    """Every warning was taken for a standby that had not confirmed. Triggers of others warn, and so
+    does a server whose transaction numbers run out."""
+    append(engine, space, 1)
+    _warn_at_commits(engine._schema)
+    append(engine, space, 2)
+    with engine.writer(space, optimistic=True) as writes:
+        writes.append(space, batch(fact("urn:a", 3)))
+    engine.harden()
+    assert engine.reader().commits(space, after=0, limit=9) == [commit(1), commit(2), commit(3)]
+
+
+def test_a_commit_without_a_transaction_is_in_doubt(engine: PostgresEngine, space: int) -> None:
+    with pytest.raises(OutcomeUnknown), engine.writer(space) as writes:
+        writes.append(space, batch(fact("urn:a", 1)))
+        writes.session.run("rollback")
+
+
+def _warn_at_commits(schema: str) -> None:
+    """As late as a trigger can, while the server commits; and when the store is hardened."""
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        connection.execute(
+            f"""
+            create function {schema}.warn() returns trigger language plpgsql as $$ begin
+              raise warning 'database "x" must be vacuumed'; return new; end $$;
+            create constraint trigger warn after insert on {schema}.commits
+              deferrable initially deferred for each row execute function {schema}.warn();
+            create trigger warn after update on {schema}.store
+              for each row execute function {schema}.warn();
+            """.encode()
+        )
+
+
 def _record_waiting(schema: str) -> None:
     with psycopg.connect(server_url(), autocommit=True) as connection:
         connection.execute(

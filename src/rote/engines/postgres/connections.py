@@ -165,11 +165,17 @@ class Notices:
     would keep a session that is dropped."""
 
     def __init__(self) -> None:
-        self.warned = False  # the server has warned since this was last set to False
+        # Since this was last set to False, a commit was answered that may not be one.
+        self.commit_in_doubt = False
 
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self.warned = True
+        """A warning may be about anything, and its words are in the server's language. Where it was
+        raised and its SQLSTATE are not: a wait for a standby that was cut short (the file is all
+        that tells it apart), and a commit without a transaction."""
+        if notice.severity_nonlocalized == "WARNING" and (
+            notice.source_file == "syncrep.c" or notice.sqlstate == "25P01"
+        ):
+            self.commit_in_doubt = True
 
 
 def _bounded(gen: PQGen[_Answer]) -> PQGen[_Answer]:
