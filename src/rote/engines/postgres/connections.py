@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import RawCursor, conninfo
 from psycopg.abc import PQGen
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Conninfo, TransactionStatus
 
 from rote.engines.postgres.arrays import register_arrays
 from rote.engines.postgres.failures import translate, translate_connecting
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.values.limits import POSTGRES_ANSWER_SECONDS_MAX, POSTGRES_CONNECT_SECONDS_MAX
 
 SERVER_VERSION_MIN = 150_000
@@ -55,6 +55,7 @@ class Target:
             "application_name": "rote",
             "client_encoding": "utf8",
             **_KEEPALIVES,
+            **_one_that_writes(parameters),
             **parameters,
         }
         hosts = str(parameters.get("host") or "localhost")
@@ -85,15 +86,33 @@ class Target:
         return session
 
 
+def _one_that_writes(parameters: dict[str, Any]) -> dict[str, str]:
+    """Of several servers at most one writes. A session on another would answer with old states, and
+    be kept for as long as it lives."""
+    # What the driver takes from the PG… variables.
+    defaults = {
+        option.keyword.decode(): option.val.decode()
+        for option in Conninfo.get_defaults()
+        if option.val is not None
+    }
+    if "target_session_attrs" in parameters or defaults.get("target_session_attrs", "any") != "any":
+        return {}
+    known = {**defaults, **parameters}
+    hosts = f"{known.get('host', '')} {known.get('hostaddr', '')}"
+    return {"target_session_attrs": "read-write"} if "," in hosts else {}
+
+
 class Session(psycopg.Connection[tuple[Any, ...]]):
     """One connection, used by one thread at a time. Raises Rote's errors only."""
 
     place: str
     notices: "Notices"
     answer: str | None  # what it said it did last, like COMMIT
+    only_reads: bool  # the server has refused to write
 
     def begin_life(self, place: str) -> None:
         self.place = place
+        self.only_reads = False
         version = self.info.server_version
         if version < SERVER_VERSION_MIN:
             raise Unavailable(
@@ -137,7 +156,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 pass
             return cursor.fetchall()
         except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+            raise self._translated(error) from error
 
     def _run(self, text: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         # A cursor that were kept would hold the session that holds it, and a session that is dropped
@@ -147,7 +166,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         try:
             cursor.execute(text.encode(), values or None)
         except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+            raise self._translated(error) from error
         self.answer = cursor.statusmessage
         return cursor
 
@@ -157,7 +176,12 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
             with self.cursor(binary=True) as cursor:
                 yield from cursor.stream(text.encode(), values)
         except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: psycopg.Error) -> RoteError:
+        if error.sqlstate == "25006":
+            self.only_reads = True
+        return translate(error, place=self.place)
 
 
 class Notices:

@@ -109,9 +109,10 @@ class Pool:
         """Keep it for the next, unless its state is in doubt."""
         interrupted = error is not None and not isinstance(error, Exception)
         with self._mutex:
-            if self._closed or interrupted or not session.is_idle:
-                if session.closed:
-                    # What took this one most likely took the others.
+            if self._closed or interrupted or not session.is_idle or session.only_reads:
+                if session.closed or session.only_reads:
+                    # What took this one most likely took the others; and where this server writes
+                    # no more, another one may.
                     self._drop_idle()
                 self._drop(session)
             else:
