@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
+import rote
 from rote.engines.postgres import PostgresEngine
 from rote.engines.postgres.connections import Target
-from rote.errors import Unavailable
+from rote.engines.postgres.failures import translate
+from rote.errors import InvalidInput, Unavailable
 from rote.testing.engine_suite.ground import MAIN_BRANCH
-from rote.testing.postgres import postgres_engine
+from rote.testing.postgres import postgres_engine, schema_of, server_url, with_options
 
 WRITES = "target_session_attrs"
 
@@ -63,3 +66,31 @@ def test_a_session_whose_server_only_reads_is_not_used_again(tmp_path: Path) -> 
 
 def make_space(engine: PostgresEngine) -> int:
     return engine.create_space(did="d", name="x", seal=b"", main=MAIN_BRANCH).number
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"client_encoding": "latin1"}, {"options": "-cclient_encoding=latin1"}],
+)
+def test_texts_are_the_same_whatever_encoding_the_url_asks_for(
+    tmp_path: Path, parameters: dict[str, str]
+) -> None:
+    """Ids were written as UTF-8 and taken for Latin-1: others found them garbled, or not at all."""
+    schema = schema_of(tmp_path)
+    url = with_options(server_url(), **parameters)
+    with rote.open(url, schema=schema, keys=tmp_path) as store:
+        store.space("notes").transact([{"op": "set", "id": "urn:é", "value": "雪"}])
+        store.space("notes").transact(
+            [{"op": "set", "id": id, "value": id} for id in ("urn:ü", "urn:雪")]
+        )
+    with rote.open(server_url(), schema=schema, keys=tmp_path) as store:
+        space = store.space("notes")
+        assert [state.id for state in space.scan()] == ["urn:é", "urn:ü", "urn:雪"]
+        assert space.get("urn:é") == "雪"
+        assert space.verify().ok
+
+
+def test_an_encoding_that_lacks_a_character_is_the_callers_to_change() -> None:
+    error = translate(psycopg.errors.UntranslatableCharacter("é"), place="postgresql://a/x")
+    assert type(error) is InvalidInput
+    assert "UTF8" in str(error)

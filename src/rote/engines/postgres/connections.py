@@ -53,10 +53,11 @@ class Target:
         self._parameters: dict[str, Any] = {
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
             "application_name": "rote",
-            "client_encoding": "utf8",
             **_KEEPALIVES,
             **_one_that_writes(parameters),
             **parameters,
+            # Statements and arrays are written in it here, not by the driver.
+            "client_encoding": "utf8",
         }
         hosts = str(parameters.get("host") or "localhost")
         port = str(parameters.get("port") or "")
