@@ -15,7 +15,7 @@ from rote.engines.postgres import engine
 from rote.errors import Unavailable
 from rote.testing.postgres import DURABLE, PostgresServer
 from tests.faults.persistence import Writers, check_answers, place_of
-from tests.faults.postgres_rig import check_chain, pair
+from tests.faults.postgres_rig import LEFT, check_chain, check_line, pair
 from tests.lanes import SLOW
 
 WRITERS = 3
@@ -53,7 +53,7 @@ def url_of_both(primary: PostgresServer, standby: PostgresServer) -> str:
     """Whichever of them writes."""
     return (
         f"postgresql://postgres@/postgres?host={primary.folder},{standby.folder}"
-        f"&port={primary.port},{standby.port}&target_session_attrs=read-write"
+        f"&port={primary.port},{standby.port}"
     )
 
 
@@ -97,6 +97,31 @@ def test_the_failover_finds_commits_that_no_standby_had_confirmed(tmp_path: Path
         standby.promote()
         with pytest.raises(AssertionError, match="lost"):
             check_answers(place, answers)
+
+
+# -- a standby that is there and does not take over ------------------------------------------------
+
+
+def test_a_standby_is_not_read_from_while_the_primary_is_away(tmp_path: Path) -> None:
+    """The session stayed with the standby afterwards: what others had written was not seen, and
+    nothing could be written any more."""
+    with running() as primary, running(primary) as standby:
+        url = url_of_both(primary, standby)
+        with rote.open(url, keys=tmp_path) as store:
+            space = store.space(NAME)
+            space.transact(pair(0))
+            wait_until(standby, "select 1 from pg_tables where tablename = 'commits'")
+            primary.kill()
+            with pytest.raises(Unavailable, match="only reads") as caught:
+                space.get(LEFT)
+            check_line(caught.value)
+            primary.start()
+            with psycopg.connect(standby.url, autocommit=True) as connection:
+                connection.execute("select pg_wal_replay_pause()")
+            with rote.open(primary.url, keys=tmp_path) as other:
+                other.space(NAME).transact(pair(1))
+            assert space.get(LEFT) == {"number": 1}
+            assert space.transact(pair(2)).version == 3
 
 
 # -- a standby that does not confirm ---------------------------------------------------------------

@@ -3,7 +3,9 @@
 import gc
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -16,6 +18,8 @@ from rote.engines.rows import MAIN, Batch, EntityRow, FactRow
 from rote.errors import Busy, NotFound, Unavailable
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact, side
 from rote.testing.postgres import postgres_engine, schema_of, server_url, with_options
+
+LIMIT_SECONDS = 60  # only a hang reaches it
 
 
 @pytest.fixture
@@ -180,16 +184,56 @@ def test_nobody_waits_for_ever_for_a_connection(
     assert engine.reader().head(space) is None
 
 
+def test_a_ring_goes_to_one_who_still_listens(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bells of threads that had given up stayed in the queue, and were rung for nobody."""
+    monkeypatch.setattr(pool, "POSTGRES_CONNECTIONS_MAX", 1)
+    held = engine._pool.take()
+    with monkeypatch.context() as impatient, pytest.raises(Busy):
+        impatient.setattr(pool, "BUSY_SECONDS_MAX", 0.1)
+        impatient.setattr(pool, "WAKE_SECONDS_MAX", 0.02)
+        engine._pool.take()
+    monkeypatch.setattr(pool, "WAKE_SECONDS_MAX", LIMIT_SECONDS)
+    assert not engine._pool._bells
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(engine._pool.take)
+        while not engine._pool._bells:
+            pass
+        engine._pool.give_back(held, None)
+        engine._pool.give_back(waiting.result(LIMIT_SECONDS / 4), None)
+
+
+def test_a_ring_that_comes_too_late_is_passed_on(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "WAKE_SECONDS_MAX", 0.01)
+    late, next_one = threading.Lock(), threading.Lock()
+    for bell in (late, next_one):
+        bell.acquire()
+    engine._pool._bells.append(next_one)  # `late` was taken out by the one who is about to ring it
+    engine._pool._listen(late)
+    assert not next_one.locked()
+
+
+@pytest.mark.filterwarnings("ignore:.*deleted while still open:ResourceWarning")
 def test_a_connection_that_was_dropped_without_a_word_makes_room_for_another(
     engine: PostgresEngine, space: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that is interrupted at the wrong moment cannot give its connection back."""
+    """A thread that is interrupted at the wrong moment cannot give its connection back. It must not
+    take a run of the garbage collector until it is gone."""
     monkeypatch.setattr(pool, "POSTGRES_CONNECTIONS_MAX", 1)
-    lost = engine._pool.take()
-    lost.close()
-    del lost
-    gc.collect()
-    assert engine.reader().head(space) is None
+    monkeypatch.setattr(pool, "BUSY_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(pool, "WAKE_SECONDS_MAX", 0.02)
+    gc.disable()
+    try:
+        lost = engine._pool.take()
+        lost.rows("select $1::bigint", (1,))
+        lost.rows("select 1; select 2")
+        del lost
+        assert engine.reader().head(space) is None
+    finally:
+        gc.enable()
 
 
 def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path) -> None:
@@ -208,6 +252,41 @@ def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path
         seen[durability] = engine._pool.rows(f"select waiting from {schema_of(place)}.seen")
         engine.close()
     assert seen == {"fsync": [("on",)] * 3, "os": [("off",)] * 3}
+
+
+def test_a_warning_about_something_else_does_not_put_a_commit_in_doubt(
+    engine: PostgresEngine, space: int
+) -> None:
+    """Every warning was taken for a standby that had not confirmed. Triggers of others warn, and so
+    does a server whose transaction numbers run out."""
+    append(engine, space, 1)
+    _warn_at_commits(engine._schema)
+    append(engine, space, 2)
+    with engine.writer(space, optimistic=True) as writes:
+        writes.append(space, batch(fact("urn:a", 3)))
+    engine.harden()
+    assert engine.reader().commits(space, after=0, limit=9) == [commit(1), commit(2), commit(3)]
+
+
+def test_a_commit_without_a_transaction_is_in_doubt(engine: PostgresEngine, space: int) -> None:
+    with pytest.raises(OutcomeUnknown), engine.writer(space) as writes:
+        writes.append(space, batch(fact("urn:a", 1)))
+        writes.session.run("rollback")
+
+
+def _warn_at_commits(schema: str) -> None:
+    """As late as a trigger can, while the server commits; and when the store is hardened."""
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        connection.execute(
+            f"""
+            create function {schema}.warn() returns trigger language plpgsql as $$ begin
+              raise warning 'database "x" must be vacuumed'; return new; end $$;
+            create constraint trigger warn after insert on {schema}.commits
+              deferrable initially deferred for each row execute function {schema}.warn();
+            create trigger warn after update on {schema}.store
+              for each row execute function {schema}.warn();
+            """.encode()
+        )
 
 
 def _record_waiting(schema: str) -> None:

@@ -1,6 +1,8 @@
 """Every space, each as of one moment, into a SQLite store."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rote.engines.postgres.connections import Session
 from rote.engines.sqlite.backup import StoreFile
@@ -12,12 +14,14 @@ _COLUMNS = {
     "facts": "null, space, branch, version, position, id, op, hash, parent, salt, body, value",
     "entities": "space, branch, id, version, position",
     "tombstones": "space, branch, id, version, position",
-    "sides": "space, convert_from(kind, 'UTF8'), convert_from(key, 'UTF8'), fence, body, seal",
-    "derived": "space, name, convert_from(term, 'UTF8'), id, branch, start, until",
+    "sides": "space, kind, key, fence, body, seal",
+    "derived": "space, name, term, id, branch, start, until",
     "derived_state": "space, name, indexed",
     "blobs": "space, upload, hash, size, at, seal",
     "chunks": "null, space, upload, until, data",
 }
+# Texts that PostgreSQL has as bytes, since they may hold NUL: which columns of a row.
+_BYTES = {"sides": (1, 2), "derived": (2,)}
 # Rows of a table come in this order, so that equal stores give equal files.
 _ORDER = {
     "facts": "version, position",
@@ -45,5 +49,16 @@ def copy_store(session: Session, schema: str, part: Path) -> None:
                     f"select {columns} from {schema}.{table} where space = $1 order by {order}",
                     (number,),
                 )
-                file.insert(table, rows)
+                file.insert(table, _decoded(rows, _BYTES.get(table, ())))
     session.run("commit")
+
+
+def _decoded(
+    rows: Iterable[tuple[Any, ...]], columns: tuple[int, ...]
+) -> Iterable[tuple[Any, ...]]:
+    if not columns:
+        return rows
+    return (
+        tuple(cell.decode() if place in columns else cell for place, cell in enumerate(row))
+        for row in rows
+    )

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import RawCursor, conninfo
 from psycopg.abc import PQGen
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Conninfo, TransactionStatus
 
 from rote.engines.postgres.arrays import register_arrays
 from rote.engines.postgres.failures import translate, translate_connecting
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.values.limits import POSTGRES_ANSWER_SECONDS_MAX, POSTGRES_CONNECT_SECONDS_MAX
 
 SERVER_VERSION_MIN = 150_000
@@ -53,9 +53,11 @@ class Target:
         self._parameters: dict[str, Any] = {
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
             "application_name": "rote",
-            "client_encoding": "utf8",
             **_KEEPALIVES,
+            **_one_that_writes(parameters),
             **parameters,
+            # Statements and arrays are written in it here, not by the driver.
+            "client_encoding": "utf8",
         }
         hosts = str(parameters.get("host") or "localhost")
         port = str(parameters.get("port") or "")
@@ -85,19 +87,33 @@ class Target:
         return session
 
 
+def _one_that_writes(parameters: dict[str, Any]) -> dict[str, str]:
+    """Of several servers at most one writes. A session on another would answer with old states, and
+    be kept for as long as it lives."""
+    # What the driver takes from the PG… variables.
+    defaults = {
+        option.keyword.decode(): option.val.decode()
+        for option in Conninfo.get_defaults()
+        if option.val is not None
+    }
+    if "target_session_attrs" in parameters or defaults.get("target_session_attrs", "any") != "any":
+        return {}
+    known = {**defaults, **parameters}
+    hosts = f"{known.get('host', '')} {known.get('hostaddr', '')}"
+    return {"target_session_attrs": "read-write"} if "," in hosts else {}
+
+
 class Session(psycopg.Connection[tuple[Any, ...]]):
     """One connection, used by one thread at a time. Raises Rote's errors only."""
 
     place: str
-    warned: bool  # the server has warned since this was last set to False
+    notices: "Notices"
     answer: str | None  # what it said it did last, like COMMIT
-    _statements: psycopg.Cursor[tuple[Any, ...]]
-    # Asking for binary answers takes the extended protocol, which knows single statements only.
-    _scripts: psycopg.Cursor[tuple[Any, ...]]
+    only_reads: bool  # the server has refused to write
 
     def begin_life(self, place: str) -> None:
         self.place = place
-        self.warned = False
+        self.only_reads = False
         version = self.info.server_version
         if version < SERVER_VERSION_MIN:
             raise Unavailable(
@@ -110,15 +126,10 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 " createdb --encoding=UTF8 --template=template0"
             )
         register_arrays(self.adapters)
-        self._statements = self.cursor(binary=True)
-        self._scripts = self.cursor()
-        self.add_notice_handler(self._note)
+        self.notices = Notices()
+        self.add_notice_handler(self.notices.note)
         self._readable = poll()
         self._readable.register(self.fileno(), POLLIN)
-
-    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self.warned = True
 
     def wait(self, gen: PQGen[_Answer], *args: Any, **kwargs: Any) -> _Answer:
         """Every wait of the driver for the server passes here."""
@@ -136,23 +147,29 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
     def run(self, text: str, values: Sequence[Any] = ()) -> None:
         """One statement; without values also several, separated by semicolons."""
-        try:
-            cursor = self._statements if values else self._scripts
-            cursor.execute(text.encode(), values or None)
-            self.answer = cursor.statusmessage
-        except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+        self._run(text, values)
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement, or of the last of several."""
-        self.run(text, values)
-        cursor = self._statements if values else self._scripts
+        cursor = self._run(text, values)
         try:
             while cursor.nextset():
                 pass
             return cursor.fetchall()
         except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+            raise self._translated(error) from error
+
+    def _run(self, text: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        # A cursor that were kept would hold the session that holds it, and a session that is dropped
+        # must go at once. Asking for binary answers takes the extended protocol, which knows single
+        # statements only.
+        cursor = self.cursor(binary=bool(values))
+        try:
+            cursor.execute(text.encode(), values or None)
+        except psycopg.Error as error:
+            raise self._translated(error) from error
+        self.answer = cursor.statusmessage
+        return cursor
 
     def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The rows of a statement one by one, however many there are."""
@@ -160,7 +177,30 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
             with self.cursor(binary=True) as cursor:
                 yield from cursor.stream(text.encode(), values)
         except psycopg.Error as error:
-            raise translate(error, place=self.place) from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: psycopg.Error) -> RoteError:
+        if error.sqlstate == "25006":
+            self.only_reads = True
+        return translate(error, place=self.place)
+
+
+class Notices:
+    """What a server says besides its answers. It does not know its session: a handler that did
+    would keep a session that is dropped."""
+
+    def __init__(self) -> None:
+        # Since this was last set to False, a commit was answered that may not be one.
+        self.commit_in_doubt = False
+
+    def note(self, notice: psycopg.errors.Diagnostic) -> None:
+        """A warning may be about anything, and its words are in the server's language. Where it was
+        raised and its SQLSTATE are not: a wait for a standby that was cut short (the file is all
+        that tells it apart), and a commit without a transaction."""
+        if notice.severity_nonlocalized == "WARNING" and (
+            notice.source_file == "syncrep.c" or notice.sqlstate == "25P01"
+        ):
+            self.commit_in_doubt = True
 
 
 def _bounded(gen: PQGen[_Answer]) -> PQGen[_Answer]:

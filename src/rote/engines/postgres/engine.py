@@ -252,9 +252,9 @@ class _Block:
 
 def _run_durably(session: Session, text: str) -> None:
     """Run what commits; raise Unavailable when it waited for a standby in vain."""
-    session.warned = False
+    session.notices.commit_in_doubt = False
     session.run(text)
-    if session.warned:
+    if session.notices.commit_in_doubt:
         raise Unavailable(
             f"{session.place}: no standby has confirmed it, the wait was cancelled; try again"
         )

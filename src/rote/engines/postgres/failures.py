@@ -23,6 +23,7 @@ from rote.errors import (
 _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
     "08": (Unavailable, "the connection was lost; it is made anew when the server is back"),
     "22021": (InvalidInput, "PostgreSQL cannot hold a NUL character in text; leave it out"),
+    "22P05": (InvalidInput, "the connection does not speak UTF8; it must, as must the database"),
     "23": (Corrupt, "the rows there contradict the log; run `rote verify`"),
     "25006": (
         Unavailable,

@@ -66,6 +66,8 @@ class Pool:
                 there = sum(1 for _ in self._open)
                 waits = there >= (1 if crowded else POSTGRES_CONNECTIONS_MAX)
                 if waits:
+                    if time.monotonic() > deadline:
+                        raise Busy("all connections of this process are in use; try again")
                     bell.acquire()
                     self._bells.append(bell)
                 else:
@@ -78,12 +80,23 @@ class Pool:
                         raise
                     crowded = True
                     continue
-            if time.monotonic() > deadline:
-                raise Busy("all connections of this process are in use; try again")
-            # Now and then without a ring: the one who was to ring may have been interrupted.
-            bell.acquire(timeout=WAKE_SECONDS_MAX)
+            self._listen(bell)
             crowded = False
             self.check_open()
+
+    def _listen(self, bell: threading.Lock) -> None:
+        """Returns after a ring, or without one now and then: the one who was to ring may have been
+        interrupted. No bell stays behind that nobody hears."""
+        rang = False
+        try:
+            rang = bell.acquire(timeout=WAKE_SECONDS_MAX)
+        finally:
+            if not rang:
+                with self._mutex:
+                    if bell in self._bells:
+                        self._bells.remove(bell)
+                    else:
+                        self._ring()  # it rang too late to be heard; the next one may need it
 
     def _connect(self, coming: _Coming) -> Session:
         try:
@@ -100,9 +113,10 @@ class Pool:
         """Keep it for the next, unless its state is in doubt."""
         interrupted = error is not None and not isinstance(error, Exception)
         with self._mutex:
-            if self._closed or interrupted or not session.is_idle:
-                if session.closed:
-                    # What took this one most likely took the others.
+            if self._closed or interrupted or not session.is_idle or session.only_reads:
+                if session.closed or session.only_reads:
+                    # What took this one most likely took the others; and where this server writes
+                    # no more, another one may.
                     self._drop_idle()
                 self._drop(session)
             else:

@@ -95,15 +95,15 @@ class PostgresWriter(PostgresReader):
     def _decide(self, text: str, values: Sequence[Any] = ()) -> None:
         """Run what commits; when it is not sure whether it did, OutcomeUnknown."""
         session = self.session
-        session.warned = False
+        session.notices.commit_in_doubt = False
         try:
             session.run(text, values)
         except RoteError as error:
             if not session.is_idle or error.details.get("sqlstate") in _UNKNOWN:
                 raise OutcomeUnknown() from error
             raise
-        if session.warned:
-            # Committed here, but the wait for a standby was cut short.
+        if session.notices.commit_in_doubt:
+            # Most likely committed here, but the wait for a standby was cut short.
             raise OutcomeUnknown()
 
 
