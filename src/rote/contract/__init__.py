@@ -1,6 +1,12 @@
 """The seam: what the layers above may ask of a store, and the frozen values that answer."""
 
-from rote.contract.copies import CopyPage, CopyReport, SidePage
+from rote.contract.copies import (
+    CHECKPOINT,
+    CopyPage,
+    CopyReport,
+    SidePage,
+    check_row_follows,
+)
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
 from rote.contract.port import CopyProgress, Port, Progress
@@ -18,6 +24,7 @@ from rote.contract.requests import (
 from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
 
 __all__ = [
+    "CHECKPOINT",
     "Clock",
     "Commit",
     "CommitRequest",
@@ -43,4 +50,5 @@ __all__ = [
     "TokenSource",
     "VerifyReport",
     "View",
+    "check_row_follows",
 ]

@@ -7,7 +7,7 @@ indexes catch up from the log by themselves.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rote.contract import CopyPage, Head, SidePage, SideRow
+from rote.contract import CopyPage, Head, SidePage, SideRow, check_row_follows
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
@@ -182,7 +182,10 @@ def _sealed(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> S
 
 
 def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
-    """Make the rows of the page's range those of the page."""
+    """Take over the rows of the page. No fence moves back, and what only this store has stays.
+
+    A row that the source has dropped stays as well: it cannot be told from one that it never had.
+    """
     engine.check_usable()
     incoming = {
         (row.kind, row.key): side_record(
@@ -194,13 +197,22 @@ def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
         cache.sync(writes)
         for record in incoming.values():
             _check_checkpoint(cache, writes, record)
-        for row in _rows_there(cache, writes, page):
-            if incoming.get((row.kind, row.key)) == row:
-                del incoming[(row.kind, row.key)]
-            elif (row.kind, row.key) not in incoming and row.kind != checkpoints.SIDE:
-                writes.drop_side(cache.number, row.kind, row.key)
+        for there in _rows_there(cache, writes, page):
+            place = (there.kind, there.key)
+            if place in incoming and not _follows(there, incoming[place]):
+                del incoming[place]
         for record in incoming.values():
             writes.put_side(cache.number, record)
+
+
+def _follows(there: SideRecord, record: SideRecord) -> bool:
+    """Whether the record is to take the place of the row there."""
+    if there == record:
+        return False
+    if there.kind == checkpoints.SIDE and there.body != record.body:
+        return there.fence < record.fence
+    check_row_follows(seen(there), seen(record))
+    return True
 
 
 def _checked(page: SidePage) -> Sequence[SideRow]:
