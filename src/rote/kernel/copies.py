@@ -19,10 +19,12 @@ from rote.kernel.history import size_of
 from rote.kernel.pace import Pace
 from rote.kernel.plan import KEY
 from rote.kernel.seals import side_record
+from rote.kernel.shapes import check_page
 from rote.kernel.sides import check_names, seen
 from rote.values import canonical, decode_canonical
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
+    INTEGER_MAX,
     KEY_BYTES_MAX,
     PAGE_BYTES_MAX,
     VERIFY_PAGE_ROWS,
@@ -71,6 +73,7 @@ def copy_in(
 ) -> Head:
     """Append what is not there yet, durably; or raise and write nothing."""
     engine.check_usable()
+    check_page(page)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         adoption = None
         try:
@@ -219,7 +222,7 @@ def _checked(page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        if row.kind == KEY or type(row.fence) is not int or row.fence < 1:
+        if row.kind == KEY or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")
