@@ -70,11 +70,10 @@ def test_a_copy_is_the_source_whenever_it_is_made(
 
 def _move_side(space: Space, number: int) -> None:
     row = space._port.side(space.did, "run", "r")
-    if row is not None and number % 3 == 0:
-        space._port.drop_side(space.did, "run", "r", fence=row.fence)
-    else:
-        fence = 0 if row is None else row.fence
-        space._port.put_side(space.did, "run", "r", number, fence=fence)
+    fence = 0 if row is None else row.fence
+    space._port.put_side(space.did, "run", "r", number, fence=fence)
+    if number % 3 == 0:
+        space._port.put_side(space.did, "run", f"r {number}", number, fence=0)
 
 
 def _commit(space: Space, step: Any) -> None:

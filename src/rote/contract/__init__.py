@@ -11,7 +11,13 @@ from rote.contract.branches import (
     MergeResult,
     Resolution,
 )
-from rote.contract.copies import CopyPage, CopyReport, SidePage
+from rote.contract.copies import (
+    CHECKPOINT,
+    CopyPage,
+    CopyReport,
+    SidePage,
+    check_row_follows,
+)
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
 from rote.contract.port import CopyProgress, Port, Progress
@@ -29,6 +35,7 @@ from rote.contract.requests import (
 from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
 
 __all__ = [
+    "CHECKPOINT",
     "DELETE",
     "BlobInfo",
     "BlobPart",
@@ -67,4 +74,5 @@ __all__ = [
     "TokenSource",
     "VerifyReport",
     "View",
+    "check_row_follows",
 ]

@@ -5,7 +5,12 @@ from msgspec import Struct
 from rote.contract.facts import Commit
 from rote.contract.reports import VerifyReport
 from rote.contract.requests import SideRow
-from rote.values import Json
+from rote.errors import InvalidInput
+from rote.values import Json, canonical
+
+# The kind of the side rows that hold checkpoints. Nobody holds a fence of theirs: each is signed,
+# and says the same of a version as any other.
+CHECKPOINT = "checkpoint"
 
 
 class CopyPage(Struct, frozen=True, gc=False):
@@ -24,6 +29,23 @@ class SidePage(Struct, frozen=True, gc=False):
     after: tuple[str, str]  # kind, key
     until: tuple[str, str] | None  # None: to the end
     rows: tuple[SideRow, ...]
+
+
+def check_row_follows(there: SideRow, sent: SideRow) -> None:
+    """InvalidInput when the target's row has gone its own way: a copy never moves a fence back."""
+    if there.fence < sent.fence:
+        return
+    if there.fence == sent.fence and canonical(there.body) == canonical(sent.body):
+        return
+    raise InvalidInput(
+        f"the target's side row {there.kind} {there.key!r} has gone its own way: fence"
+        f" {there.fence} there, {sent.fence} in the source, and not the same content; drop it there"
+        " if the source is right, or copy to another store",
+        kind=there.kind,
+        key=there.key,
+        source_fence=sent.fence,
+        target_fence=there.fence,
+    )
 
 
 class CopyReport(Struct, frozen=True):

@@ -161,7 +161,11 @@ class Port(Protocol):
         ...
 
     def sides_in(self, space: str, page: SidePage) -> None:
-        """Make the rows of that range those of the page; checkpoints are only added."""
+        """Take over the rows of the page, all or none; rows that it does not have stay.
+
+        InvalidInput when a row here has a higher fence, or the same one and another body: no
+        fence moves back. Of two checkpoints of a version the one with the higher fence stays.
+        """
         ...
 
     def blobs(self, space: str, *, after: str, limit: int) -> tuple[BlobPart, ...]:

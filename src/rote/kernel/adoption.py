@@ -1,10 +1,12 @@
 """Taking in commits that another store has made: each is checked as if nobody could be trusted.
 
-Every hash is recomputed from the bytes that came, every value goes through the strict decoder, every
-patch is applied. What no hash covers (snapshots, pointers, seals) is made here and not taken over.
+Types have been checked by then (shapes.py). Every hash is recomputed from the bytes that came, every
+value goes through the strict decoder, every patch is applied. What no hash covers (snapshots,
+pointers, seals) is made here and not taken over.
 Nothing is written before all of it has passed; see copies.py for the transaction around it.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,9 +52,11 @@ from rote.values import (
     parse_time,
 )
 from rote.values.limits import (
+    COMMIT_BYTES_MAX,
     COPY_DOCUMENT_BYTES_MAX,
     DECODED_TIMES,
     DEPTH_MAX,
+    OPERATIONS_MAX,
     PAGE_MAX,
     VALUE_BYTES_MAX,
 )
@@ -60,7 +64,7 @@ from rote.values.limits import (
 _OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
 # The list, the operation and the list of a splice stand around the values of a patch.
 _DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
-_SHA256_HEX_CHARACTERS = 64
+_sha256_hex = re.compile(r"[0-9a-f]{64}").fullmatch
 
 _Pair = tuple[Commit, SideRow | None]  # a commit and the row of its key
 _Place = tuple[str, str]  # branch, entity
@@ -202,6 +206,8 @@ class Adoption:
             )
         check_branch_name(commit.branch)
         happening = None if commit.event is None else read_event(commit.event)
+        if happening is None:
+            _check_bounds(commit)
         if not isinstance(happening, BranchCreated):
             self._lineage.branches.find(commit.branch)
         for fact in commit.facts:
@@ -333,6 +339,16 @@ class Adoption:
         )
 
 
+def _check_bounds(commit: Commit) -> None:
+    """A commit without an event is no larger than one that can be written here."""
+    if len(commit.facts) > OPERATIONS_MAX:
+        raise LimitExceeded("the number of facts", size=len(commit.facts), limit=OPERATIONS_MAX)
+    size = len(commit.meta_data or b"")
+    size += sum(len(fact.id) + len(fact.data or b"") for fact in commit.facts)
+    if size > COMMIT_BYTES_MAX:
+        raise LimitExceeded("the commit in bytes", size=size, limit=COMMIT_BYTES_MAX)
+
+
 def _up_to_a_branch(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
     """Those before the first that makes a branch, or it alone: others may inherit from them."""
     for place, (commit, _) in enumerate(pairs):
@@ -380,14 +396,15 @@ def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes 
 def _key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
     """What the commit's key stands for. No hash covers the payload, so its shape is all there is."""
     body = None if row is None else row.body
-    payload = body.get("payload") if type(body) is dict and len(body) == 2 else None
+    members = body if type(body) is dict and len(body) == 2 else {}
+    version, payload = members.get("version"), members.get("payload")
     if (
         row is None
         or (row.kind, row.key, row.fence) != (KEY, commit.key, 1)
-        or type(body) is not dict
-        or body.get("version") != commit.version
+        or type(version) is not int
+        or version != commit.version
         or type(payload) is not str
-        or len(payload) != _SHA256_HEX_CHARACTERS
+        or not _sha256_hex(payload)
     ):
         raise InvalidInput(f"the row of its key {commit.key!r} does not lead to it")
     return side_record(did, KEY, row.key, row.fence, canonical(body))

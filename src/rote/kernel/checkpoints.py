@@ -5,7 +5,7 @@ Frozen: docs/formats/checkpoint.md.
 
 from typing import Any
 
-from rote.contract import Fault, KeyRing
+from rote.contract import CHECKPOINT, Fault, KeyRing
 from rote.engines import Engine, Reader
 from rote.errors import Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
@@ -13,7 +13,7 @@ from rote.kernel.seals import side_record
 from rote.values import Identity, canonical, format_time, verify_signature
 
 KIND = "checkpoint/1"
-SIDE = "checkpoint"
+SIDE = CHECKPOINT
 _PREFIX = b"rote checkpoint/1\0"
 _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
 

@@ -7,7 +7,7 @@ indexes catch up from the log by themselves.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rote.contract import CopyPage, Head, SidePage, SideRow
+from rote.contract import CopyPage, Head, SidePage, SideRow, check_row_follows
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
@@ -18,10 +18,12 @@ from rote.kernel.draft import commit_of
 from rote.kernel.history import size_of
 from rote.kernel.pace import Pace
 from rote.kernel.seals import KEY, side_record
+from rote.kernel.shapes import check_page
 from rote.kernel.sides import check_names, seen
 from rote.values import canonical, decode_canonical
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
+    INTEGER_MAX,
     KEY_BYTES_MAX,
     PAGE_BYTES_MAX,
     VERIFY_PAGE_ROWS,
@@ -70,6 +72,7 @@ def copy_in(
 ) -> Head:
     """Append what is not there yet, durably; or raise and write nothing."""
     engine.check_usable()
+    check_page(page)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         adoption = None
         try:
@@ -181,7 +184,10 @@ def _sealed(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> S
 
 
 def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
-    """Make the rows of the page's range those of the page."""
+    """Take over the rows of the page. No fence moves back, and what only this store has stays.
+
+    A row that the source has dropped stays as well: it cannot be told from one that it never had.
+    """
     engine.check_usable()
     incoming = {
         (row.kind, row.key): side_record(
@@ -193,20 +199,29 @@ def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
         cache.sync(writes)
         for record in incoming.values():
             _check_checkpoint(cache, writes, record)
-        for row in _rows_there(cache, writes, page):
-            if incoming.get((row.kind, row.key)) == row:
-                del incoming[(row.kind, row.key)]
-            elif (row.kind, row.key) not in incoming and row.kind != checkpoints.SIDE:
-                writes.drop_side(cache.number, row.kind, row.key)
+        for there in _rows_there(cache, writes, page):
+            place = (there.kind, there.key)
+            if place in incoming and not _follows(there, incoming[place]):
+                del incoming[place]
         for record in incoming.values():
             writes.put_side(cache.number, record)
+
+
+def _follows(there: SideRecord, record: SideRecord) -> bool:
+    """Whether the record is to take the place of the row there."""
+    if there == record:
+        return False
+    if there.kind == checkpoints.SIDE and there.body != record.body:
+        return there.fence < record.fence
+    check_row_follows(seen(there), seen(record))
+    return True
 
 
 def _checked(page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        if row.kind == KEY or type(row.fence) is not int or row.fence < 1:
+        if row.kind == KEY or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")

@@ -15,6 +15,8 @@ from rote.patch import encode_operations, normalize, parse_pointer
 from rote.values import Json, canonical, check_entity_id, sha256_hex
 from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, VALUE_BYTES_MAX
 
+# What a stamp adds to its pointer, at the most: the operation and the time.
+_STAMP_BYTES = 64
 _MEMBERS = {
     "set": frozenset({"op", "id", "value", "stamp"}),
     "patch": frozenset({"op", "id", "ops", "else", "stamp"}),
@@ -48,11 +50,12 @@ def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
 
 
 def check_size(operations: list[Operation], meta: bytes | None) -> None:
-    """The canonical bytes of a commit are bounded, its meta included."""
+    """The canonical bytes of a commit are bounded, its meta and its stamps included."""
     size = len(meta or b"")
     for operation in operations:
         size += len(operation.quoted_id) + len(operation.data or b"")
         size += len(operation.otherwise or b"")
+        size += sum(len(quoted(pointer)) + _STAMP_BYTES for pointer in operation.stamp)
     if size > COMMIT_BYTES_MAX:
         raise LimitExceeded(
             "the commit in bytes", size=size, limit=COMMIT_BYTES_MAX, advice="split the commit"

@@ -5,12 +5,24 @@
                 transaction of the target; so no commit describes a blob that is not there
     side rows   page by page. Before a page is written the log is brought up to what the source
                 had when the page was read, so no row knows of a commit that is not there.
+                No fence moves back, and rows that only the target has stay.
     verify      the whole target, and its head against the source's
 
 Nothing is remembered between runs but the target itself: a run continues where it ends.
 """
 
-from rote.contract import CopyProgress, CopyReport, Head, Port, SpaceInfo
+from collections.abc import Iterator
+
+from rote.contract import (
+    CHECKPOINT,
+    CopyProgress,
+    CopyReport,
+    Head,
+    Port,
+    SideRow,
+    SpaceInfo,
+    check_row_follows,
+)
 from rote.errors import InvalidInput, NotFound, invariant
 from rote.space.blobs import BlobFile
 from rote.values.limits import PAGE_MAX
@@ -81,6 +93,28 @@ def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
             space=info.did,
             version=theirs.version,
         )
+    _check_sides(source, target, info.did)
+
+
+def _check_sides(source: Port, target: Port, did: str) -> None:
+    """No side row of the target has gone its own way; sides_in looks again, when it writes."""
+    rows = _sides(target, did)
+    there = next(rows, None)
+    for sent in _sides(source, did):
+        while there is not None and (there.kind, there.key) < (sent.kind, sent.key):
+            there = next(rows, None)
+        if there is None:
+            return
+        if (there.kind, there.key) == (sent.kind, sent.key) and sent.kind != CHECKPOINT:
+            check_row_follows(there, sent)
+
+
+def _sides(port: Port, did: str) -> Iterator[SideRow]:
+    after: tuple[str, str] | None = ("", "")
+    while after is not None:
+        page = port.sides_out(did, after=after)
+        yield from page.rows
+        after = page.until
 
 
 def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> tuple[Head, int]:

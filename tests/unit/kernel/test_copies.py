@@ -3,7 +3,10 @@
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 import rote
+from rote.errors import Corrupt, LimitExceeded
 from rote.kernel.pace import Pace
 from rote.testing.space_suite.ground import port_of
 from rote.values.limits import COPY_CHUNK_MAX, MIB, PAGE_BYTES_MAX, PAGE_MAX
@@ -54,6 +57,43 @@ def test_one_document_that_is_patched_again_and_again_is_held_once() -> None:
             space.patch("urn:n", [{"op": "add", "path": "/n", "value": number}])
         page = port_of(source).copy_out(space.did, since=1, until=21)
         assert port_of(target).copy_in(space.did, page).version == 21
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("OPERATIONS_MAX", 2), ("COMMIT_BYTES_MAX", 3_000)], ids=repr
+)
+def test_a_commit_larger_than_any_that_is_written_is_refused(
+    monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    with rote.open(":memory:") as source, rote.open(":memory:") as target:
+        space = source.space("notes")
+        space.transact([{"op": "set", "id": f"urn:{id}", "value": "x" * 1_000} for id in "ab"])
+        space.transact([{"op": "set", "id": f"urn:{id}", "value": "x" * 1_000} for id in "abc"])
+        monkeypatch.setattr(f"rote.kernel.adoption.{limit}", value)
+        with pytest.raises(Corrupt, match="the limit is"):
+            source.copy("notes", target)
+        assert target.space("notes").version == 0
+
+
+def test_a_commit_that_was_written_can_be_copied_whatever_its_stamps_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("operations", "adoption"):
+        monkeypatch.setattr(f"rote.kernel.{module}.COMMIT_BYTES_MAX", 1_000)
+    with rote.open(":memory:") as source, rote.open(":memory:") as target:
+        space, stamp = source.space("notes"), ["/\0", "/b", "/c~1"]
+        space.set("urn:a", {})
+        for size in range(1_000):
+            change = [{"op": "add", "path": "/x", "value": "x" * size}]
+            try:
+                space.transact([{"op": "patch", "id": "urn:a", "ops": change, "stamp": stamp}])
+                space.transact(
+                    [{"op": "set", "id": "urn:b", "value": {"x": "x" * size}, "stamp": stamp}]
+                )
+            except LimitExceeded:
+                break
+        assert 500 < size < 999
+        assert source.copy("notes", target).ok
 
 
 def test_chunks_grow_while_things_are_small_and_end_with_the_page() -> None:

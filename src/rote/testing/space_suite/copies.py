@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rote.contract import CopyPage, Head, Port, SidePage, SideRow, View
+from rote.contract import (
+    CommitRequest,
+    CopyPage,
+    Guard,
+    Head,
+    Port,
+    SidePage,
+    SideRow,
+    View,
+)
 from rote.errors import Corrupt, Denied, InvalidInput, RoteError, Unavailable, VersionNotFound
 from rote.space import Space, Store
 from rote.testing.space_suite.ground import (
@@ -177,13 +186,27 @@ class CopyTests(SpaceGround):
         self._write_history()
         self._copied(target)
         self.port.put_side(self.did, "run", "r", {"state": "done"}, fence=1)
-        self.port.drop_side(self.did, "receipt", "q", fence=1)
         self.port.put_side(self.did, "receipt", "p", 2, fence=0)
         self._copied(target)
         port = port_of(target)
         assert port.side(self.did, "run", "r") == SideRow("run", "r", 2, {"state": "done"})
         assert port.sides(self.did, "receipt", after="", limit=9) == (
             SideRow("receipt", "p", 1, 2),
+            SideRow("receipt", "q", 1, [1]),
+        )
+
+    def test_side_rows_that_only_the_target_has_stay(self) -> None:
+        """Its own, and those that the source has dropped: nothing tells them apart."""
+        target = self.open_fresh("target")
+        self._write_history()
+        self._copied(target)
+        port = port_of(target)
+        port.put_side(self.did, "receipt", "own", "x", fence=0)
+        self.port.drop_side(self.did, "receipt", "q", fence=1)
+        self._copied(target)
+        assert port.sides(self.did, "receipt", after="", limit=9) == (
+            SideRow("receipt", "own", 1, "x"),
+            SideRow("receipt", "q", 1, [1]),
         )
 
     def test_a_checkpoint_that_only_the_target_made_stays(self) -> None:
@@ -193,6 +216,21 @@ class CopyTests(SpaceGround):
         copy.checkpoint()
         self._copied(target)
         assert len(port_of(target).sides(self.did, "checkpoint", after="", limit=9)) == 1
+
+    def test_checkpoints_that_both_made_of_a_version_do_not_stop_a_copy(self) -> None:
+        self.space.set(A, 1)
+        target = self.open_fresh("target")
+        copy = self._copied(target, with_key=True)
+        own = copy.checkpoint()
+        self.clock.move(seconds=1)
+        self.space.checkpoint()
+        self._copied(target)
+        kept = port_of(target).sides(self.did, "checkpoint", after="", limit=9)
+        assert [row.body for row in kept] == [own]
+        newest = self.space.checkpoint()
+        self._copied(target)
+        kept = port_of(target).sides(self.did, "checkpoint", after="", limit=9)
+        assert [(row.fence, row.body) for row in kept] == [(2, newest)]
 
     def test_a_page_may_be_sent_again_or_overlap_and_is_taken_once(self) -> None:
         self._write_history()
@@ -275,6 +313,32 @@ class CopyTests(SpaceGround):
         assert (copy.version, copy.get(A)) == (2, "own")
         assert port_of(target).side(self.did, "run", "own") is not None
 
+    @pytest.mark.parametrize("source_moves", [False, True])
+    def test_a_side_row_that_went_its_own_way_is_refused_and_the_target_untouched(
+        self, source_moves: bool
+    ) -> None:
+        """A copy once put fence 5 back to 1, and the owner of long ago committed again."""
+        self.space.set(A, 1)
+        self.port.put_side(self.did, "run", "r", {"owner": "old"}, fence=0)
+        target = self.open_fresh("target")
+        copy, port = self._copied(target), port_of(target)
+        port.put_side(self.did, "run", "r", {"owner": "new"}, fence=1)
+        self.space.set(A, 2)
+        self.port.put_side(self.did, "receipt", "q", 1, fence=0)
+        if source_moves:
+            self.port.put_side(self.did, "run", "r", {"owner": "another"}, fence=1)
+        with pytest.raises(InvalidInput, match="run 'r'"):
+            self.store.copy("notes", target)
+        assert copy.version == 1
+        with pytest.raises(InvalidInput, match="run 'r'"):
+            port.sides_in(self.did, self.port.sides_out(self.did, after=("", "")))
+        assert port.sides_out(self.did, after=("", "")).rows == (
+            SideRow("run", "r", 2, {"owner": "new"}),
+        )
+        stale = CommitRequest([put(A, 3)], guard=Guard("run", "r", 1, {"owner": "old"}))
+        with pytest.raises(Denied):
+            port.commit(self.did, stale)
+
     def test_a_target_that_uses_the_name_for_another_space_is_refused(self) -> None:
         self.space.set(A, 1)
         target = self.open_fresh("target")
@@ -306,6 +370,10 @@ class CopyTests(SpaceGround):
             None,
             SideRow("key", "k", 1, {"payload": "0" * 64, "version": 2}),
             SideRow("key", "k", 1, {"payload": "0", "version": 1}),
+            SideRow("key", "k", 1, {"payload": "z" * 64, "version": 1}),
+            SideRow("key", "k", 1, {"payload": "0" * 64, "version": True}),
+            SideRow("key", "k", True, {"payload": "0" * 64, "version": 1}),
+            SideRow("key", "k", 1, {"payload": ["0"], "version": [1]}),
             SideRow("key", "k", 1, {"payload": "0" * 64, "version": 1, "more": 1}),
             SideRow("key", "k", 2, {"payload": "0" * 64, "version": 1}),
             SideRow("run", "k", 1, {"payload": "0" * 64, "version": 1}),
@@ -335,6 +403,8 @@ class CopyTests(SpaceGround):
         [
             [SideRow("key", "k", 1, {})],
             [SideRow("run", "r", 0, {})],
+            [SideRow("run", "r", True, {})],
+            [SideRow("run", "r", 2**63, {})],
             [SideRow("run", "", 1, {})],
             [SideRow("run", "s", 1, {}), SideRow("run", "r", 1, {})],
             [SideRow("zebra", "z", 1, {})],

@@ -104,6 +104,32 @@ CONSISTENT: dict[str, Forgery] = {
 }
 
 
+# What is of another type than it says: each once gave a TypeError, or was taken.
+NO_TYPE_FITS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "a float": 1.0,
+    "a text": "1",
+    "bytes": b"1",
+    "a list": [],
+    "an object": {},
+    "a tuple of a number": (1,),
+    "nothing": None,
+    "too large a number": 2**63,
+    "a number below all": -(2**70),
+}
+# What may be one of them: no key, no author, no meta; an object as an event is for another Rote.
+FITTING = {
+    ("previous", "a text"), ("previous", "nothing"), ("hash", "a text"), ("branch", "a text"),
+    ("at", "a text"), ("author", "a text"), ("author", "nothing"), ("key", "a text"),
+    ("key", "nothing"), ("meta_data", "bytes"), ("meta_data", "nothing"), ("event", "nothing"),
+    ("event", "an object"),
+    ("id", "a text"), ("op", "a text"), ("data", "bytes"), ("data", "nothing"), ("salt", "a text"),
+    ("salt", "nothing"), ("parent", "a text"), ("commit", "a text"), ("erased", "true"),
+    ("erased", "false"),
+}  # fmt: skip
+
+
 class ForgeryTests(SpaceGround):
     def _write_three(self) -> None:
         self.space.set(A, {"n": 0}, key="first")
@@ -124,6 +150,26 @@ class ForgeryTests(SpaceGround):
         assert port.head(self.did) == Head(0, None, None)
         assert port.verify(self.did, against=None, progress=None).ok
         assert port.copy_in(self.did, page) == self.port.head(self.did)
+
+    @pytest.mark.parametrize("type_name", NO_TYPE_FITS)
+    def test_a_field_of_another_type_is_refused(self, type_name: str) -> None:
+        """The fields are compared, looked up and hashed, and Python lets True be 1."""
+        self.space.set(A, 0, key="k")
+        page, port = page_of(self.space), adopting(self)
+        (commit,), (row,) = page.commits, page.keys
+        other = NO_TYPE_FITS[type_name]
+        forged = [replace(page, commits=(other,)), replace(page, keys=(other,))]
+        for name in _unfit(Commit, type_name):
+            forged.append(replace(page, commits=(replace(commit, **{name: other}),)))
+        for name in _unfit(Fact, type_name):
+            forged.append(replace(page, commits=(_of_fact(**{name: other})(commit),)))
+        for name in _unfit(SideRow, type_name):
+            forged.append(replace(page, keys=(replace(row, **{name: other}),)))
+        for sent in forged:
+            with pytest.raises(Corrupt):
+                port.copy_in(self.did, sent)
+        assert port.head(self.did) == Head(0, None, None)
+        assert port.copy_in(self.did, page).version == 1
 
     def test_commits_in_another_order_or_left_out_are_refused(self) -> None:
         self._write_three()
@@ -168,6 +214,11 @@ class ForgeryTests(SpaceGround):
         head = port.copy_in(self.did, replace(page, commits=(*honest, other)))
         assert (head.version, head.hash) == (3, other.hash)
         assert port.verify(self.did, against=None, progress=None).ok
+
+
+def _unfit(kind: Any, type_name: str) -> list[str]:
+    """The fields that cannot be of that type."""
+    return [name for name in kind.__struct_fields__ if (name, type_name) not in FITTING]
 
 
 def rehashed(did: str, commit: Commit) -> Commit:
