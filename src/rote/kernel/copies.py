@@ -29,6 +29,8 @@ from rote.values.limits import (
     VERIFY_PAGE_ROWS,
 )
 
+# Two hashes, the salt and the hash of the commit, as they travel.
+_FACT_BYTES = 256
 _NOTHING = HeadRow(0, b"", 0)
 # Above every side row of that kind: the last character there is, more often than a key may have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
@@ -49,13 +51,13 @@ def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> Cop
         if not rows:
             raise Corrupt(f"commit {since + 1} is missing; run `rote verify`")
         facts = _by_version(rows, reads.facts(number, after=since, until=rows[-1].version))
+        rows = rows[: pace.took([_weight(row, facts[row.version]) for row in rows])]
         for row in rows:
             branch = cache.branches.name(row.branch)
             commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
             previous = row.hash
             if row.key is not None:
                 keys.append(_sealed(cache, reads.side(number, KEY, row.key), KEY, row.key))
-        pace.took(sum(map(size_of, facts[row.version])) + len(row.meta or b"") for row in rows)
         since = rows[-1].version
     return CopyPage(tuple(commits), tuple(keys))
 
@@ -65,6 +67,11 @@ def _by_version(rows: Iterable[CommitRow], facts: Iterable[FactRow]) -> dict[int
     for fact in facts:
         by_version[fact.version].append(fact)
     return by_version
+
+
+def _weight(row: CommitRow, facts: Iterable[FactRow]) -> int:
+    """What a commit takes in a page. Deletes have no bodies, and still are not nothing."""
+    return len(row.meta or b"") + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
 
 
 def copy_in(
@@ -167,8 +174,10 @@ def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> Si
     while wanted := pace.wanted:
         rows = reads.sides(cache.number, None, after=after, limit=wanted)
         kept = [row for row in rows if row.kind != KEY]
-        found += [_sealed(cache, row, row.kind, row.key) for row in kept]
-        pace.took(len(row.body) for row in kept)
+        fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
+        found += [_sealed(cache, row, row.kind, row.key) for row in kept[:fitting]]
+        if fitting < len(kept):
+            return SidePage(start, (found[-1].kind, found[-1].key), tuple(found))
         if len(rows) < wanted:
             return SidePage(start, None, tuple(found))
         last = rows[-1]

@@ -119,8 +119,9 @@ POSTGRES_SETTLE_SECONDS_MAX = 40
 INDEX_BATCH_COMMITS = 256
 
 # -- copies ---------------------------------------------------------------------------------------
-# Commits or rows asked for at once while a page is filled or looked up: sizes are known only after.
-COPY_CHUNK_MAX = 64
+# Commits or rows asked for at once while a page is filled or looked up: sizes are known only after,
+# and what does not fit was read for nothing.
+COPY_CHUNK_MAX = 8
 # Room for documents that one transaction patches; past it the rest of the page comes later.
 COPY_DOCUMENT_BYTES_MAX = 64 * MIB
 

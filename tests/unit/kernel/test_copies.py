@@ -102,7 +102,7 @@ def test_chunks_grow_while_things_are_small_and_end_with_the_page() -> None:
     while wanted := pace.wanted:
         chunks.append(wanted)
         pace.took([10] * wanted)
-    assert chunks[:8] == [1, 2, 4, 8, 16, 32, COPY_CHUNK_MAX, COPY_CHUNK_MAX]
+    assert chunks[:5] == [1, 2, 4, COPY_CHUNK_MAX, COPY_CHUNK_MAX]
     assert sum(chunks) == PAGE_MAX
 
 
@@ -114,3 +114,57 @@ def test_a_chunk_is_not_expected_to_pass_the_bytes_of_a_page() -> None:
     assert pace.wanted == 1
     pace.took([300])
     assert pace.wanted == 0
+
+
+def test_what_lies_beyond_the_bytes_of_a_page_is_not_of_it() -> None:
+    pace = Pace(1_000)
+    assert pace.took([10]) == 1
+    assert pace.took([10, 900, 200, 5]) == 3
+    assert pace.wanted == 0
+
+
+def test_large_commits_after_many_small_ones_do_not_come_all_at_once() -> None:
+    """63 small commits once made the next chunk 64 large ones: a page of 144 MiB."""
+    with rote.open(":memory:") as source:
+        space = source.space("notes")
+        for number in range(63):
+            space.set("urn:small", number)
+        for number in range(24):
+            space.set("urn:large", str(number) + "x" * MIB)
+        since, sizes = 0, []
+        while since < space.version:
+            page = port_of(source).copy_out(space.did, since=since, until=space.version)
+            assert page.commits[0].version == since + 1
+            sizes.append(sum(len(fact.data or b"") for c in page.commits for fact in c.facts))
+            since = page.commits[-1].version
+        assert max(sizes) < PAGE_BYTES_MAX + 2 * MIB
+
+
+def test_large_side_rows_after_many_small_ones_do_not_come_all_at_once() -> None:
+    with rote.open(":memory:") as source, rote.open(":memory:") as target:
+        space, port = source.space("notes"), port_of(source)
+        for number in range(63):
+            port.put_side(space.did, "run", f"a {number:02}", number, fence=0)
+        for number in range(24):
+            port.put_side(space.did, "run", f"b {number:02}", "x" * MIB, fence=0)
+        after: tuple[str, str] | None = ("", "")
+        while after is not None:
+            page = port.sides_out(space.did, after=after)
+            sizes = [len(row.body) for row in page.rows if isinstance(row.body, str)]
+            assert sum(sizes) < PAGE_BYTES_MAX + 2 * MIB
+            after = page.until
+        assert source.copy("notes", target).ok
+        there = port_of(target).sides(space.did, "run", after="", limit=99)
+        assert there == port.sides(space.did, "run", after="", limit=99)
+
+
+def test_many_deletes_are_not_nothing() -> None:
+    """A page of commits without bodies has an end too."""
+    ids = [f"urn:n:{number}" for number in range(5_000)]
+    with rote.open(":memory:") as source:
+        space = source.space("notes")
+        for _ in range(4):
+            space.transact([{"op": "set", "id": id, "value": 0} for id in ids])
+            space.transact([{"op": "delete", "id": id} for id in ids])
+        page = port_of(source).copy_out(space.did, since=0, until=8)
+        assert len(page.commits) < 6
