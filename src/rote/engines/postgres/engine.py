@@ -14,7 +14,7 @@ from rote.engines.postgres.backup import copy_store
 from rote.engines.postgres.connections import Session, Target
 from rote.engines.postgres.pool import Pool
 from rote.engines.postgres.reader import Known, PostgresReader
-from rote.engines.postgres.schema import check_schema, prepare
+from rote.engines.postgres.schema import check_schema, prepare, quoted
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
 from rote.engines.protocol import Contended, OutcomeUnknown
@@ -38,7 +38,7 @@ class PostgresEngine:
     ) -> None:
         if durability not in ("fsync", "os"):
             raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
-        self._schema = check_schema(schema)
+        self._schema = quoted(check_schema(schema))
         self._durability = durability
         self._target = Target(url)
         self._pool = Pool(self._target)
@@ -46,7 +46,7 @@ class PostgresEngine:
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
         try:
             with self._pool.lent() as session:
-                prepare(session, self._schema, create=create)
+                prepare(session, schema, create=create)
         except BaseException:
             self._pool.close()
             raise
