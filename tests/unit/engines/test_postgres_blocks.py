@@ -3,10 +3,12 @@
 import gc
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FrameType
 
 import psycopg
 import pytest
@@ -214,6 +216,35 @@ def test_a_ring_that_comes_too_late_is_passed_on(
     engine._pool._bells.append(next_one)  # `late` was taken out by the one who is about to ring it
     engine._pool._listen(late)
     assert not next_one.locked()
+
+
+@pytest.mark.parametrize("moment", [PostgresEngine.begin, PostgresEngine.end])
+@pytest.mark.parametrize("optimistic", [True, False])
+def test_an_interruption_at_the_edge_of_a_block_leaves_nothing_locked(
+    engine: PostgresEngine, space: int, moment: Callable[..., object], optimistic: bool
+) -> None:
+    """When the block had begun and its caller did not know yet, the row stayed locked for as long as
+    anyone held the exception."""
+
+    def interrupt(frame: FrameType, event: str, argument: object) -> None:
+        if event == "return" and frame.f_code is moment.__code__:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            sys.setprofile(interrupt)
+            with engine.writer(space, optimistic=optimistic) as writes:
+                writes.put_side(space, side("run", "r"))
+    finally:
+        sys.setprofile(before)
+    with psycopg.connect(server_url()) as connection:
+        connection.execute("set local lock_timeout = '5s'")  # the server takes a moment to notice
+        connection.execute(f"select from {engine._schema}.spaces for update".encode())
+    append(engine, space, 1)
+    assert caught.tb is not None  # held until here
+    assert len(engine._pool._idle) == len(engine._pool._open)
 
 
 @pytest.mark.filterwarnings("ignore:.*deleted while still open:ResourceWarning")

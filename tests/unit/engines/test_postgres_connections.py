@@ -64,6 +64,15 @@ def test_a_session_whose_server_only_reads_is_not_used_again(tmp_path: Path) -> 
     engine.close()
 
 
+def test_a_session_that_is_closed_says_so_in_our_words() -> None:
+    session = Target(server_url()).connect()
+    session.close()
+    with pytest.raises(Unavailable):
+        session.run("select 1")
+    with pytest.raises(Unavailable):
+        session.rows("select $1::bigint", (1,))
+
+
 def make_space(engine: PostgresEngine) -> int:
     return engine.create_space(did="d", name="x", seal=b"", main=MAIN_BRANCH).number
 

@@ -13,7 +13,7 @@ from rote.engines.postgres.schema import MIGRATIONS
 from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact
-from rote.testing.postgres import schema_of, server_url
+from rote.testing.postgres import database_url, schema_of, server_url
 
 STARTERS = 8
 
@@ -34,13 +34,13 @@ def run(server: psycopg.Connection, text: str) -> None:
 
 
 def test_starters_at_once_make_one_store(schema: str) -> None:
-    barrier = threading.Barrier(STARTERS)
+    url, barrier = server_url(), threading.Barrier(STARTERS)
     outcomes: list[PostgresEngine | RoteError] = []
 
     def start() -> None:
         barrier.wait()
         try:
-            outcomes.append(PostgresEngine(server_url(), schema=schema))
+            outcomes.append(PostgresEngine(url, schema=schema))
         except RoteError as error:
             outcomes.append(error)
 
@@ -95,9 +95,24 @@ def test_a_store_of_a_newer_rote_is_refused(schema: str, server: psycopg.Connect
 @pytest.mark.parametrize(
     "name", ["", "Rote", "ro te", "pg_rote", "1", 'x"; drop', "é", "a" * 64, 7]
 )
-def test_a_name_that_would_need_quoting_is_refused(name: str) -> None:
+def test_a_name_that_is_another_one_without_quotes_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         PostgresEngine(server_url(), schema=name)
+
+
+@pytest.mark.parametrize("name", ["user", "order", "table"])
+def test_a_schema_may_have_the_name_of_a_word_of_sql(name: str, tmp_path: Path) -> None:
+    url = database_url(tmp_path)
+    with rote.open(url, schema=name, keys=tmp_path / "keys") as store:
+        space = store.space("notes")
+        space.set("urn:a", 1, key="k")
+        space.transact([{"op": "set", "id": id, "value": 2} for id in ("urn:a", "urn:b")])
+        space.delete("urn:b")
+        assert [state.id for state in space.scan()] == ["urn:a"]
+        assert space.verify().ok
+        store.backup(tmp_path / "copy.db")
+    with rote.open(url, schema=name, create=False) as store:
+        assert store.space("notes").get("urn:a") == 2
 
 
 def test_a_store_is_opened_by_its_url_and_its_keys_are_in_the_folder_that_was_named(

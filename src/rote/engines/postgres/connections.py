@@ -163,8 +163,8 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         # A cursor that were kept would hold the session that holds it, and a session that is dropped
         # must go at once. Asking for binary answers takes the extended protocol, which knows single
         # statements only.
-        cursor = self.cursor(binary=bool(values))
         try:
+            cursor = self.cursor(binary=bool(values))
             cursor.execute(text.encode(), values or None)
         except psycopg.Error as error:
             raise self._translated(error) from error

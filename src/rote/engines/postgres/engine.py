@@ -14,7 +14,7 @@ from rote.engines.postgres.backup import copy_store
 from rote.engines.postgres.connections import Session, Target
 from rote.engines.postgres.pool import Pool
 from rote.engines.postgres.reader import Known, PostgresReader
-from rote.engines.postgres.schema import check_schema, prepare
+from rote.engines.postgres.schema import check_schema, prepare, quoted
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
 from rote.engines.protocol import Contended, OutcomeUnknown
@@ -38,7 +38,7 @@ class PostgresEngine:
     ) -> None:
         if durability not in ("fsync", "os"):
             raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
-        self._schema = check_schema(schema)
+        self._schema = quoted(check_schema(schema))
         self._durability = durability
         self._target = Target(url)
         self._pool = Pool(self._target)
@@ -46,7 +46,7 @@ class PostgresEngine:
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
         try:
             with self._pool.lent() as session:
-                prepare(session, self._schema, create=create)
+                prepare(session, schema, create=create)
         except BaseException:
             self._pool.close()
             raise
@@ -97,31 +97,27 @@ class PostgresEngine:
     def writer(self, space: int, *, optimistic: bool = False) -> "_Block":
         return _Block(self, space, optimistic)
 
-    def begin(self, space: int, optimistic: bool) -> LockingWriter | OptimisticWriter:
-        """Start the block that `end` ends."""
-        session = self._pool.take()
+    def begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
+        """Start what `end` ends."""
         try:
-            return self._begin(session, space, optimistic)
-        except BaseException as error:
-            if not self._pool.was_gone(session, error):
+            return self._begin(block)
+        except Unavailable as error:
+            if block.session is None or not block.session.closed:
                 raise
+            self.let_go(block, error)
         # Nothing had begun: the session was gone before, and so are the others by now.
-        session = self._pool.take()
-        try:
-            return self._begin(session, space, optimistic)
-        except BaseException as error:
-            self._pool.give_back(session, error)
-            raise
+        return self._begin(block)
 
-    def _begin(
-        self, session: Session, space: int, optimistic: bool
-    ) -> LockingWriter | OptimisticWriter:
+    def _begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
+        # The block has the session before anything is locked by it: an interruption may come at any
+        # moment, also when this has returned and its caller has nothing yet.
+        session = block.session = self._pool.take()
         arguments = (session, self._schema, self._remember)
-        if optimistic:
-            hopeful = OptimisticWriter(*arguments, space=space, durability=self._durability)
-            hopeful.begin(self._known.get(space))
+        if block.optimistic:
+            hopeful = OptimisticWriter(*arguments, space=block.space, durability=self._durability)
+            hopeful.begin(self._known.get(block.space))
             return hopeful
-        locking = LockingWriter(*arguments, space=space, durability=self._durability)
+        locking = LockingWriter(*arguments, space=block.space, durability=self._durability)
 
         def begin() -> None:
             try:
@@ -134,7 +130,10 @@ class PostgresEngine:
         return locking
 
     def end(
-        self, space: int, writer: LockingWriter | OptimisticWriter, error: BaseException | None
+        self,
+        block: "_Block",
+        writer: LockingWriter | OptimisticWriter,
+        error: BaseException | None,
     ) -> None:
         """Commit, or undo what `error` interrupted."""
         try:
@@ -144,11 +143,17 @@ class PostgresEngine:
                 writer.abandon(error)
         except BaseException as failure:
             if isinstance(failure, Contended | OutcomeUnknown):
-                self._known.pop(space, None)
+                self._known.pop(block.space, None)
             error = failure
             raise
         finally:
-            self._pool.give_back(writer.session, error)
+            self.let_go(block, error)
+
+    def let_go(self, block: "_Block", error: BaseException | None) -> None:
+        """Give back what the block has, once: what was given back may be another's."""
+        session, block.session = block.session, None
+        if session is not None:
+            self._pool.give_back(session, error)
 
     def _remember(self, space: int, known: Known) -> None:
         before = self._known.get(space)
@@ -230,16 +235,21 @@ class PostgresEngine:
 class _Block:
     """A `with` block around begin and end."""
 
-    __slots__ = ("_engine", "_optimistic", "_space", "_writer")
+    __slots__ = ("_engine", "_writer", "optimistic", "session", "space")
 
     def __init__(self, engine: PostgresEngine, space: int, optimistic: bool) -> None:
         self._engine = engine
-        self._space = space
-        self._optimistic = optimistic
+        self.space = space
+        self.optimistic = optimistic
+        self.session: Session | None = None  # while it is this block's
 
     def __enter__(self) -> LockingWriter | OptimisticWriter:
-        self._writer = self._engine.begin(self._space, self._optimistic)
-        return self._writer
+        try:
+            self._writer = self._engine.begin(self)
+            return self._writer
+        except BaseException as error:
+            self._engine.let_go(self, error)
+            raise
 
     def __exit__(
         self,
@@ -247,7 +257,11 @@ class _Block:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._engine.end(self._space, self._writer, error)
+        try:
+            self._engine.end(self, self._writer, error)
+        except BaseException as failure:
+            self._engine.let_go(self, failure)
+            raise
 
 
 def _run_durably(session: Session, text: str) -> None:

@@ -24,7 +24,7 @@ _CLASSES = (
     " where n.nspname = $1"
 )
 
-# `{s}` is the schema. Numbered from 1; `store.format` says how many were applied.
+# `{s}` is the schema, quoted. Numbered from 1; `store.format` says how many were applied.
 MIGRATIONS = (
     """
 create table {s}.store (
@@ -213,7 +213,7 @@ create index commits_with_event on {s}.commits (space, version) where event is n
 
 
 def check_schema(name: object) -> str:
-    """A name that needs no quoting, so that it can stand in every statement as it is."""
+    """A name that is the same with quotes and without, for those who type it in psql."""
     if type(name) is not str or len(name) > NAME_BYTES_MAX or not _name(name):
         raise InvalidInput(
             f"{name!r:.80} cannot name a schema; use 1 to {NAME_BYTES_MAX} characters of a-z 0-9 _"
@@ -222,6 +222,11 @@ def check_schema(name: object) -> str:
     if name.startswith("pg_"):
         raise InvalidInput(f"{name!r} is one of PostgreSQL's own schemas; name another one")
     return name
+
+
+def quoted(schema: str) -> str:
+    """As it stands in statements: `user`, `order` and `table` are words of SQL otherwise."""
+    return f'"{schema}"'
 
 
 def prepare(session: Session, schema: str, *, create: bool) -> None:
@@ -237,10 +242,10 @@ def prepare(session: Session, schema: str, *, create: bool) -> None:
         if done is None:
             _refuse_unless_empty(session, schema, create=create)
             if not session.rows("select 1 from pg_namespace where nspname = $1", (schema,)):
-                session.run(f"create schema {schema}")
+                session.run(f"create schema {quoted(schema)}")
         for number in range(done or 0, len(MIGRATIONS)):
-            session.run(MIGRATIONS[number].format(s=schema))
-        session.run(f"update {schema}.store set format = {len(MIGRATIONS)}")
+            session.run(MIGRATIONS[number].format(s=quoted(schema)))
+        session.run(f"update {quoted(schema)}.store set format = {len(MIGRATIONS)}")
         session.run("commit")
     except BaseException:
         session.close()
@@ -252,7 +257,7 @@ def _format(session: Session, schema: str) -> int | None:
     # Not to_regclass: it may answer from before the lock was waited for.
     if not session.rows(f"{_CLASSES} and c.relname = 'store'", (schema,)):
         return None
-    format: int = session.rows(f"select format from {schema}.store")[0][0]
+    format: int = session.rows(f"select format from {quoted(schema)}.store")[0][0]
     if format > len(MIGRATIONS):
         raise Unavailable(
             f"{session.place}, schema {schema!r}: has format {format}, this Rote knows"
