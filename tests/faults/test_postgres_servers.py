@@ -33,7 +33,7 @@ def test_a_user_who_may_only_read_reads_and_is_denied_the_rest(tmp_path: Path) -
         assert space.get(LEFT) == {"number": 0}
         assert space.verify().ok
         for write in (lambda: space.transact(pair(1)), lambda: store.space("another")):
-            with pytest.raises(Denied, match="lacks a right") as caught:
+            with pytest.raises(Denied, match="grant that right") as caught:
                 write()
             check_line(caught.value)
             assert role not in str(caught.value)
