@@ -198,10 +198,13 @@ def test_a_side_row_is_written_or_not_and_never_otherwise_than_was_answered(
                 written: bool | None = bool(port.put_side(did, "run", "r", message, fence=fence))
             except Unavailable as error:
                 written = None if error.details.get("outcome") == "unknown" else False
+            if written is None:
+                # Side rows carry no attempt to ask for; the fence tells the caller what became of
+                # it. What is still under way holds the space: a write behind it comes after it.
+                port.put_side(did, "run", "behind", 0, fence=unknown)
+                unknown += 1
             row = port.side(did, "run", "r")
             found = 0 if row is None else row.fence
-            # Side rows carry no attempt to ask for; the fence tells the caller what became of it.
-            unknown += written is None
             assert found - fence in ((0, 1) if written is None else (int(written),))
             fence = found
         assert message > 20
@@ -260,8 +263,13 @@ def test_a_statement_that_outlives_its_connection_is_waited_for_before_anyone_is
             while not wait([answer], timeout=0.01).done and waiting(onlooker, tmp_path) < 2:
                 pass
             holder.rollback()
-        made = answer.result(LIMIT_SECONDS)
-        assert [commit.hash for commit in direct.log(since=before)] == [made.hash]
+        try:
+            expected = [answer.result(LIMIT_SECONDS).hash]
+        except Unavailable as error:
+            # On a busy machine the question may be there before the statement; then that is void.
+            assert error.details["outcome"] == "not_written"
+            expected = []
+        assert [commit.hash for commit in direct.log(since=before)] == expected
         check_chain(space)
 
 
