@@ -91,7 +91,7 @@ def test_the_sample_holds_every_kind_of_row(sample: Sample, rows: dict[str, list
     assert tuple(rows) == TABLES
     assert all(rows.values())
     facts = [row.cells for row in rows["facts"] if row.cells["space"] == 1]
-    assert 25 <= sample.version <= 35
+    assert 25 <= sample.version <= 40
     assert {fact["op"] for fact in facts} == {1, 2, 3}
     patches = [fact for fact in facts if fact["op"] == 2]
     assert any(fact["value"] is None for fact in patches)
