@@ -7,13 +7,14 @@ from functools import partial
 from rote.contract import Clock, Commit, IdSource, Index
 from rote.engines import Contended, Engine, OutcomeUnknown, Writer
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, RoteError, Unavailable, invariant
+from rote.errors import Busy, RoteError, invariant
 from rote.kernel import indexes
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
 from rote.kernel.group import Group, Take
 from rote.kernel.job import Job, fail
 from rote.kernel.plan import plan
+from rote.kernel.settling import settle
 from rote.values import micros_of
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
 
@@ -156,16 +157,10 @@ class Committer:
             )
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
-        """COMMIT failed without saying how: find out before anyone is answered."""
-        if not draft.commits:
-            raise error
-        first = draft.commits[0]
-        try:
-            durable = self._engine.settle(draft.cache.number, first.version, first.attempt)
-        except RoteError:
-            raise error from None
-        if not durable:
-            raise Unavailable(
-                "the store failed while committing; nothing was written, try again",
-                outcome="not_written",
-            ) from error
+        settle(
+            self._engine,
+            draft.cache.number,
+            draft.commits,
+            error,
+            refusal="the store failed while committing; nothing was written, try again",
+        )

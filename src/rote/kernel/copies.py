@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rote.contract import CopyPage, Head, SidePage, SideRow, check_row_follows
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
-from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
+from rote.errors import Busy, Corrupt, InvalidInput
 from rote.kernel import checkpoints
 from rote.kernel.adoption import Adoption
 from rote.kernel.cache import SpaceCache
@@ -18,6 +18,7 @@ from rote.kernel.draft import commit_of
 from rote.kernel.history import size_of
 from rote.kernel.pace import Pace
 from rote.kernel.seals import KEY, side_record
+from rote.kernel.settling import settle
 from rote.kernel.shapes import check_page
 from rote.kernel.sides import check_names, seen
 from rote.values import canonical, decode_canonical
@@ -92,7 +93,14 @@ def copy_in(
         except Contended:
             continue
         except OutcomeUnknown as error:
-            _settle(engine, cache, adoption, error)
+            settle(
+                engine,
+                cache.number,
+                [] if adoption is None else adoption.commits,
+                error,
+                refusal="the store failed while committing; this page was not written,"
+                " run the copy again",
+            )
         assert adoption is not None
         if not adoption.commits:
             # Answered from the log alone: its writer may have died before its own sync.
@@ -144,24 +152,6 @@ def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: Hea
             space=cache.did,
             version=meeting,
         )
-
-
-def _settle(
-    engine: Engine, cache: SpaceCache, adoption: Adoption | None, error: OutcomeUnknown
-) -> None:
-    """COMMIT failed without saying how: find out."""
-    if adoption is None or not adoption.commits:
-        raise error
-    first = adoption.commits[0]
-    try:
-        durable = engine.settle(cache.number, first.version, first.attempt)
-    except RoteError:
-        raise error from None
-    if not durable:
-        raise Unavailable(
-            "the store failed while committing; this page was not written, run the copy again",
-            outcome="not_written",
-        ) from error
 
 
 # -- side rows -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ optimistic    no transaction. Reads run as they come, writes are kept back; at t
               writes them all if nothing has been written to the space since the block began.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -34,7 +35,7 @@ from rote.values.limits import (
 _UNKNOWN = ("08007", "40003")
 
 
-class PostgresWriter(PostgresReader):
+class PostgresWriter(PostgresReader, ABC):
     """What both ways have in common."""
 
     def __init__(
@@ -51,8 +52,8 @@ class PostgresWriter(PostgresReader):
         self._space = space
         self._durability = durability
 
-    def write(self, writes: Writes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def write(self, writes: Writes) -> None: ...
 
     def append(self, space: int, batch: Batch) -> None:
         self.write(Writes(batch=batch))
