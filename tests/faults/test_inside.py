@@ -2,16 +2,21 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 
 import rote
 from rote.errors import Busy, RoteError, Unavailable
 from tests.lanes import examples
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 OTHER = "urn:entity:other"
 LIMIT_SECONDS = 60  # only a hang reaches it
@@ -87,6 +92,39 @@ def test_a_write_from_inside_a_commit_is_refused_and_the_commit_is_whole(
     assert space.verify().ok
     assert elsewhere.verify().ok
     assert space.set(OTHER, 2).version == space.version
+
+
+@pytest.mark.parametrize("other", ["notes", "elsewhere"])
+def test_a_write_at_every_line_of_a_commit_is_refused_or_goes_first(
+    store: rote.Store, other: str
+) -> None:
+    """What the alarms find by chance: the moments in which a lock is nearly held, or just not."""
+    space, target = store.space("notes"), store.space(other)
+    outcomes: list[bool] = []
+
+    def meddle(frame: FrameType, event: str, argument: object) -> "TraceFunction | None":
+        if "/rote/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            try:
+                target.set(OTHER, len(outcomes))
+                outcomes.append(True)
+            except Busy:
+                outcomes.append(False)
+        return meddle
+
+    before = target.version
+    sys.settrace(meddle)
+    try:
+        space.set("urn:0", "meddled with")
+    finally:
+        sys.settrace(None)
+    assert space.get("urn:0") == "meddled with"
+    assert outcomes.count(False) > 50  # inside
+    own = 1 if other == "notes" else 0
+    assert target.version == before + outcomes.count(True) + own
+    assert space.verify().ok
+    assert target.verify().ok
 
 
 def test_what_a_commit_calls_may_not_commit(store_path: Path) -> None:

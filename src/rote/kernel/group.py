@@ -6,12 +6,13 @@
 A thread that finds nobody in line leads at once, so a single writer pays for no hand-over.
 """
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from rote.engines import OutcomeUnknown
-from rote.errors import Busy
+from rote.engines.inside import Inside
 from rote.kernel.job import Job, fail
 from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 
@@ -27,21 +28,18 @@ class Group:
         self._mutex = threading.Lock()
         self._line: deque[Job] = deque()
         self._leader: Job | None = None
-        self._thread = 0  # that leads
+        self._inside = Inside()
         self._taken: list[Job] = []  # whom the leader has taken along, from the head of the line
 
     def run(self, job: Job) -> None:
         """Returns when the job has an answer."""
-        if self._thread == threading.get_ident():
-            # By a signal handler, or by what a commit calls: nobody would ever answer it.
-            raise Busy("called from inside a commit of the same thread; call it afterwards")
+        self._inside.refuse()  # nobody would ever answer it
+        self._inside.block = sys._getframe()
         try:
             with self._mutex:
                 self._line.append(job)
                 leads = len(self._line) == 1
-                if leads:
-                    self._thread = threading.get_ident()
-                else:
+                if not leads:
                     job.signal = threading.Lock()
                     job.signal.acquire()
             interruption = None if leads else self._wait(job)
@@ -51,12 +49,14 @@ class Group:
             # An interruption can come at any point; whoever leaves must not block the line.
             self._leave(job)
             raise
+        finally:
+            self._inside.block = None
         if interruption is not None:
             raise interruption
 
     def _lead_line(self, leader: Job) -> None:
         taken = self._taken = []
-        self._leader, self._thread = leader, threading.get_ident()
+        self._leader = leader
         try:
             self._lead(self._take)
         finally:
@@ -67,7 +67,7 @@ class Group:
                     # Only an interruption leaves someone without a result; then what was decided
                     # for the others stood on commits that did not happen.
                     fail([job for job in taken if job.result is None], OutcomeUnknown())
-            self._leader, self._thread = None, 0
+            self._leader = None
             self._dismiss(taken)
 
     def _take(self) -> Sequence[Job]:
@@ -99,8 +99,6 @@ class Group:
         with self._mutex:
             if self._leader is job:
                 self._leader = None
-            if self._thread == threading.get_ident():
-                self._thread = 0
             answered = [other for other in self._line if other.answered and other is not job]
         self._dismiss([job, *answered])
 

@@ -6,6 +6,8 @@ process take turns by a lock, processes by SQLite's own.
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
 from urllib.parse import quote
@@ -14,6 +16,7 @@ from weakref import WeakSet
 import apsw
 
 from rote.engines.forks import FORKS, hold_at_forks
+from rote.engines.inside import Inside
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
@@ -49,13 +52,12 @@ class SqliteEngine:
         self._forks = len(FORKS)
         self._closed = False
         self._broken = False  # the writing connection could not be replaced
-        self._local = threading.local()  # the reader of each thread
+        self._own = _Own()
         self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, gone with their threads
         self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
-        self._transaction = _Transaction(self)
-        self._block: FrameType | None = None  # whose transaction is open
+        self._transaction = _Transaction(self, self._own)
         try:
             self._refuse_foreign()
             self._writer = self._open_writer()
@@ -92,10 +94,9 @@ class SqliteEngine:
     def reader(self) -> SqliteReader:
         if self._closed or self._broken or self._forks != len(FORKS):
             self._check_open()
-        try:
-            reader: SqliteReader = self._local.reader
-        except AttributeError:
-            reader = self._local.reader = self._new_reader()
+        reader = self._own.reader
+        if reader is None:
+            reader = self._own.reader = self._new_reader()
             return reader
         # A call from a signal handler, in the middle of a statement of this very thread.
         return self._new_reader() if reader.in_use.locked() else reader
@@ -113,7 +114,7 @@ class SqliteEngine:
 
     def _reader_failed(self, error: Exception) -> Exception:
         if isinstance(error, FATAL):
-            self._local.__dict__.pop("reader", None)  # the next call has a new connection
+            self._own.reader = None  # the next call has a new connection
         return translate(error, filename=self.filename)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -125,6 +126,7 @@ class SqliteEngine:
     def begin(self, block: FrameType) -> SqliteWriter:
         """Start the transaction that `end` ends, for the frame that will be inside it."""
         self._check_open()
+        self._own.block = block  # before the lock is ours, until it is not: no gap for a handler
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
         if self._closed or self._broken:
@@ -136,14 +138,13 @@ class SqliteEngine:
             writer.begin()
         except DRIVER_ERRORS as error:
             raise translate(error, filename=self.filename) from error
-        self._block = block
         return writer
 
     def let_go(self) -> None:
         """Leave no lock and no transaction behind, wherever this thread was interrupted."""
         if not self._write_lock.acquire(blocking=False):
+            self._own.block = None
             return  # another thread's
-        self._block = None
         try:
             if not self._closed and self._forks == len(FORKS):
                 self._writer.rollback()
@@ -154,7 +155,7 @@ class SqliteEngine:
                 while True:
                     self._write_lock.release()
             except RuntimeError:
-                pass  # no longer ours
+                self._own.block = None  # no longer ours
 
     def end(self, error: BaseException | None) -> None:
         """Commit, or undo what `error` interrupted."""
@@ -168,8 +169,8 @@ class SqliteEngine:
         finally:
             if error is not None:
                 self._undo(error)
-            self._block = None
             self._write_lock.release()
+            self._own.block = None
 
     def _undo(self, error: BaseException) -> None:
         """Leave no transaction open; a connection whose state is in doubt is replaced."""
@@ -201,13 +202,23 @@ class SqliteEngine:
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _checkpoint(self, mode: int) -> None:
-        with self._write_lock:
+        with self._locked(sys._getframe()):
             self._check_open()
             try:
                 connection = self._writer.connection
                 patiently(lambda: connection.wal_checkpoint(mode=mode))
             except apsw.Error as error:
                 raise translate(error, filename=self.filename) from error
+
+    @contextmanager
+    def _locked(self, block: FrameType) -> Iterator[None]:
+        """The writers' lock, for what is not a transaction."""
+        outer, self._own.block = self._own.block, block
+        try:
+            with self._write_lock:
+                yield
+        finally:
+            self._own.block = outer
 
     # -- keeping -----------------------------------------------------------------------------------
 
@@ -229,14 +240,14 @@ class SqliteEngine:
     def close(self) -> None:
         if self._closed or self._forks != len(FORKS):
             return
-        with self._write_lock:
+        with self._locked(sys._getframe()):
             with self._readers_lock:
                 self._closed = True
                 readers = list(self._readers)
             self._checkpointer.stop()
             # Not waited for: what this thread itself is in the middle of, and the writer, whose
             # lock is held.
-            own = self._local.__dict__.get("reader")
+            own = self._own.reader
             closed = [reader.close(wait=reader is not own) for reader in readers]
             failures = [error for error in (*closed, self._writer.close()) if error is not None]
         if failures:
@@ -250,20 +261,9 @@ class SqliteEngine:
 
     def check_usable(self) -> None:
         self._check_open()
-        self.refuse_inside()
+        self._own.refuse()
         if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
             self.let_go()  # an interrupted call of this thread could not even clean up
-
-    def refuse_inside(self) -> None:
-        """Nothing is written from inside a commit of the same thread: by a signal handler, or by
-        what a commit calls. A thread that was thrown out of its commit is not inside it any more."""
-        if self._block is None:
-            return
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
-            if frame is self._block:
-                raise Busy("called from inside a commit of the same thread; call it afterwards")
-            frame = frame.f_back
 
     def _check_open(self) -> None:
         if self._closed:
@@ -308,16 +308,23 @@ class SqliteEngine:
             connection.pragma("user_version", FORMAT)
 
 
+class _Own(Inside):
+    """What each thread has for itself, beside the block in which it holds the writers' lock."""
+
+    reader: SqliteReader | None = None
+
+
 class _Transaction:
     """A `with` block around begin and end."""
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_engine", "_own")
 
-    def __init__(self, engine: SqliteEngine) -> None:
+    def __init__(self, engine: SqliteEngine, own: "_Own") -> None:
         self._engine = engine
+        self._own = own
 
     def __enter__(self) -> SqliteWriter:
-        self._engine.refuse_inside()
+        self._own.refuse()
         try:
             return self._engine.begin(sys._getframe(1))
         except BaseException:
