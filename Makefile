@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 ARGS ?=
 ONLY ?=
+# Not docs/: its examples are laid out for readers.
+TREES := src tests bench tools
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: help demo test test-slow check format lock bench environment
@@ -38,8 +40,8 @@ check: environment
 	@$(BIN)/python -m tools.check
 
 format: environment
-	@$(BIN)/ruff check --fix-only --quiet .
-	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --fix-only --quiet $(TREES)
+	@$(BIN)/ruff format --quiet $(TREES)
 
 bench: environment
 	@$(BIN)/python -m bench $(ONLY)

@@ -22,6 +22,7 @@ from rote.engines.rows import (
     FactRow,
     HeadRow,
     Line,
+    Place,
     SideRecord,
     SpaceRow,
     Span,
@@ -96,6 +97,13 @@ class Reader(Protocol):
         limit: int,
     ) -> list[FactRow]:
         """Facts of one entity on the line above version `after`, newest first."""
+        ...
+
+    def places(
+        self, space: int, *, branch: int | None, until: int, after: Place | None, limit: int
+    ) -> list[Place]:
+        """Where the facts up to version `until` are, above a place, in the order of places; on one
+        branch, or on all."""
         ...
 
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
@@ -213,8 +221,18 @@ class Writer(Reader, Protocol):
 
     def drop_derived(self, space: int, index: str) -> None: ...
 
-    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
-        """Take the snapshots of these facts away; whatever else they hold stays."""
+    def drop_derived_of(self, space: int, id: str) -> None:
+        """Drop the rows of an entity in every index."""
+        ...
+
+    def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
+        """Give facts that are there the salt, body and value of these; what else they hold stays."""
+        ...
+
+    def drop_facts(self, space: int, places: Sequence[Place]) -> None: ...
+
+    def drop_commits(self, space: int, *, before: int) -> None:
+        """Drop the commits below a version that have neither a key nor an event."""
         ...
 
     def put_blob(self, space: int, row: BlobRow) -> None:
@@ -262,6 +280,11 @@ class Engine(Protocol):
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
         """After OutcomeUnknown: is that attempt in the log, durably? Final either way."""
+        ...
+
+    def scrub(self) -> list[str]:
+        """Leave nothing of what was rewritten or dropped where this store keeps its rows, and give
+        the room back; Busy when someone is in the way. What it cannot reach, in words."""
         ...
 
     def damage(self) -> list[str]:

@@ -7,6 +7,8 @@ replayed from it. Snapshots of large documents are few by themselves and stay.
 
 from collections.abc import Callable, Iterator
 
+from msgspec import structs
+
 from rote.engines import Engine, Reader
 from rote.engines.rows import PATCH, EntityRow, FactRow
 from rote.kernel.cache import SpaceCache
@@ -29,7 +31,7 @@ def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -
         for pointer in pointers:
             for page in _superseded(cache, engine.reader(), pointer):
                 with engine.writer(cache.number) as writes:
-                    writes.drop_snapshots(cache.number, page)
+                    writes.rewrite_facts(cache.number, page)
                 dropped += len(page)
         looked_at += len(pointers)
         advance(looked_at)
@@ -54,7 +56,7 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
             stays = stays or (is_small and replayed + 1 >= INLINE_SNAPSHOT_EVERY)
             replayed = 0 if stays else replayed + 1
             if is_small and not stays:
-                going.append(row)
+                going.append(structs.replace(row, value=None))
         if going:
             yield going
         is_last = len(rows) < VERIFY_PAGE_ROWS

@@ -15,6 +15,7 @@ from rote.engines.postgres.connections import Session, Target
 from rote.engines.postgres.pool import Pool
 from rote.engines.postgres.reader import Known, PostgresReader
 from rote.engines.postgres.schema import check_schema, prepare, quoted
+from rote.engines.postgres.scrubbing import OUT_OF_REACH, scrub
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
 from rote.engines.protocol import Contended, OutcomeUnknown
@@ -204,6 +205,15 @@ class PostgresEngine:
         finally:
             session.close()
         return rows == [(attempt,)]
+
+    def scrub(self) -> list[str]:
+        self._pool.check_open()
+        # A connection of its own, because its settings stay with it.
+        session = self._target.connect()
+        try:
+            return [*scrub(session, self._schema), *OUT_OF_REACH]
+        finally:
+            session.close()
 
     def damage(self) -> list[str]:
         """The one thing here that the log does not cover: the copy of the newest commit."""

@@ -16,6 +16,7 @@ from rote.engines.rows import (
     FactRow,
     HeadRow,
     Line,
+    Place,
     SideRecord,
     SpaceRow,
     Span,
@@ -168,6 +169,17 @@ class PostgresReader:
             space, id, after, *(before or (line[0][1] + 1, 0)), limit, *bounds,
         )  # fmt: skip
         return [FactRow(*row) for row in rows]
+
+    def places(
+        self, space: int, *, branch: int | None, until: int, after: Place | None, limit: int
+    ) -> list[Place]:
+        on_branch, bounds = ("", ()) if branch is None else (" and branch = $8", (branch,))
+        return self._all(
+            f"select id, version, position, branch from {self._schema}.facts where space = $1"
+            f" and (id, version, position, branch) > ($2, $3, $4, $5) and version <= $6{on_branch}"
+            " order by id, version, position, branch limit $7",
+            space, *(after or ("", 0, 0, 0)), until, limit, *bounds,
+        )  # fmt: skip
 
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         if not ids:

@@ -22,6 +22,7 @@ from rote.engines.rows import (
     FactRow,
     HeadRow,
     Line,
+    Place,
     SideRecord,
 )
 from rote.errors import NotFound, RoteError, Unavailable
@@ -78,8 +79,17 @@ class PostgresWriter(PostgresReader, ABC):
     def drop_derived(self, space: int, index: str) -> None:
         self.write(Writes(dropped={index}))
 
-    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
-        self.write(Writes(thinned=facts))
+    def drop_derived_of(self, space: int, id: str) -> None:
+        self.write(Writes(underived={id}))
+
+    def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
+        self.write(Writes(rewritten=facts))
+
+    def drop_facts(self, space: int, places: Sequence[Place]) -> None:
+        self.write(Writes(dropped_facts=places))
+
+    def drop_commits(self, space: int, *, before: int) -> None:
+        self.write(Writes(commits_from=before))
 
     def put_blob(self, space: int, row: BlobRow) -> None:
         self.write(Writes(blobs={row.upload: row}))

@@ -19,7 +19,16 @@ from msgspec.structs import astuple
 
 from rote.engines.postgres.arrays import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
-from rote.engines.rows import Batch, BlobRow, ChunkRow, DerivedRow, EntityRow, FactRow, SideRecord
+from rote.engines.rows import (
+    Batch,
+    BlobRow,
+    ChunkRow,
+    DerivedRow,
+    EntityRow,
+    FactRow,
+    Place,
+    SideRecord,
+)
 from rote.values.limits import BUSY_SECONDS_MAX
 
 _Row = tuple[Any, ...]
@@ -29,6 +38,7 @@ _COMMIT = ("bigint", "bigint", "bytea", "bigint", "text", "text", "bytea", "byte
 _FACT = (
     "bigint", "bigint", "bigint", "text", "bigint", "bytea", "bytea", "bytea", "bytea", "bytea",
 )  # fmt: skip
+_PLACE = {"id": "text", "version": "bigint", "position": "bigint", "branch": "bigint"}
 _ENTITY = ("bigint", "text", "bigint", "bigint")
 _SIDE = ("bytea", "bytea", "bigint", "bytea", "bytea")
 _BRANCH = ("bigint", "text", "bigint", "bigint", "bigint", "bigint", "bytea")
@@ -67,7 +77,10 @@ class Writes(Struct):
     sides: dict[tuple[str, str], SideRecord | None] = field(default_factory=dict)  # None: dropped
     derived: dict[str, Derivation] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # whole derived indexes
-    thinned: Sequence[FactRow] = ()  # facts whose snapshots go
+    underived: set[str] = field(default_factory=set)  # entities that leave every index
+    rewritten: Sequence[FactRow] = ()  # facts that get another salt, body and value
+    dropped_facts: Sequence[Place] = ()
+    commits_from: int = 0  # below it go those without key and event
     blobs: dict[bytes, BlobRow | None] = field(default_factory=dict)  # by upload; None: dropped
     chunks: dict[bytes, Sequence[ChunkRow]] = field(default_factory=dict)
     dropped_chunks: dict[bytes, int] = field(default_factory=dict)  # up to which byte
@@ -78,7 +91,7 @@ class Writes(Struct):
         chunks = self.chunks.keys() | self.dropped_chunks.keys()
         return (
             (self.batch is None or other.batch is None)
-            and not (self.thinned or other.thinned)
+            and not (self._changes_history or other._changes_history)
             and not self.sides.keys() & other.sides.keys()
             and not indexes & (other.derived.keys() | other.dropped)
             and not self.blobs.keys() & other.blobs.keys()
@@ -95,12 +108,16 @@ class Writes(Struct):
         self.dropped_chunks.update(other.dropped_chunks)
 
     @property
+    def _changes_history(self) -> bool:
+        return bool(self.underived or self.rewritten or self.dropped_facts or self.commits_from)
+
+    @property
     def is_plain(self) -> bool:
         """Whether there is nothing beside a batch and side rows."""
         return not (
             self.derived
             or self.dropped
-            or self.thinned
+            or self._changes_history
             or self.blobs
             or self.chunks
             or self.dropped_chunks
@@ -168,8 +185,7 @@ class Statement:
             self._drop_derived(index)
         for index, derivation in writes.derived.items():
             self._derive(index, derivation)
-        if writes.thinned:
-            self._thin(writes.thinned)
+        self._change_history(writes)
         self._write_blobs(writes)
         self.text = f"with {', '.join(self._parts)} select number from moved"
 
@@ -254,15 +270,33 @@ class Statement:
                 f" where old.space = moved.number and old.name = {name}"
             )
 
-    def _thin(self, facts: Sequence[FactRow]) -> None:
-        places = [(fact.id, fact.version, fact.index, fact.branch) for fact in facts]
-        rows = self._unnest(("text", "bigint", "bigint", "bigint"), places)
-        self._add(
-            f"update {self._schema}.facts as old set value = null from moved, {rows}"
-            " as thin (id, version, position, branch) where old.space = moved.number"
-            " and old.id = thin.id and old.version = thin.version"
-            " and old.position = thin.position and old.branch = thin.branch"
-        )
+    def _change_history(self, writes: Writes) -> None:
+        if writes.rewritten:
+            rows = self._unnest(
+                (*_PLACE.values(), "bytea", "bytea", "bytea"),
+                [(f.id, f.version, f.index, f.branch, f.salt, f.body, f.value)
+                 for f in writes.rewritten],
+            )  # fmt: skip
+            same = " and ".join(f"old.{key} = new.{key}" for key in _PLACE)
+            self._add(
+                f"update {self._schema}.facts as old"
+                " set salt = new.salt, body = new.body, value = new.value"
+                f" from moved, {rows} as new ({', '.join(_PLACE)}, salt, body, value)"
+                f" where old.space = moved.number and {same}"
+            )
+        self._delete("facts", _PLACE, writes.dropped_facts)
+        if writes.commits_from:
+            self._add(
+                f"delete from {self._schema}.commits as old using moved where"
+                f" old.space = moved.number and old.version < {self._bind(writes.commits_from)}"
+                " and old.key is null and old.event is null"
+            )
+        for id in sorted(writes.underived):
+            self._add(
+                f"delete from {self._schema}.derived as old using moved"
+                f" where old.space = moved.number and old.id = {self._bind(id)} and old.name in"
+                f" (select name from {self._schema}.derived_state where space = moved.number)"
+            )
 
     def _write_blobs(self, writes: Writes) -> None:
         replacing = " on conflict (space, upload) do update set hash = excluded.hash"

@@ -222,6 +222,17 @@ class SqliteEngine:
 
     # -- keeping -----------------------------------------------------------------------------------
 
+    def scrub(self) -> list[str]:
+        # Pages that were split or freed long ago may still hold copies: only a new file has none.
+        with self._locked(sys._getframe()):
+            self._check_open()
+            try:
+                patiently(lambda: self._writer.connection.execute("vacuum"))
+            except apsw.Error as error:
+                raise translate(error, filename=self.filename) from error
+            self.empty_log()
+        return []
+
     def damage(self) -> list[str]:
         try:
             rows = self.reader().integrity_check()

@@ -19,6 +19,7 @@ from rote.engines.rows import (
     FactRow,
     HeadRow,
     Line,
+    Place,
     SideRecord,
     SpaceRow,
     Span,
@@ -218,6 +219,17 @@ class SqliteReader:
             (space, id, *bounds, after, *(before or (line[0][1] + 1, 0)), limit),
         )
         return [FactRow(*row) for row in rows]
+
+    def places(
+        self, space: int, *, branch: int | None, until: int, after: Place | None, limit: int
+    ) -> list[Place]:
+        on_branch, bounds = ("", ()) if branch is None else (" and branch = ?", (branch,))
+        return self._all(
+            "select id, version, position, branch from facts indexed by facts_by_entity"
+            " where space = ? and (id, version, position, branch) > (?, ?, ?, ?)"
+            f" and version <= ?{on_branch} order by id, version, position, branch limit ?",
+            (space, *(after or ("", 0, 0, 0)), until, *bounds, limit),
+        )
 
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         if not ids:

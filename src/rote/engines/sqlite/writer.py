@@ -16,9 +16,12 @@ from rote.engines.rows import (
     EntityRow,
     FactRow,
     HeadRow,
+    Place,
     SideRecord,
 )
 from rote.engines.sqlite.reader import SqliteReader
+
+_PLACE = "space = ? and id = ? and version = ? and position = ? and branch = ?"
 
 
 class SqliteWriter(SqliteReader):
@@ -121,11 +124,28 @@ class SqliteWriter(SqliteReader):
                 f"delete from {table} where space = ? and name = ?", (space, index)
             )
 
-    def drop_snapshots(self, space: int, facts: Sequence[FactRow]) -> None:
+    def drop_derived_of(self, space: int, id: str) -> None:
+        self._cursor.execute(
+            "delete from derived where space = ?1 and id = ?2"
+            " and name in (select name from derived_state where space = ?1)",
+            (space, id),
+        )
+
+    def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
         self._cursor.executemany(
-            "update facts set value = null"
-            " where space = ? and id = ? and version = ? and position = ? and branch = ?",
-            [(space, fact.id, fact.version, fact.index, fact.branch) for fact in facts],
+            f"update facts set salt = ?, body = ?, value = ? where {_PLACE}",
+            [(f.salt, f.body, f.value, space, f.id, f.version, f.index, f.branch) for f in facts],
+        )
+
+    def drop_facts(self, space: int, places: Sequence[Place]) -> None:
+        self._cursor.executemany(
+            f"delete from facts where {_PLACE}", [(space, *place) for place in places]
+        )
+
+    def drop_commits(self, space: int, *, before: int) -> None:
+        self._cursor.execute(
+            "delete from commits where space = ? and version < ? and key is null and event is null",
+            (space, before),
         )
 
     def put_blob(self, space: int, row: BlobRow) -> None:

@@ -14,6 +14,7 @@ from rote.testing.engine_suite.keeping import KeepingTests
 from rote.testing.engine_suite.lines import LineTests
 from rote.testing.engine_suite.log import LogTests
 from rote.testing.engine_suite.ranges import RangeTests
+from rote.testing.engine_suite.rewriting import RewritingTests
 from rote.testing.engine_suite.sharing import SharingTests
 from rote.testing.engine_suite.sides import SideTests
 from rote.testing.engine_suite.spaces import SpaceRowTests
@@ -31,6 +32,7 @@ class EngineSuite(
     DerivedRowTests,
     BlobRowTests,
     WritingTests,
+    RewritingTests,
     HopingTests,
     KeepingTests,
 ):

@@ -3,9 +3,8 @@
 import threading
 
 import pytest
-from msgspec.structs import replace
 
-from rote.engines.rows import DELETE, MAIN, PATCH, DerivedRow, HeadRow
+from rote.engines.rows import DELETE, MAIN, DerivedRow, HeadRow
 from rote.testing.engine_suite.ground import ON_MAIN, EngineGround, commit, fact, side
 
 THREADS = 4
@@ -17,17 +16,6 @@ class Stop(Exception):
 
 
 class WritingTests(EngineGround):
-    def test_a_dropped_snapshot_leaves_the_rest_of_its_fact_and_its_neighbours(self) -> None:
-        rows = [fact("urn:a", version, op=PATCH, value=b"snapshot") for version in (1, 2, 3)]
-        side_row = fact("urn:a", 4, branch=2, op=PATCH, value=b"snapshot")
-        self.write(*rows, side_row)
-        with self.engine.writer(self.space) as writes:
-            writes.drop_snapshots(self.space, [rows[0], rows[2]])
-            writes.drop_snapshots(self.space, [])
-        reads = self.engine.reader()
-        thin = [replace(rows[0], value=None), rows[1], replace(rows[2], value=None), side_row]
-        assert reads.facts(self.space, after=0, until=9) == thin
-
     def test_an_exception_in_the_block_leaves_nothing_of_any_kind(self) -> None:
         self.write(fact("urn:a", 1))
         self.put_sides(side("run", "kept"))

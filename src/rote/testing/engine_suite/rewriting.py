@@ -1,0 +1,99 @@
+"""Rewriting history: what erasing, compacting and thinning need, and nothing else does."""
+
+from msgspec.structs import replace
+
+from rote.engines.rows import DELETE, MAIN, PATCH, Batch, DerivedRow, HeadRow, Place
+from rote.testing.engine_suite.ground import EngineGround, commit, fact
+
+
+class RewritingTests(EngineGround):
+    def test_a_rewritten_fact_keeps_its_place_and_links_and_its_neighbours_are_as_they_were(
+        self,
+    ) -> None:
+        rows = [fact("urn:a", version, op=PATCH, value=b"snapshot") for version in (1, 2, 3)]
+        side_row = fact("urn:a", 4, branch=2, op=PATCH, value=b"snapshot")
+        self.write(*rows, side_row)
+        with self.engine.writer(self.space) as writes:
+            bare = replace(rows[0], salt=None, body=None, value=b"remains")
+            wrong = replace(rows[2], value=None, hash=b"not written", parent=b"neither", op=DELETE)
+            writes.rewrite_facts(self.space, [bare, wrong])
+            writes.rewrite_facts(self.space, [])
+        reads = self.engine.reader()
+        expected = [bare, rows[1], replace(rows[2], value=None), side_row]
+        assert reads.facts(self.space, after=0, until=9) == expected
+
+    def test_facts_are_dropped_by_their_places_and_the_pointers_stay(self) -> None:
+        rows = [fact("urn:a", 1), fact("urn:b", 1, index=1), fact("urn:a", 2), fact("urn:a", 3)]
+        self.write(rows[0], rows[1])
+        self.write(rows[2])
+        self.write(rows[3])
+        with self.engine.writer(self.space) as writes:
+            writes.drop_facts(self.space, [("urn:a", 1, 0, MAIN), ("urn:a", 2, 0, MAIN)])
+            writes.drop_facts(self.space, [("urn:a", 3, 0, 2)])  # on a branch that has none
+        reads = self.engine.reader()
+        assert reads.facts(self.space, after=0, until=9) == [rows[1], rows[3]]
+        assert len(reads.entity_rows(self.space, after=None, limit=9)) == 2
+
+    def test_commits_are_dropped_below_a_version_but_for_those_with_a_key_or_an_event(self) -> None:
+        rows = [
+            replace(commit(1), key="kept"), commit(2), replace(commit(3), event=b"{}"), commit(4),
+            commit(5),
+        ]  # fmt: skip
+        with self.engine.writer(self.space) as writes:
+            writes.append(self.space, Batch(rows, [], []))
+        with self.engine.writer(self.space) as writes:
+            writes.drop_commits(self.space, before=4)
+        reads = self.engine.reader()
+        kept = [rows[0], rows[2], rows[3], rows[4]]
+        assert reads.commits(self.space, after=0, limit=9) == kept
+        assert reads.head(self.space) == HeadRow(5, rows[4].hash, rows[4].at)
+
+    def test_places_come_in_order_in_pages_on_one_branch_or_all(self) -> None:
+        self.write(fact("urn:b", 1), fact("urn:a", 1, index=1), fact("urn:b", 1, index=2))
+        self.write(fact("urn:a", 2, branch=2))
+        self.write(fact("urn:a", 3))
+        on_all = [("urn:a", 1, 1, MAIN), ("urn:a", 2, 0, 2), ("urn:b", 1, 0, MAIN)]
+        on_all.append(("urn:b", 1, 2, MAIN))
+        for limit in range(1, 6):
+            assert self._places(until=2, branch=None, limit=limit) == on_all
+            on_main = [place for place in on_all if place[3] == MAIN]
+            assert self._places(until=2, branch=MAIN, limit=limit) == on_main
+
+    def _places(self, *, until: int, branch: int | None, limit: int) -> list[Place]:
+        found: list[Place] = []
+        while True:
+            page = self.engine.reader().places(
+                self.space,
+                branch=branch,
+                until=until,
+                after=found[-1] if found else None,
+                limit=limit,
+            )
+            assert len(page) <= limit
+            found += page
+            if len(page) < limit:
+                return found
+
+    def test_an_entity_leaves_every_index_and_its_neighbours_stay(self) -> None:
+        self.write(fact("urn:a", 1), fact("urn:b", 1, index=1))
+        with self.engine.writer(self.space) as writes:
+            for index in ("words/1", "tags/1"):
+                rows = [DerivedRow("t", id, MAIN, 1, None) for id in ("urn:a", "urn:b")]
+                writes.derive(self.space, index, rows=rows, ended=[], indexed=1)
+        with self.engine.writer(self.space) as writes:
+            writes.drop_derived_of(self.space, "urn:a")
+        reads = self.engine.reader()
+        for index in ("words/1", "tags/1"):
+            assert reads.derived_of(self.space, index, "urn:a") == []
+            assert len(reads.derived_of(self.space, index, "urn:b")) == 1
+            assert reads.indexed(self.space, index) == 1
+
+    def test_a_scrub_changes_no_answer(self) -> None:
+        rows = [fact(f"urn:{number}", 1, index=number) for number in range(50)]
+        self.write(*rows)
+        with self.engine.writer(self.space) as writes:
+            writes.drop_facts(self.space, [(row.id, 1, row.index, MAIN) for row in rows[:40]])
+        assert all(type(place) is str for place in self.engine.scrub())
+        assert self.engine.reader().facts(self.space, after=0, until=9) == rows[40:]
+        self.write(fact("urn:new", 2))
+        assert self.engine.damage() == []
