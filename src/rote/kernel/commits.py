@@ -19,6 +19,13 @@ from rote.values import micros_of
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
 
 
+class _Undone(RoteError):
+    """A task failed and may have written: nothing of its transaction stays. Never leaves."""
+
+    def __init__(self) -> None:
+        super().__init__("a task failed", code=RoteError.code)
+
+
 class Committer:
     """Commits to the spaces of one engine."""
 
@@ -67,6 +74,8 @@ class Committer:
             except Contended:
                 for job in jobs:
                     job.error = None
+            except _Undone:
+                return
             except RoteError as error:
                 # It may have failed before anyone was taken along. What was decided on the way,
                 # conflicts with others in line included, did not happen.
@@ -100,7 +109,10 @@ class Committer:
     def _draft(self, cache: SpaceCache, writes: Writer, optimistic: bool) -> Draft:
         head = cache.sync(writes, may_be_old=optimistic) or HeadRow(0, b"", 0)
         follows = bool(self._indexes)
-        return Draft(cache, writes, head.version, head.version, head.hash or None, head.at, follows)
+        return Draft(
+            cache, writes, head.version, head.version, head.hash or None, head.at, follows,
+            not optimistic,
+        )  # fmt: skip
 
     def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
         if draft.commits:
@@ -138,8 +150,12 @@ class Committer:
                 try:
                     now = micros_of(self._clock.now())
                     answers.append((job, plan(draft, job, now=now, ids=self._ids)))
+                except Contended:
+                    raise
                 except RoteError as error:
                     job.error = error
+                    if job.task is not None:
+                        raise _Undone() from None
                 if job.task is not None and draft.commits:
                     return answers
             pending = []

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct, field
 
 from rote.contract import Commit, Fact
-from rote.engines import Reader
+from rote.engines import Writer
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -39,12 +39,13 @@ class Draft(Struct):
     """Grows by whole commits."""
 
     cache: SpaceCache
-    reads: Reader
+    reads: Writer  # planning only reads; a task that rewrites history also writes
     base: int  # the version it starts from
     version: int  # of the newest commit, drafted ones included
     hash: bytes | None
     at: int  # of the newest commit
     follows: bool  # whether indexes want to know the changes
+    locked: bool  # nobody else can write to the space meanwhile
     commits: list[CommitRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
     entries: dict[tuple[int, str], Entry] = field(default_factory=dict)

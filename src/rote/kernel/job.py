@@ -29,7 +29,11 @@ class Task(Protocol):
     """What a commit does that is more than its operations. It has a transaction for itself."""
 
     def prepare(self, draft: Draft, job: "Job") -> Prepared:
-        """Decide on the newest state, and give the job its operations."""
+        """Decide on the newest state, and give the job its operations.
+
+        It may write by itself if the draft is locked, and raises Contended if it must and is not;
+        whatever else it raises undoes the transaction.
+        """
         ...
 
 
