@@ -13,6 +13,7 @@ from rote.values.exact import encode_exact
 from rote.values.limits import DEPTH_MAX, INTEGER_MAX, INTEGER_MIN
 from rote.values.numbers import float_text
 from rote.values.parsing import parse_exact
+from tests.draws import Draws, check_drawn
 from tests.lanes import examples
 
 # Characters around every boundary that the encoder knows, thick in what confuses a text scan.
@@ -90,23 +91,43 @@ def typed(value: Any) -> Any:
     return (type(value), repr(value))
 
 
-@settings(max_examples=examples(2_000, 100_000))
+@settings(max_examples=examples(300, 3_000))
 @given(VALUES)
 def test_the_fast_encoder_writes_what_the_exact_one_writes(value: Any) -> None:
     assert canonical(value) == exact(value)
     assert outcome(json_v1, value) == outcome(exact_v1, value)
 
 
-@settings(max_examples=examples(1_000, 100_000))
+def test_very_many_values_are_written_the_same_by_all_encoders_and_read_back() -> None:
+    def check(value: Any) -> None:
+        data = canonical(value)
+        assert data == exact(value)
+        if within_reference(value):
+            assert data == rfc8785.dumps(value)
+        assert outcome(json_v1, value) == outcome(exact_v1, value)
+        check_decoding(value, data)
+
+    check_drawn(examples(2_000, 100_000), Draws.value, check)
+
+
+@settings(max_examples=examples(500, 5_000))
 @given(STRANGERS)
 def test_the_fast_encoder_refuses_what_the_exact_one_refuses(value: Any) -> None:
     assert outcome(canonical, value) == outcome(exact, value)
     assert outcome(json_v1, value) == outcome(exact_v1, value)
 
 
-@settings(max_examples=examples(2_000, 100_000))
+@settings(max_examples=examples(300, 3_000))
 @given(st.lists(FLOATS, min_size=1, max_size=4))
 def test_floats_are_written_the_same_by_both(numbers: list[float]) -> None:
+    check_floats(numbers)
+
+
+def test_very_many_floats_are_written_the_same_by_both() -> None:
+    check_drawn(examples(5_000, 300_000), Draws.float, lambda number: check_floats([number]))
+
+
+def check_floats(numbers: list[float]) -> None:
     assert canonical(numbers) == exact(numbers)
     assert canonical(numbers[0]) == exact(numbers[0])
     assert [float(float_text(number)) for number in numbers] == numbers
@@ -121,17 +142,20 @@ def within_reference(value: Any) -> bool:
     return type(value) is not int or abs(value) < 2**53
 
 
-@settings(max_examples=examples(2_000, 100_000))
+@settings(max_examples=examples(300, 3_000))
 @given(VALUES.filter(within_reference))
 def test_the_bytes_are_those_of_the_rfc8785_package(value: Any) -> None:
     assert canonical(value) == rfc8785.dumps(value)
 
 
-@settings(max_examples=examples(2_000, 100_000))
+@settings(max_examples=examples(300, 3_000))
 @given(VALUES)
 @example([1e19, 2.0**63, -(2.0**63), 1e20, 999999999999999900000.0])
 def test_decoding_gives_back_what_writes_the_same_bytes(value: Any) -> None:
-    data = canonical(value)
+    check_decoding(value, canonical(value))
+
+
+def check_decoding(value: Any, data: bytes) -> None:
     decoded = decode(data)
     assert canonical(decoded) == data
     assert typed(decode_canonical(data)) == typed(decoded)
@@ -140,7 +164,7 @@ def test_decoding_gives_back_what_writes_the_same_bytes(value: Any) -> None:
     assert depth_of(value) == 0 or text_is_deeper(data, depth_of(value) - 1)
 
 
-@settings(max_examples=examples(1_000, 50_000))
+@settings(max_examples=examples(300, 3_000))
 @given(VALUES)
 def test_json_v1_is_stable_under_itself(value: Any) -> None:
     try:
@@ -167,7 +191,7 @@ NEARLY = st.one_of(
 )
 
 
-@settings(max_examples=examples(3_000, 200_000))
+@settings(max_examples=examples(1_000, 10_000))
 @given(NEARLY)
 def test_any_text_is_a_value_or_a_typed_error_and_the_fast_decoder_agrees(data: bytes) -> None:
     def slow(text: bytes) -> Any:
@@ -185,7 +209,7 @@ def test_any_text_is_a_value_or_a_typed_error_and_the_fast_decoder_agrees(data: 
         assert typed(decode(canonical(value))) == typed(decode_canonical(canonical(value)))
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(200, 2_000))
 @given(NEARLY, st.integers(0, 20))
 def test_the_size_is_looked_at_first(data: bytes, size_bytes_max: int) -> None:
     try:

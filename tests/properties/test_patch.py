@@ -21,6 +21,7 @@ from rote.patch import (
     written_paths,
 )
 from rote.values import canonical
+from tests.draws import check_drawn, places
 from tests.lanes import examples
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "-", "", "~", "/", "a/b"])
@@ -33,25 +34,6 @@ VALUES = st.recursive(
     max_leaves=10,
 )
 DOCUMENTS = st.one_of(st.lists(VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=4))
-
-
-def places(value: Any) -> list[tuple[str, ...]]:
-    """Every path of a value, and paths just outside it."""
-    found: list[tuple[str, ...]] = [()]
-    pending: list[tuple[tuple[str, ...], Any]] = [((), value)]
-    while pending:
-        path, node = pending.pop()
-        if isinstance(node, dict):
-            children = [(key, child) for key, child in node.items()] + [("new", None)]
-        elif isinstance(node, list):
-            children = [(str(index), child) for index, child in enumerate(node)]
-            children += [(str(len(node)), None), ("-", None), (str(len(node) + 1), None)]
-        else:
-            continue
-        for token, child in children:
-            found.append((*path, token))
-            pending.append(((*path, token), child))
-    return found
 
 
 @st.composite
@@ -110,13 +92,30 @@ def differs_by_design(operation: dict[str, Any]) -> bool:
     return bool(name == "remove" and path == "")
 
 
-@settings(max_examples=examples(2_000, 100_000))
+@settings(max_examples=examples(200, 3_000))
 @given(patches(count=4, splice=False))
 def test_apply_agrees_with_the_jsonpatch_package(case: tuple[Any, list[Any]]) -> None:
-    value, chosen = case
+    check_apply(*case)
+
+
+def test_apply_agrees_with_the_jsonpatch_package_very_often() -> None:
+    names = ("add", "remove", "replace", "move", "copy")
+    count, compared = examples(2_000, 100_000), 0
+
+    def check(case: tuple[Any, list[Any]]) -> None:
+        nonlocal compared
+        compared += check_apply(*case)
+
+    check_drawn(count, lambda draws: draws.patch(names, 4), check)
+    assert compared > count
+
+
+def check_apply(value: Any, chosen: list[Any]) -> int:
+    """How many operations were compared."""
+    compared = 0
     for operation in chosen:
         if differs_by_design(operation):
-            return
+            return compared
         try:
             expected = canonical(jsonpatch.apply_patch(copy.deepcopy(value), [operation]))
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException):
@@ -125,11 +124,13 @@ def test_apply_agrees_with_the_jsonpatch_package(case: tuple[Any, list[Any]]) ->
             value = apply(value, [operation])
         except PatchFailed:
             assert expected is None
-            return
+            return compared + 1
         assert canonical(value) == expected
+        compared += 1
+    return compared
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(200, 2_000))
 @given(patches(count=8))
 def test_a_patch_is_its_operations_one_by_one(case: tuple[Any, list[Any]]) -> None:
     document, chosen = case
@@ -151,7 +152,7 @@ def test_a_patch_is_its_operations_one_by_one(case: tuple[Any, list[Any]]) -> No
     assert case == before
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(200, 2_000))
 @given(patches(count=8), st.data())
 def test_replay_is_repeated_apply_and_mutates_nothing(
     case: tuple[Any, list[Any]], data: st.DataObject
@@ -174,7 +175,7 @@ def test_replay_is_repeated_apply_and_mutates_nothing(
     assert (document, lists) == before
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(200, 2_000))
 @given(VALUES, VALUES)
 def test_a_difference_turns_one_value_into_the_other(before: Any, after: Any) -> None:
     kept = copy.deepcopy((before, after))
@@ -185,7 +186,7 @@ def test_a_difference_turns_one_value_into_the_other(before: Any, after: Any) ->
     assert (before, after) == kept
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(200, 2_000))
 @given(patches(count=4))
 def test_a_difference_of_a_small_change_holds_too(case: tuple[Any, list[Any]]) -> None:
     document, chosen = case
@@ -210,7 +211,7 @@ def at(value: Any, path: tuple[str, ...]) -> bytes | None:
         return None
 
 
-@settings(max_examples=examples(500, 20_000))
+@settings(max_examples=examples(200, 2_000))
 @given(patches(count=3))
 def test_a_read_that_no_operation_overlaps_still_holds(case: tuple[Any, list[Any]]) -> None:
     document, chosen = case
@@ -227,7 +228,7 @@ def test_a_read_that_no_operation_overlaps_still_holds(case: tuple[Any, list[Any
                 assert overlaps(normal, path)
 
 
-@settings(max_examples=examples(1_000, 50_000))
+@settings(max_examples=examples(300, 3_000))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
 def test_pointers_and_tokens_are_inverse(tokens: list[str]) -> None:
     assert parse_pointer(format_pointer(tokens)) == tuple(tokens)
