@@ -82,9 +82,7 @@ def _changed(space: Space, size: int, changes: int, turns: int, work: _Work) -> 
     seconds = 0.0
     for _ in range(turns):
         branch = space.create_branch(f"b{space.version}")
-        numbers = random.Random(space.version).sample(
-            range(SMALL if size > SMALL else size), changes
-        )
+        numbers = random.Random(space.version).sample(range(size), changes)
         branch.transact(
             [{"op": "set", "id": _id(n), "value": {"n": space.version}} for n in numbers]
         )

@@ -14,12 +14,12 @@ from msgspec import UNSET
 
 from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
-from rote.errors import VersionNotFound
+from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
 from rote.kernel.graph import Graph
 from rote.kernel.lines import Branches
 from rote.values import check_entity_id
-from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
+from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX, INTEGER_MAX
 
 _Key = tuple[int, str]  # branch, entity
 
@@ -249,6 +249,8 @@ class SpaceCache:
         return version
 
     def check_version(self, reads: Reader, version: int) -> None:
+        if type(version) is not int or not 0 <= version <= INTEGER_MAX:
+            raise InvalidInput("a version is an integer from 0 on, of 64 bits")
         if version > self.known or not self._ready:
             self.sync(reads)
         if version > self.known:
@@ -256,8 +258,10 @@ class SpaceCache:
 
     def graph(self, reads: Reader) -> Graph:
         """The merges up to `known`, or to what it was a moment ago."""
+        # In this order: others may catch up in between, and merges must be of branches that are known.
+        known, branches = self.known, self.branches
         with self._graph_lock:
-            self._graph.catch_up(reads, self.number, self.branches, self.known)
+            self._graph.catch_up(reads, self.number, branches, known)
         return self._graph
 
     # -- room --------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from rote.kernel.thinning import thin
 from rote.values.limits import (
     GC_BATCH,
     GC_CANDIDATES_MAX,
+    INTEGER_MAX,
     PAGE_MAX,
     UPLOAD_IDLE_SECONDS_MAX,
 )
@@ -42,8 +43,8 @@ def collect(
     progress: CopyProgress | None,
 ) -> GcReport:
     engine.check_usable()
-    if type(grace_seconds) not in (int, float) or not 0 <= grace_seconds < float("inf"):
-        raise InvalidInput("grace_seconds is a number from 0 on")
+    if type(grace_seconds) not in (int, float) or not 0 <= grace_seconds <= INTEGER_MAX:
+        raise InvalidInput("grace_seconds is a number from 0 on, of 64 bits")
     tell: _Tell = progress or (lambda phase, done, total: None)
     before = now - int(grace_seconds * _MICROS)
     blobs = size = 0

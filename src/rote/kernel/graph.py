@@ -9,7 +9,7 @@ the common ancestors of two are the lower version for each branch:
                    ╲     ╱
     topic           3 ──4 ── 6        reach of 6: topic 6, main 2      common: main 2, topic 4
 
-Versions grow from parent to child, so walking in the order of versions meets every node after all
+Versions grow from parent to child, so walking in the order of versions meets every merge after all
 that come from it. Only merges are kept in memory; everything between them is a straight line.
 """
 
@@ -29,8 +29,6 @@ from rote.values.limits import PAGE_MAX
 
 # (branch, version): the line of that branch up to that version.
 Point = tuple[int, int]
-
-_POINT, _MERGE = 0, 1  # at one version, points come first
 
 
 class Merge(Struct, frozen=True, gc=False):
@@ -97,37 +95,35 @@ class Writes(Protocol):
 
 
 class Walk:
-    """Follows points downwards, in the order of versions, and notes how far each side reaches."""
+    """Follows points downwards, and notes how far each side reaches.
+
+    A line is taken in at once: it is short. The merges on it wait, and are passed in the order of
+    versions, so that each is met after all that come from it.
+    """
 
     def __init__(self, graph: Graph, branches: Branches, sides: int) -> None:
         self._graph = graph
         self._branches = branches
-        self._waiting: list[tuple[int, int, int, int, int]] = []
+        self._waiting: list[tuple[int, int, int, int]] = []  # negative version, branch, place, side
+        self._met: set[tuple[int, int, int]] = set()  # branch, place, side
         self.reach: list[dict[int, int]] = [{} for _ in range(sides)]
 
     def start(self, side: int, point: Point) -> None:
         branch, version = point
-        if version > self.reach[side].get(branch, 0):
-            heappush(self._waiting, (-version, _POINT, branch, side, 0))
+        reach = self.reach[side]
+        while version > reach.get(branch, 0):
+            reach[branch] = version
+            self._wait_for_merge(side, branch, self._graph.place(branch, version))
+            row = self._branches.row(branch)
+            if row.parent is None:
+                return
+            branch, version = row.parent, min(row.fork_version, version)
 
     def down_to(self, version: int) -> None:
-        """Until everything at or above a version has been met."""
+        """Until every merge at or above a version has been passed."""
         while self._waiting and -self._waiting[0][0] >= version:
-            negative, kind, branch, side, place = heappop(self._waiting)
-            if kind == _POINT:
-                self._arrive(side, branch, -negative)
-            else:
-                self._pass_merge(side, branch, place)
-
-    def _arrive(self, side: int, branch: int, version: int) -> None:
-        reach = self.reach[side]
-        if version <= reach.get(branch, 0):
-            return
-        reach[branch] = version
-        row = self._branches.row(branch)
-        if row.parent is not None:
-            self.start(side, (row.parent, min(row.fork_version, version)))
-        self._wait_for_merge(side, branch, self._graph.place(branch, version))
+            _, branch, place, side = heappop(self._waiting)
+            self._pass_merge(side, branch, place)
 
     def _pass_merge(self, side: int, branch: int, place: int) -> None:
         merge = self._graph.merge_at(branch, place)
@@ -138,9 +134,10 @@ class Walk:
         self._wait_for_merge(side, branch, place - 1)
 
     def _wait_for_merge(self, side: int, branch: int, place: int) -> None:
-        if place >= 0:
+        if place >= 0 and (branch, place, side) not in self._met:
+            self._met.add((branch, place, side))
             version = self._graph.merge_at(branch, place).version
-            heappush(self._waiting, (-version, _MERGE, branch, side, place))
+            heappush(self._waiting, (-version, branch, place, side))
 
 
 def last_node(
@@ -186,9 +183,12 @@ def _maximal(graph: Graph, branches: Branches, nodes: Sequence[Point]) -> list[P
     """Those that no other comes from."""
     walk = Walk(graph, branches, 1)
     kept: list[Point] = []
+    reach = walk.reach[0]
     for branch, version in sorted(nodes, key=lambda node: -node[1]):
-        walk.down_to(version)
-        if walk.reach[0].get(branch, 0) < version:
+        if reach.get(branch, 0) < version:
+            # Most are on the line of one that was kept; for the others merges have to be passed.
+            walk.down_to(version)
+        if reach.get(branch, 0) < version:
             kept.append((branch, version))
             walk.start(0, (branch, version))
     return kept[::-1]

@@ -3,7 +3,7 @@
 from rote.contract import Commit, FactPage, Head, View
 from rote.engines import Reader
 from rote.engines.rows import CommitRow, FactRow
-from rote.errors import Corrupt, InvalidInput, VersionNotFound
+from rote.errors import Corrupt, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
 from rote.values import check_entity_id
@@ -58,6 +58,8 @@ def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Co
     size, wanted = 0, CHUNK_MIN
     while len(commits) < limit and size < PAGE_BYTES_MAX:
         rows = reads.commits(cache.number, after=since, limit=min(wanted, limit - len(commits)))
+        # What is newer may be on a branch that is not known here yet.
+        rows = [row for row in rows if row.version <= newest]
         if not rows:
             break
         facts: dict[int, list[FactRow]] = {row.version: [] for row in rows}
@@ -83,10 +85,7 @@ def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | 
     newest = 0 if head is None else head.version
     if version is None:
         version = newest if at is None else _version_at(cache, reads, at, newest)
-    if type(version) is not int or not 0 <= version <= INTEGER_MAX:
-        raise InvalidInput("a version is an integer from 0 on, of 64 bits")
-    if version > newest:
-        raise VersionNotFound(version, newest=newest)
+    cache.check_version(reads, version)
     if version == 0:
         return EMPTY
     row = _commit(cache, reads, version)

@@ -81,8 +81,9 @@ class MergeTask(Struct):
             self.plan = plan_merge(
                 cache, draft.reads, request, self.resolutions, version=draft.version
             )
-            if self.plan.status != "merged":
-                raise Replanned(self.plan)
+        # Also when it was made anew by an attempt before this one, and still holds.
+        if self.plan.status != "merged":
+            raise Replanned(self.plan)
         # A copy each time: planning writes into it, and may happen again.
         job.operations, job.known = self.plan.operations, dict(self.plan.before)
         event = merge_event(

@@ -172,10 +172,12 @@ def _read(stream: ByteStream, size: int) -> bytes:
     parts = []
     while size:
         data: object = stream.read(size)
-        if not isinstance(data, bytes | bytearray | memoryview) or len(data) > size:
+        # Of its own and counted by itself: a view counts items, which may be of several bytes.
+        part = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else None
+        if part is None or len(part) > size:
             raise InvalidInput("a blob is bytes, or a stream that is read in binary")
-        if not data:
+        if not part:
             break
-        parts.append(bytes(data))
-        size -= len(data)
+        parts.append(part)
+        size -= len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)

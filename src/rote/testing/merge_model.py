@@ -44,6 +44,7 @@ class Merging:
 
     def __init__(self, model: SpaceModel) -> None:
         self.model = model
+        self._ancestors: dict[int, set[int]] = {}  # of nodes, which never change
 
     def head(self, branch: str, version: int | None = None) -> int:
         """The version of the last node on a branch's line, or 0."""
@@ -52,6 +53,8 @@ class Merging:
 
     def ancestors(self, node: int) -> set[int]:
         """A node, and all that it comes from."""
+        if node in self._ancestors:
+            return self._ancestors[node]
         found: set[int] = set()
         waiting = [node]
         while waiting:
@@ -63,6 +66,7 @@ class Merging:
             waiting.append(self.head(commit.branch, version - 1))
             if commit.event is not None:
                 waiting.append(self.head(commit.event["source"], commit.event["source_version"]))
+        self._ancestors[node] = found
         return found
 
     def bases(self, left: Sequence[int], right: int) -> list[int]:

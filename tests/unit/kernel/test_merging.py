@@ -43,16 +43,16 @@ def space(store: Store) -> Space:
 
 
 class Meanwhile:
-    """Something happens after the first plan of a merge, before it is written."""
+    """Something happens after a plan of a merge, before it is written: after the first, the second…"""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
         self.plans = 0
         plan = merging.plan_merge
 
         def planned(*arguments: Any, **options: Any) -> merging.MergePlan:
             self.plans += 1
             made = plan(*arguments, **options)
-            if self.plans == 1:
+            for action in actions[self.plans - 1 : self.plans]:
                 action()
             return made
 
@@ -98,6 +98,31 @@ def test_a_plan_that_turns_into_nothing_writes_nothing(
     Meanwhile(monkeypatch, lambda: space._port.merge(space.did, MergeRequest("topic")))
     result = space.merge("topic")
     assert (result.status, result.commit) == ("nothing", None)
+
+
+def test_a_plan_that_turned_into_a_conflict_is_not_written_when_others_come_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a lock a refusal counts only if nobody has written meanwhile. When somebody had, to a
+    third branch, the next attempt found that the new plan still held, and wrote it: a merge that
+    took nothing over, and after which nothing was left to merge."""
+    keys = MemoryKeys()
+    with (
+        open_on(postgres_engine(tmp_path), StoreSettings(), keys=keys) as store,
+        open_on(postgres_engine(tmp_path), StoreSettings(), keys=keys) as elsewhere,
+    ):
+        space = store.space("notes")
+        space.set(A, 0)
+        space.create_branch("topic").set(A, "topic")
+        space.create_branch("other")
+        others = elsewhere.space("notes")
+        Meanwhile(
+            monkeypatch, lambda: others.set(A, "main"), lambda: others.on("other").set(B, "other")
+        )
+        result = space.merge("topic")
+        assert (result.status, result.commit) == ("conflict", None)
+        assert [commit.event for commit in space.log(since=4)] == [None, None]
+        assert space.merge("topic", on_conflict="theirs").merged == (A,)
 
 
 def test_a_target_that_was_deleted_meanwhile_is_not_written(

@@ -459,7 +459,9 @@ def _on_line(line: Line, *, first: int) -> tuple[str, list[Any]]:
     """
     if len(line) == 1:
         return f"f.branch + 0 = ${first} and f.version <= ${first + 1}", list(line[0])
-    return f"f.version <= {_cap('f.branch', first)}", _line_arrays(line)
+    # No cap is higher than the first, so what is above it need not be passed one by one.
+    highest = f"f.version <= (${first + 1})[1]"
+    return f"{highest} and f.version <= {_cap('f.branch', first)}", _line_arrays(line)
 
 
 def _open_on(line: Line, *, first: int) -> tuple[str, list[Any]]:

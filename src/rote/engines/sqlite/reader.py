@@ -495,7 +495,8 @@ class SqliteReader:
             self._line, self._caps = line, dict(line)
         if len(line) == 1:
             return "branch = ? and version <= ?", line[0]
-        return "version <= cap_of(branch)", ()
+        # No cap is higher than the first, so what is above it need not be passed one by one.
+        return "version <= ? and version <= cap_of(branch)", (line[0][1],)
 
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:
         try:

@@ -2,6 +2,7 @@
 
 import io
 import threading
+from array import array
 from hashlib import sha256
 from typing import Any
 
@@ -71,6 +72,20 @@ class BlobTests(SpaceGround):
         for data in kinds:
             assert self.space.put_blob(data) == hash_of(b"abc")
         assert self.space.version == 1
+
+    def test_a_stream_may_give_views_whose_items_are_several_bytes(self) -> None:
+        """They were counted by their items, so a piece could be many times what was asked for."""
+        numbers = array("I", range(BLOB_PIECE_BYTES // 16))
+        wanted: list[int] = []
+
+        class Numbers:
+            def read(self, size: int, /) -> Any:
+                wanted.append(size)
+                return memoryview(numbers)[: len(numbers) if len(wanted) < 4 else 0]
+
+        assert self.space.put_blob(Numbers()) == hash_of(numbers.tobytes() * 3)
+        left = BLOB_PIECE_BYTES - len(numbers.tobytes())
+        assert wanted[1] == left
 
     def test_a_blob_is_described_by_an_ordinary_entity(self) -> None:
         hash = self.space.put_blob(b"<svg/>", "image/svg+xml", labels=["logo", "é"])

@@ -195,7 +195,9 @@ class CollectionTests(SpaceGround):
                 assert hash_of(self.space.blob(hash)) == hash
         assert self.space.verify().ok
 
-    @pytest.mark.parametrize("grace", [-1, float("nan"), float("inf"), "1", None, True], ids=repr)
+    @pytest.mark.parametrize(
+        "grace", [-1, float("nan"), float("inf"), 1e308, "1", None, True], ids=repr
+    )
     def test_a_grace_period_that_cannot_be_is_refused(self, grace: Any) -> None:
         with pytest.raises(InvalidInput):
             self.space.gc(grace_seconds=grace)

@@ -65,7 +65,7 @@ class DiffTests(SpaceGround):
     def test_a_diff_that_makes_no_sense_is_refused(self) -> None:
         self.space.set(A, 1)
         other = self.store.space("other")
-        for bad in (other, None, 1.5, True):
+        for bad in (other, None, 1.5, True, -1):
             with pytest.raises(InvalidInput):
                 self.space.diff(bad)  # type: ignore[arg-type]
         with pytest.raises(NotFound):

@@ -6,6 +6,7 @@ import pytest
 
 from rote.contract import DELETE, MergeRequest, MergeResult, State
 from rote.errors import InvalidInput, NotFound, PayloadMismatch
+from rote.kernel.graph import Graph, Merge
 from rote.space import Space
 from rote.testing.space_suite.formulas import commit_hash
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, logged, put, remove
@@ -229,6 +230,27 @@ class MergeTests(SpaceGround):
         assert topic.merge("other").merged == (B,)
         assert values(topic) == {A: 5, B: 5, C: "c"}
         assert self.space.verify().ok
+
+    def test_what_was_merged_long_ago_costs_nothing(
+        self, topic: Space, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Every merge into a branch of main once went down to where that branch had left main, and
+        passed all merges on the way."""
+        passed: list[int] = []
+        merge_at = Graph.merge_at
+
+        def counting(graph: Graph, branch: int, place: int) -> Merge:
+            passed.append(place)
+            return merge_at(graph, branch, place)
+
+        monkeypatch.setattr(Graph, "merge_at", counting)
+        counts = []
+        for number in range(30):
+            topic.create_branch(f"part-{number}").set(A, number)
+            passed.clear()
+            assert topic.merge(f"part-{number}").merged == (A,)
+            counts.append(len(passed))
+        assert counts[1:] == [counts[1]] * 29
 
     # -- conflicts ---------------------------------------------------------------------------------
 

@@ -1,11 +1,16 @@
 """Sharing: one place opened again, and by several at once."""
 
+import sys
 import threading
 
 import pytest
 
 from rote.contract import View
+from rote.engines import Reader
+from rote.engines.rows import CommitRow
 from rote.errors import Conflict, InvalidInput, PayloadMismatch
+from rote.kernel import history
+from rote.kernel.cache import SpaceCache
 from rote.testing.space_suite.ground import A, B, add, logged, port_of, put
 from rote.testing.space_suite.indexes import WORDS, IndexGround
 
@@ -187,3 +192,49 @@ class SharingTests(IndexGround):
         with pytest.raises(InvalidInput):
             other.create_branch("topic")
         assert (held.get(A), topic.get(A)) == (1, 1)
+
+    def test_a_branch_that_is_made_while_the_log_is_read_comes_with_the_next_page(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The log was read as far as it went by then, and called damaged: it had commits on a
+        branch that nobody here had heard of."""
+        other = self.open().space("notes")
+        self.space.set(A, 1)
+        commit_of = history._commit
+
+        def late(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
+            monkeypatch.setattr(history, "_commit", commit_of)
+            other.create_branch("topic").set(A, 2)
+            return commit_of(cache, reads, version)
+
+        monkeypatch.setattr(history, "_commit", late)
+        assert self.port.log(self.did, since=1, limit=9) == ()
+        assert [commit.branch for commit in self.space.log(since=1)] == ["topic", "topic"]
+
+    def test_a_merge_that_another_thread_has_heard_of_comes_with_its_branches(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One thread held the old list of branches when another caught up; it looked for merges up
+        to the new version, and did not find their source."""
+        other = self.open().space("notes")
+        self.space.set(A, 1)
+        assert len(self.space.branches()) == 1
+        heard: list[int] = []
+
+        def known(cache: SpaceCache) -> int:
+            if sys._getframe(1).f_code.co_name == "graph" and not heard:
+                heard.append(other.version)
+                other.create_branch("topic").set(A, 2)
+                other.merge("topic")
+                thread = threading.Thread(target=lambda: heard.append(self.space.version))
+                thread.start()
+                thread.join()
+            return cache.__dict__["known"]  # type: ignore[no-any-return]
+
+        def know(cache: SpaceCache, version: int) -> None:
+            cache.__dict__["known"] = version
+
+        monkeypatch.setattr(SpaceCache, "known", property(known, know), raising=False)
+        assert [branch.name for branch in self.space.branches()][0] == "main"
+        assert heard == [1, 4]
+        assert self.space.merge("topic").status == "nothing"
