@@ -123,7 +123,8 @@ class Port(Protocol):
 
     def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
         """Let go of payloads that nothing has referred to for that long, and of uploads that were
-        given up; finish erasures. Not atomic: many short transactions, each of which leaves everything whole."""
+        given up; finish erasures. Not atomic: many short transactions, each of which leaves
+        everything whole."""
         ...
 
     def verify(

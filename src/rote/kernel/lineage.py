@@ -28,9 +28,8 @@ class Lineage:
             row = writable(self.branches, branch)
             if happening is None and not facts:
                 raise InvalidInput("it has no facts")
-            if isinstance(happening, EntityErased):
-                if facts or row.branch != MAIN:
-                    raise InvalidInput("it erases beside facts, or on another branch than main")
+            if isinstance(happening, EntityErased) and (facts or row.branch != MAIN):
+                raise InvalidInput("it erases beside facts, or on another branch than main")
             return None
         if facts:
             raise InvalidInput("it has facts beside its event")

@@ -22,12 +22,13 @@ def erased_row(row: FactRow, version: int) -> FactRow:
     """The fact after the erase commit of that version."""
     assert row.salt is not None
     body, value = (salted_digest(row.salt, data) for data in (row.body, row.value))
-    return bare_row(row, Remains(version, body, value))
+    kept = encode_remains(Remains(version, body, value))
+    return structs.replace(row, salt=None, body=None, value=kept)
 
 
-def bare_row(row: FactRow, remains: Remains) -> FactRow:
-    """The fact with nothing but what remains of it."""
-    return structs.replace(row, salt=None, body=None, value=canonical(structs.asdict(remains)))
+def encode_remains(remains: Remains) -> bytes:
+    """As they stand in the place of the snapshot."""
+    return canonical(structs.asdict(remains))
 
 
 def remains_in(row: FactRow) -> Remains:
