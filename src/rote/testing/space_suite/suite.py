@@ -15,6 +15,7 @@ from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
 from rote.testing.space_suite.documents import DocumentTests
+from rote.testing.space_suite.erasures import ErasureTests
 from rote.testing.space_suite.forgeries import ForgeryTests
 from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
@@ -55,6 +56,7 @@ class SpaceSuite(
     DiffTests,
     MergeTests,
     TrustTests,
+    ErasureTests,
     BackupTests,
     CopyTests,
     BlobTests,
