@@ -1,6 +1,7 @@
 """Copies of what was erased: it travels as what remains of it, and goes where it still was."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -121,12 +122,9 @@ class ErasureCopyTests(SpaceGround):
             source = self.open_fresh(f"source {moment}")
             self._copied(source)
             target = self.open_fresh(f"target {moment}")
-            port = _Meddling(
-                port_of(source),
-                moment,
-                lambda space=source.space("notes"): space.erase(A, reason="r"),
-            )
-            report = Store(port, url="meddling").copy("notes", target)  # type: ignore[arg-type]
+            meddle = partial(source.space("notes").erase, A, reason="meanwhile")
+            port: Any = _Meddling(port_of(source), moment, meddle)
+            report = Store(port, url="meddling").copy("notes", target)
             assert report.ok, report
             copy = target.space("notes")
             assert copy.read(A).erased
