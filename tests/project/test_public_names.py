@@ -9,7 +9,7 @@ import rote
 from rote import errors
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "CopyReport", "DELETE", "Fact", "Fault", "GcReport",
+    "BlobInfo", "Branch", "Change", "Commit", "CopyReport", "DELETE", "Erasure", "Fact", "Fault", "GcReport",
     "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
     "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
     "open", "patch",
@@ -46,6 +46,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete_branch": "(self, name, *, key)",
         "did": None,
         "diff": "(self, other)",
+        "erase": "(self, id, *, reason, key)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
         "head": None,
@@ -100,8 +101,9 @@ FIELDS: dict[type, list[str]] = {
     rote.Change: ["id", "kind", "before", "after", "patch", "to_dict"],
     rote.MergeConflict: ["id", "base", "ours", "theirs", "to_dict"],
     rote.MergeResult: ["status", "commit", "merged", "conflicts", "to_dict"],
+    rote.Erasure: ["commit", "facts", "remaining", "to_dict"],
     rote.BlobInfo: ["hash", "size", "content_type", "labels", "to_dict"],
-    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "snapshots", "to_dict"],
+    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

@@ -18,6 +18,7 @@ from rote.contract.copies import (
     SidePage,
     check_row_follows,
 )
+from rote.contract.erasures import Erasure, Remains
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
 from rote.contract.port import CopyProgress, Port, Progress
@@ -50,6 +51,7 @@ __all__ = [
     "CopyPage",
     "CopyProgress",
     "CopyReport",
+    "Erasure",
     "Fact",
     "FactPage",
     "Fault",
@@ -65,6 +67,7 @@ __all__ = [
     "MergeResult",
     "Port",
     "Progress",
+    "Remains",
     "Resolution",
     "ScanPage",
     "SidePage",

@@ -57,6 +57,7 @@ class GcReport(Struct, frozen=True):
     size_bytes: int  # of both
     kept: int  # payloads that are there afterwards
     snapshots: int  # of small documents, that later ones have superseded
+    erasures: int  # that could not be finished when they were made, and now are
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)

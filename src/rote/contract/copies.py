@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from rote.contract.erasures import Remains
 from rote.contract.facts import Commit
 from rote.contract.reports import VerifyReport
 from rote.contract.requests import SideRow
@@ -16,11 +17,17 @@ CHECKPOINT = "checkpoint"
 class CopyPage(Struct, frozen=True, gc=False):
     """Whole commits in log order, with the rows of the keys that they used.
 
-    Snapshots do not travel: no hash covers them, so whoever takes a page makes its own.
+    Snapshots do not travel: no hash covers them, so whoever takes a page makes its own. What was
+    erased travels as what remains of it.
     """
 
     commits: tuple[Commit, ...]
     keys: tuple[SideRow, ...]  # one for each commit with a key, in the same order
+    remains: tuple[Remains, ...] = ()  # one for each erased fact, in the same order
+
+    def erased_by(self) -> int:
+        """The newest version that erased something of it; it makes sense only with that commit."""
+        return max([0, *(remains.version for remains in self.remains)])
 
 
 class SidePage(Struct, frozen=True, gc=False):

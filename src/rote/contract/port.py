@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
 from rote.contract.copies import CopyPage, SidePage
+from rote.contract.erasures import Erasure
 from rote.contract.facts import Commit, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
@@ -122,7 +123,8 @@ class Port(Protocol):
 
     def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
         """Let go of payloads that nothing has referred to for that long, and of uploads that were
-        given up. Not atomic: many short transactions, each of which leaves everything whole."""
+        given up; finish erasures. Not atomic: many short transactions, each of which leaves
+        everything whole."""
         ...
 
     def verify(
@@ -130,6 +132,11 @@ class Port(Protocol):
     ) -> VerifyReport: ...
 
     def checkpoint(self, space: str) -> dict[str, Any]: ...
+
+    def erase(self, space: str, id: str, *, reason: str, key: str | None) -> Erasure:
+        """Take the content of an entity away, on all branches and at all versions, by a commit; then
+        out of the store's files. Busy when only the latter could not be done: call it again."""
+        ...
 
     def backup(self, path: Path) -> None: ...
 

@@ -6,15 +6,14 @@ pointers, seals) is made here and not taken over.
 Nothing is written before all of it has passed; see copies.py for the transaction around it.
 """
 
-import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from msgspec import UNSET
 
-from rote.contract import Commit, Fact, SideRow
-from rote.engines import Reader
+from rote.contract import Commit, Fact, Remains, SideRow
+from rote.engines import Reader, Writer
 from rote.engines.rows import (
     DELETE,
     PATCH,
@@ -29,24 +28,35 @@ from rote.engines.rows import (
 )
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.kernel.cache import SpaceCache
-from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
+from rote.kernel.chain import (
+    OPERATION_NAMES,
+    commit_hash,
+    empty_hash,
+    fact_hash,
+    fact_hash_of,
+    quoted,
+)
 from rote.kernel.documents import patched
 from rote.kernel.entry import ABSENT, Entry, entry_of
-from rote.kernel.events import EVENTS, BranchCreated, BranchMerged, read_event
+from rote.kernel.erasing import forget, note_of
+from rote.kernel.events import EVENTS, BranchCreated, BranchMerged, EntityErased, read_event
 from rote.kernel.graph import Graph, Merge, last_node, merge_bases
 from rote.kernel.history import size_of
 from rote.kernel.lineage import Lineage
 from rote.kernel.merging import merge_event
 from rote.kernel.pace import Pace
 from rote.kernel.plan import SALT_BYTES
+from rote.kernel.remains import check_remains, encode_remains, is_sha256
 from rote.kernel.seals import KEY, side_record
 from rote.patch import encode_operations, normalize
 from rote.values import (
+    Json,
     canonical,
     check_author,
     check_branch_name,
     check_entity_id,
     check_key,
+    check_reason,
     decode,
     format_time,
     parse_time,
@@ -64,7 +74,6 @@ from rote.values.limits import (
 _OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
 # The list, the operation and the list of a splice stand around the values of a patch.
 _DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
-_sha256_hex = re.compile(r"[0-9a-f]{64}").fullmatch
 
 _Pair = tuple[Commit, SideRow | None]  # a commit and the row of its key
 _Place = tuple[str, str]  # branch, entity
@@ -94,6 +103,8 @@ class Adoption:
         self._made: set[str] = set()  # names of the new ones
         self._passed: dict[tuple[int, str], list[Entry]] = {}  # all that came, by number and id
         self._salts: dict[str, bytes] = {}
+        self._remains: Mapping[tuple[int, int], Remains] = {}  # of facts, by version and index
+        self._erased: str | None = None  # by the last commit
         self._written: dict[int, list[int]] = {}  # versions with facts that came, by branch
         self._graph: Graph | None = None
         self.version, self.hash, self.at = version, hash, at  # of the newest commit so far
@@ -101,12 +112,13 @@ class Adoption:
         self.facts: list[FactRow] = []
         self.sides: dict[str, SideRecord] = {}  # of the keys, by key
 
-    def take(self, pairs: Sequence[_Pair]) -> None:
+    def take(self, pairs: Sequence[_Pair], remains: Mapping[tuple[int, int], Remains]) -> None:
         """As many of them as fit into one transaction, at least one."""
+        self._remains = remains
         place = 0
-        while place < len(pairs):
+        while place < len(pairs) and self._erased is None:
             wanted = self._pace.wanted
-            group = _up_to_a_branch(pairs[place : place + max(wanted, 1)])
+            group = _up_to_an_event(pairs[place : place + max(wanted, 1)])
             if self._must_end_before(group):
                 return
             for commit, _ in group:
@@ -123,9 +135,24 @@ class Adoption:
             place += len(group)
 
     def _must_end_before(self, group: Sequence[_Pair]) -> bool:
-        """Before the first branch of all nobody keeps what a branch may inherit: it is written
-        first."""
-        return bool(self.commits) and self._lineage.branches.is_alone and _makes_branch(group[0][0])
+        """What is erased is written first. Before the first branch of all nobody keeps what a branch
+        may inherit, so it is written first, too."""
+        first = group[0][0]
+        return bool(self.commits) and (
+            _is(first, "erase") or (self._lineage.branches.is_alone and _is(first, "branch.create"))
+        )
+
+    def erase(self, writes: Writer) -> bool:
+        """Do what the last commit did, if it erased; whether copies may be left in the files."""
+        if self._erased is None:
+            return False
+        id, branches = self._erased, self._lineage.branches
+        forgotten = forget(writes, self._cache, branches, id, version=self.version)
+        for pointer in forgotten.pointers:
+            self._entities[(branches.name(pointer.branch), id)] = pointer
+        if forgotten.facts:
+            writes.put_side(self._cache.number, note_of(writes, self._cache, id, self.version))
+        return forgotten.facts > 0
 
     def batch(self) -> Batch:
         return Batch(
@@ -158,7 +185,8 @@ class Adoption:
             for start in range(0, len(ids), PAGE_MAX):
                 for row in self._reads.newest(number, ids[start : start + PAGE_MAX], line):
                     place = (branch, row.id)
-                    entry = Entry(row.version, row.hash, row.salt, row.op != DELETE)
+                    exists = row.op != DELETE and row.salt is not None
+                    entry = Entry(row.version, row.hash, row.salt, exists)
                     if unknown[place] == OPERATION_NAMES[PATCH]:
                         entry = entry_of(self._reads, number, row, line)
                     self._entries[place] = entry
@@ -210,6 +238,9 @@ class Adoption:
             _check_bounds(commit)
         if not isinstance(happening, BranchCreated):
             self._lineage.branches.find(commit.branch)
+        if isinstance(happening, EntityErased):
+            check_entity_id(happening.id)
+            check_reason(happening.reason)
         for fact in commit.facts:
             check_entity_id(fact.id)
         if commit.author is not None:
@@ -261,6 +292,8 @@ class Adoption:
             if isinstance(happening, BranchCreated):
                 self._made.add(row.name)
         branch = self._lineage.branches.find(commit.branch)
+        if isinstance(happening, EntityErased):
+            self._erased = happening.id
         if isinstance(happening, BranchMerged):
             self._check_merge(commit, happening, branch.branch)
         return branch, None if commit.event is None else canonical(commit.event)
@@ -310,22 +343,33 @@ class Adoption:
         place = (commit.branch, fact.id)
         before = self._entries[place]
         quoted_id = quoted(fact.id)
-        salt = self._salts[fact.id] = _salt(fact, before.salt or self._salts.get(fact.id))
         parent = before.hash or empty_hash(quoted_id)
         if fact.parent != parent.hex():
             raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
-        hash = fact_hash(quoted_id, op, salt, fact.data, parent)
+        remains = self._remains_of(op, fact) if fact.erased else None
+        if remains is None:
+            salt = self._salts[fact.id] = _salt(fact, before.salt or self._salts.get(fact.id))
+            hash = fact_hash(quoted_id, op, salt, fact.data, parent)
+        else:
+            salt, hash = None, fact_hash_of(quoted_id, op, remains.body, parent)
         if fact.hash != hash.hex():
             raise InvalidInput(f"the content of {fact.id} does not match its hash")
-        after, snapshot = _applied(op, fact, before, at)
+        after, kept = _applied(op, fact, before, at) if remains is None else _emptied(remains)
         after.version, after.hash, after.salt = commit.version, hash, salt
         number = self._lineage.branches.find(commit.branch).branch
         if not self._lineage.branches.is_alone:
             self._passed.setdefault((number, fact.id), []).append(after)
         self._point(place, number, before, after, index)
         return FactRow(
-            number, commit.version, index, fact.id, op, hash, parent, salt, fact.data, snapshot
+            number, commit.version, index, fact.id, op, hash, parent, salt, fact.data, kept
         )
+
+    def _remains_of(self, op: int, fact: Fact) -> Remains:
+        remains = self._remains[(fact.version, fact.index)]
+        check_remains(op, fact.version, remains)
+        if fact.data is not None or fact.salt is not None:
+            raise InvalidInput(f"{fact.id} was erased, and has content")
+        return remains
 
     def _point(self, place: _Place, branch: int, before: Entry, after: Entry, index: int) -> None:
         """Move the entity's pointer to its new fact."""
@@ -349,16 +393,17 @@ def _check_bounds(commit: Commit) -> None:
         raise LimitExceeded("the commit in bytes", size=size, limit=COMMIT_BYTES_MAX)
 
 
-def _up_to_a_branch(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
-    """Those before the first that makes a branch, or it alone: others may inherit from them."""
+def _up_to_an_event(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those before the first that makes a branch or erases, or it alone: the one may inherit from
+    them, the other takes their content."""
     for place, (commit, _) in enumerate(pairs):
-        if _makes_branch(commit):
+        if _is(commit, "branch.create") or _is(commit, "erase"):
             return pairs[: max(place, 1)]
     return pairs
 
 
-def _makes_branch(commit: Commit) -> bool:
-    return commit.event is not None and commit.event.get("type") == "branch.create"
+def _is(commit: Commit, event: str) -> bool:
+    return commit.event is not None and commit.event.get("type") == event
 
 
 def _salt(fact: Fact, known: bytes | None) -> bytes:
@@ -369,6 +414,11 @@ def _salt(fact: Fact, known: bytes | None) -> bytes:
     if len(salt) != SALT_BYTES or salt != (known or salt):
         raise InvalidInput(f"the salt of {fact.id} is missing, or is not the entity's")
     return salt
+
+
+def _emptied(remains: Remains) -> tuple[Entry, bytes | None]:
+    """The entity after an erased fact, and what is kept of that."""
+    return Entry(0, None, None, False, erased=True), encode_remains(remains)
 
 
 def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes | None]:
@@ -403,11 +453,17 @@ def _key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
         or (row.kind, row.key, row.fence) != (KEY, commit.key, 1)
         or type(version) is not int
         or version != commit.version
-        or type(payload) is not str
-        or not _sha256_hex(payload)
+        or not _can_be_payload(commit, payload)
     ):
         raise InvalidInput(f"the row of its key {commit.key!r} does not lead to it")
     return side_record(did, KEY, row.key, row.fence, canonical(body))
+
+
+def _can_be_payload(commit: Commit, payload: Json) -> bool:
+    """A digest; none where an erasure has taken what it was made of, or may have."""
+    if payload is None:
+        return _is(commit, "merge") or any(fact.erased for fact in commit.facts)
+    return type(payload) is str and is_sha256(payload) is not None
 
 
 @contextmanager

@@ -64,6 +64,6 @@ def _inspect_described(inspection: Inspection, reads: Reader, branch: int) -> No
             if hash is None or reads.blob(inspection.space, bytes.fromhex(hash)) is not None:
                 continue
             newest = reads.newest(inspection.space, [id], ((branch, INTEGER_MAX),))
-            if newest and newest[0].op != DELETE:
+            if newest and newest[0].op != DELETE and newest[0].salt is not None:
                 inspection.fault("blob", "it is described and not there", id=hash)
         start = ids[-1] + "\0"

@@ -95,14 +95,8 @@ def branches_at(cache: SpaceCache, reads: Reader, version: int | None) -> tuple[
     written = reads.last_written(cache.number, tuple([(row.branch, at) for row in rows]))
     found = []
     for row in sorted(rows, key=lambda row: row.branch):
-        deleted_version = row.deleted_version or 0
-        deleted = 0 < deleted_version <= at
-        head_version = max(
-            row.created_version,
-            written.get(row.branch, 0),
-            graph.last_merge(row.branch, at),
-            deleted_version if deleted else 0,
-        )
+        deleted = 0 < (row.deleted_version or 0) <= at
+        head_version = max(written.get(row.branch, 0), graph.last_event(row.branch, at))
         parent = None if row.parent is None else cache.branches.name(row.parent)
         found.append(
             Branch(row.name, parent, row.fork_version, row.created_version, head_version, deleted)

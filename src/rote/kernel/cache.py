@@ -16,10 +16,11 @@ from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
 from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
+from rote.kernel.events import erased_by
 from rote.kernel.graph import Graph
 from rote.kernel.lines import Branches
 from rote.values import check_entity_id
-from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX, INTEGER_MAX
+from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX, INTEGER_MAX, PAGE_MAX
 
 _Key = tuple[int, str]  # branch, entity
 
@@ -37,9 +38,10 @@ class SpaceCache:
         self.branches = Branches([])
         self._lock = threading.Lock()
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
-        # Entries of past versions, by branch, entity and version. They never change.
+        # Entries of past versions, by branch, entity and version. Only an erasure changes them.
         self._past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
         self._bytes = 0
+        self._erasures = 0  # that were met here; what was read before one may hold what it erased
         self._ready = False
         self._graph = Graph()
         self._graph_lock = threading.Lock()
@@ -63,9 +65,11 @@ class SpaceCache:
             if may_be_old:
                 raise Contended()
             self._forget()
-        is_same = self._ready and not reads.events(self.number, after=self.known, limit=1)
+        events = reads.events(self.number, after=self.known, limit=PAGE_MAX)
+        is_same = self._ready and not events
         branches = None if is_same else Branches(reads.branches(self.number))
-        changed = self._changed(reads, version)
+        erased = len(events) == PAGE_MAX or any(erased_by(row) is not None for row in events)
+        changed = None if erased else self._changed(reads, version)
         with self._lock:
             if version < self.known:
                 return  # others know more by now
@@ -74,6 +78,7 @@ class SpaceCache:
             self._ready = True
             if version == self.known:
                 return
+            self._erasures += erased
             if changed is None:
                 self._entries.clear()
                 self._past.clear()
@@ -129,9 +134,10 @@ class SpaceCache:
         *,
         hash: bytes,
         branch: BranchRow | None = None,
+        erased: str | None = None,
     ) -> None:
         """Take over what a durable commit wrote: the space went from `before` to `after`, whose
-        commit has `hash`."""
+        commit has `hash`; `branch` was made or deleted by it, or an entity `erased`."""
         with self._lock:
             # A reader may have seen the commit first and moved on; newer is never overwritten.
             if self.known not in (before, after):
@@ -142,8 +148,18 @@ class SpaceCache:
                     self._put(key, entry)
             if branch is not None:
                 self.branches.put(branch)
+            if erased is not None:
+                self._drop_everywhere(erased)
             # Last: a reader that sees the new version must find no older entry.
             self.known, self._known_hash = after, hash
+
+    def _drop_everywhere(self, id: str) -> None:
+        """What was erased, on all branches and at all versions."""
+        self._erasures += 1
+        for key in [key for key in self._entries if key[1] == id]:
+            self._drop(key)
+        for place in [place for place in self._past if place[1] == id]:
+            self._bytes -= self._past.pop(place).weight
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -214,12 +230,12 @@ class SpaceCache:
     ) -> dict[str, Entry]:
         """The entries of `ids` as of a past version, at or below `known`."""
         line = self.line(reads, branch, version)
-        number = line[0][0]
+        number, erasures = line[0][0], self._erasures
         loaded = load(reads, self.number, ids, line)
         with self._lock:
             for id in ids:
                 entry = loaded.setdefault(id, ABSENT)
-                if (number, id, version) not in self._past:
+                if self._erasures == erasures and (number, id, version) not in self._past:
                     self._past[(number, id, version)] = entry
                     self._bytes += entry.weigh()
             self._evict()

@@ -27,9 +27,18 @@ def empty_hash(quoted_id: str) -> bytes:
 
 def fact_hash(quoted_id: str, op: int, salt: bytes, body: bytes | None, parent: bytes) -> bytes:
     """Covers the body by a salted digest, so that body and salt can be erased and the chain holds."""
-    digest = "null" if body is None else f'"{sha256(salt + body).hexdigest()}"'
+    return fact_hash_of(quoted_id, op, salted_digest(salt, body), parent)
+
+
+def salted_digest(salt: bytes, data: bytes | None) -> str | None:
+    return None if data is None else sha256(salt + data).hexdigest()
+
+
+def fact_hash_of(quoted_id: str, op: int, digest: str | None, parent: bytes) -> bytes:
+    """The hash of a fact by the salted digest of its body."""
+    body = "null" if digest is None else f'"{digest}"'
     return sha256(
-        f'{{"body":{digest},"id":{quoted_id},"kind":"fact/1",'
+        f'{{"body":{body},"id":{quoted_id},"kind":"fact/1",'
         f'"op":"{OPERATION_NAMES[op]}","parent":"{parent.hex()}"}}'.encode()
     ).digest()
 

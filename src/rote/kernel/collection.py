@@ -7,6 +7,7 @@
     4  chunks of condemned payloads and of uploads that were given up, in bounded transactions
 
     5  superseded snapshots, see thinning.py
+    6  copies of what was erased while others were in the way, see erasing.py
 
 A stop at any moment leaves a payload that counts, or one without a hash that the next run drops.
 """
@@ -19,6 +20,7 @@ from rote.engines import Engine, Reader
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.cache import SpaceCache
+from rote.kernel.erasing import notes_in, scrub
 from rote.kernel.payloads import CONDEMNED, condemn, drop, give_up
 from rote.kernel.references import newest_described, referred
 from rote.kernel.thinning import thin
@@ -62,7 +64,11 @@ def collect(
     )
     kept = sum(1 for _ in _whole(cache, engine.reader(), after=b""))
     snapshots = thin(engine, cache, advance=lambda count: tell("thinning", count, count))
-    return GcReport(blobs, uploads, size + uploads_size, kept, snapshots)
+    erasures = sum(1 for _ in notes_in(engine.reader(), cache))
+    if erasures:
+        tell("scrubbing", 0, erasures)
+        scrub(engine, cache)
+    return GcReport(blobs, uploads, size + uploads_size, kept, snapshots, erasures)
 
 
 # -- which -----------------------------------------------------------------------------------------

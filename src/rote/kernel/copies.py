@@ -6,8 +6,9 @@ indexes catch up from the log by themselves.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
-from rote.contract import CopyPage, Head, SidePage, SideRow, check_row_follows
+from rote.contract import CopyPage, Head, Remains, SidePage, SideRow, check_row_follows
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Corrupt, InvalidInput
@@ -15,9 +16,11 @@ from rote.kernel import checkpoints
 from rote.kernel.adoption import Adoption
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of
+from rote.kernel.erasing import scrub
 from rote.kernel.history import size_of
 from rote.kernel.pace import Pace
-from rote.kernel.seals import KEY, side_record
+from rote.kernel.remains import remains_in
+from rote.kernel.seals import KEY, SCRUB, side_record
 from rote.kernel.settling import settle
 from rote.kernel.shapes import check_page
 from rote.kernel.sides import check_names, seen
@@ -46,7 +49,7 @@ def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> Cop
     number, pace = cache.number, Pace(PAGE_BYTES_MAX)
     below = reads.commits(number, after=since - 1, limit=1) if since else []
     previous = below[0].hash if below else None
-    commits, keys = [], []
+    commits, keys, remains = [], [], []
     while since < until and (wanted := min(pace.wanted, until - since)):
         rows = reads.commits(number, after=since, limit=wanted)
         if not rows:
@@ -57,10 +60,11 @@ def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> Cop
             branch = cache.branches.name(row.branch)
             commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
             previous = row.hash
+            remains += [remains_in(fact) for fact in facts[row.version] if fact.salt is None]
             if row.key is not None:
                 keys.append(_sealed(cache, reads.side(number, KEY, row.key), KEY, row.key))
         since = rows[-1].version
-    return CopyPage(tuple(commits), tuple(keys))
+    return CopyPage(tuple(commits), tuple(keys), tuple(remains))
 
 
 def _by_version(rows: Iterable[CommitRow], facts: Iterable[FactRow]) -> dict[int, list[FactRow]]:
@@ -82,10 +86,11 @@ def copy_in(
     engine.check_usable()
     check_page(page)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
-        adoption = None
+        adoption, is_unclean = None, False
         try:
             with engine.writer(cache.number) as writes:
                 adoption = _adopt(cache, writes, page, attempt)
+                is_unclean = adoption.erase(writes)
                 if adoption.commits:
                     writes.append(cache.number, adoption.batch())
                 for row in adoption.sides.values():
@@ -105,6 +110,10 @@ def copy_in(
         if not adoption.commits:
             # Answered from the log alone: its writer may have died before its own sync.
             engine.harden()
+        elif is_unclean:
+            # Where others are in the way, a note stays and gc does it.
+            with suppress(Busy):
+                scrub(engine, cache)
         if adoption.hash is None:
             return Head(0, None, None)
         return Head(adoption.version, adoption.hash.hex(), adoption.at)
@@ -126,9 +135,17 @@ def _adopt(
             (commit, None if commit.key is None else keys.get(commit.key))
             for commit in page.commits
             if commit.version > head.version
-        ]
+        ],
+        _remains_by_place(page),
     )
     return adoption
+
+
+def _remains_by_place(page: CopyPage) -> dict[tuple[int, int], Remains]:
+    """What remains of each erased fact of the page, by version and index."""
+    erased = [fact for commit in page.commits for fact in commit.facts if fact.erased]
+    places = [(fact.version, fact.index) for fact in erased]
+    return dict(zip(places, page.remains, strict=True))
 
 
 def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: HeadRow) -> None:
@@ -163,7 +180,8 @@ def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> Si
     found: list[SideRow] = []
     while wanted := pace.wanted:
         rows = reads.sides(cache.number, None, after=after, limit=wanted)
-        kept = [row for row in rows if row.kind != KEY]
+        # Notes about the files of this store are nobody else's.
+        kept = [row for row in rows if row.kind not in (KEY, SCRUB)]
         fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
         found += [_sealed(cache, row, row.kind, row.key) for row in kept[:fitting]]
         if fitting < len(kept):
@@ -220,7 +238,8 @@ def _checked(page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        if row.kind == KEY or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
+        is_own = row.kind in (KEY, SCRUB)
+        if is_own or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")

@@ -23,6 +23,7 @@ from rote.errors import Corrupt
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
+from rote.kernel.remains import remains_in
 from rote.values import decode_canonical, format_time
 
 
@@ -54,6 +55,7 @@ class Draft(Struct):
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[Change] = field(default_factory=list)
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
+    erased: str | None = None  # the entity that it erases; the same
 
     def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries on the branch's line, drafted ones first."""
@@ -110,6 +112,9 @@ def fact_of(row: FactRow, commit: str) -> Fact:
     name = OPERATION_NAMES.get(row.op)
     if name is None:
         raise Corrupt(f"a fact of {row.id} is no known operation; run `rote verify`")
+    is_erased = row.salt is None
+    if is_erased:
+        remains_in(row)
     return Fact(
         row.id,
         name,
@@ -120,4 +125,5 @@ def fact_of(row: FactRow, commit: str) -> Fact:
         row.version,
         row.index,
         commit,
+        is_erased,
     )

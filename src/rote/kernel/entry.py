@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rote.contract import State
+from rote.contract import Remains, State
 from rote.engines import Reader
 from rote.engines.rows import DELETE, PATCH, FactRow, Line
 from rote.errors import Corrupt, PatchFailed
+from rote.kernel.remains import remains_in
 from rote.patch import replay
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import DECODED_TIMES, PAGE_MAX
@@ -28,6 +29,7 @@ class Entry(Struct, gc=False):
     size_bound: int = 0  # the canonical value is not larger than this
     depth_bound: int | None = None  # nor deeper than this, where it is known
     weight: int = 0  # its room in a cache, set when it is taken in
+    erased: bool = False  # does not exist because its content was erased
 
     def canonical_value(self) -> bytes:
         if self.data is None:
@@ -53,7 +55,8 @@ ABSENT = Entry(0, None, None, False)
 def state_of(id: str, entry: Entry) -> State:
     """A state of its own: the value is decoded anew, so nobody shares it."""
     if not entry.exists:
-        return State(id, None, False, entry.version, entry.hash.hex() if entry.hash else None)
+        shown = entry.hash.hex() if entry.hash else None
+        return State(id, None, False, entry.version, shown, entry.erased)
     hash = entry.hash
     assert hash is not None
     return State(
@@ -72,6 +75,8 @@ def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str,
 
 
 def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
+    if row.salt is None:
+        return _erased(row, remains_in(row), line)
     if row.op == DELETE:
         return Entry(row.version, row.hash, row.salt, False)
     data = snapshot_in(row)
@@ -79,6 +84,13 @@ def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
         size = len(data)
         return Entry(row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size)
     return _replayed(reads, space, row, line)
+
+
+def _erased(row: FactRow, remains: Remains, line: Line) -> Entry:
+    """To erase is to write, so where the view knows of it, the entity is as of that version."""
+    is_known = remains.version <= line[0][1]
+    version = remains.version if is_known else row.version
+    return Entry(version, row.hash, None, False, erased=True)
 
 
 def snapshot_in(row: FactRow) -> bytes | None:
@@ -94,6 +106,8 @@ def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
     """Patches applied, oldest first, on the last snapshot below them."""
     patches = [row]
     for older in _older(reads, space, row, line):
+        if older.salt is None:
+            return _erased(row, remains_in(older), line)  # since the row was read
         snapshot = snapshot_in(older) if older.op != DELETE else None
         if snapshot is not None:
             document = apply_stored(snapshot, reversed(patches))

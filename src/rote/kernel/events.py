@@ -3,13 +3,19 @@
 branch.create   name, parent, fork_version          on the branch of that name
 branch.delete   name                                on the branch of that name
 merge           source, source_version, bases       on the target
+erase           id, reason                          on main
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
+from rote.engines import Reader
+from rote.engines.rows import CommitRow
 from rote.errors import InvalidInput
+from rote.values import decode_canonical
+from rote.values.limits import PAGE_MAX
 
 
 class BaseOfMerge(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,9 +43,14 @@ class BranchMerged(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
     bases: tuple[BaseOfMerge, ...]
 
 
-EVENTS = frozenset({"branch.create", "branch.delete", "merge"})
+class EntityErased(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="erase"):
+    id: str
+    reason: str
 
-Happening = BranchCreated | BranchDeleted | BranchMerged
+
+EVENTS = frozenset({"branch.create", "branch.delete", "merge", "erase"})
+
+Happening = BranchCreated | BranchDeleted | BranchMerged | EntityErased
 
 
 def read_event(event: Any) -> Happening:
@@ -49,3 +60,25 @@ def read_event(event: Any) -> Happening:
         return happening
     except ValidationError as error:
         raise InvalidInput(f"its event cannot be one: {error}") from None
+
+
+def erased_by(row: CommitRow) -> str | None:
+    """The entity that a commit erases, if it does."""
+    event = None if row.event is None else decode_canonical(row.event)
+    if type(event) is not dict or event.get("type") != "erase":
+        return None
+    id = event.get("id")
+    return id if type(id) is str else None
+
+
+def erasures(reads: Reader, space: int, *, after: int) -> Iterator[tuple[int, str]]:
+    """(version, id) of what was erased above a version, oldest first."""
+    while True:
+        rows = reads.events(space, after=after, limit=PAGE_MAX)
+        for row in rows:
+            id = erased_by(row)
+            if id is not None:
+                yield row.version, id
+        if len(rows) < PAGE_MAX:
+            return
+        after = rows[-1].version

@@ -42,6 +42,7 @@ class Graph:
     def __init__(self) -> None:
         self._merges: dict[int, list[Merge]] = {}
         self._versions: dict[int, list[int]] = {}
+        self._events: dict[int, list[int]] = {}  # versions of events of all kinds, by branch
         self.until = 0  # everything up to this version is here
 
     def catch_up(self, reads: Reader, space: int, branches: Branches, version: int) -> None:
@@ -55,6 +56,7 @@ class Graph:
             self.until = rows[-1].version if is_more else version
 
     def _note(self, row: CommitRow, branches: Branches) -> None:
+        self._events.setdefault(row.branch, []).append(row.version)
         event = decode_canonical(row.event or b"null")
         if type(event) is dict and event.get("type") == "merge":
             happening = read_event(event)
@@ -79,6 +81,12 @@ class Graph:
         """The version of the newest merge on the branch itself, up to a version; or 0."""
         place = self.place(branch, version)
         return self._versions[branch][place] if place >= 0 else 0
+
+    def last_event(self, branch: int, version: int) -> int:
+        """The same for an event of any kind."""
+        versions = self._events.get(branch, [])
+        place = bisect_right(versions, version)
+        return versions[place - 1] if place else 0
 
     def merge_at(self, branch: int, place: int) -> Merge:
         return self._merges[branch][place]

@@ -1,6 +1,7 @@
 """The passes of verify. Each reads pages, recomputes, and notes what differs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import structs
 
@@ -9,9 +10,11 @@ from rote.engines import Reader
 from rote.engines.rows import (
     DELETE,
     PATCH,
+    SET,
     BranchRow,
     CommitRow,
     DerivedRow,
+    EntityRow,
     FactRow,
     Line,
     SideRecord,
@@ -21,14 +24,21 @@ from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
 from rote.kernel.entry import Entry, apply_stored, entry_of
-from rote.kernel.events import read_event
+from rote.kernel.erased_inspection import UNEXPLAINED, fault_of_erased, left_over
+from rote.kernel.events import erased_by, erasures, read_event
 from rote.kernel.history import size_of
 from rote.kernel.indexes import expected_rows
 from rote.kernel.lineage import Lineage
 from rote.kernel.lines import Branches
 from rote.kernel.seals import KEY, branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import FAULTS_MAX, MIB, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    FAULTS_MAX,
+    MIB,
+    VERIFY_PAGE_BYTES,
+    VERIFY_PAGE_ROWS,
+)
 
 
 class Inspection:
@@ -50,6 +60,7 @@ class Inspection:
         self.faults: list[Fault] = []
         self.commits = 0
         self.facts = 0
+        self.erased = 0  # of the facts
         self._progress = progress
         self._blob_bytes = 0  # that were read, of so many
         self._blob_bytes_all = blob_bytes
@@ -151,6 +162,13 @@ class _Page:
     def passed(self, fact: FactRow) -> None:
         self._passed.setdefault((fact.branch, fact.id), []).append(fact)
 
+    def again(self, fact: FactRow) -> FactRow:
+        """The fact as it is by now; it may have been erased since the page was read."""
+        own, after = ((fact.branch, fact.version),), fact.version - 1
+        before = (fact.version, fact.index + 1)
+        rows = self.reads.history(self.space, fact.id, own, before=before, after=after, limit=1)
+        return rows[0] if rows and rows[0].index == fact.index else fact
+
     def entry(self, fact: FactRow) -> Entry:
         return entry_of(self.reads, self.space, fact, self._line(fact.branch, fact.version))
 
@@ -170,11 +188,9 @@ def _inspect_commit(
     if previous is not None and row.at < previous.at:
         inspection.fault("commit", "it is older than the one before it", version=version)
     for fact in facts:
-        try:
-            _inspect_fact(inspection, page, fact)
-        except RoteError as error:
-            inspection.fault("fact", str(error), version=version, id=fact.id)
+        _inspect_fact(inspection, page, fact)
         page.passed(fact)
+    _inspect_erasure(inspection, page, row)
     if _commit_hash(inspection, row, facts, previous) != row.hash:
         inspection.fault("commit", "its content does not match its hash", version=version)
     try:
@@ -209,39 +225,69 @@ def _commit_hash(
         return None
 
 
-def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:
-    def fault(kind: str, message: str) -> None:
-        inspection.fault(kind, message, version=fact.version, id=fact.id)
+def _inspect_erasure(inspection: Inspection, page: _Page, row: CommitRow) -> None:
+    id = erased_by(row)
+    if id is None:
+        return
+    left = left_over(page.reads, page.space, page.branches, id, until=row.version)
+    if left is not None:
+        inspection.fault(
+            "fact", f"version {row.version} erased it, and it has content", version=left.version,
+            id=id,
+        )  # fmt: skip
 
+
+def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:
+    faults = _faults_of(page, fact)
+    if faults and fact.salt is not None:
+        fact = page.again(fact)
+        if fact.salt is None:
+            faults = _faults_of(page, fact)
+    for kind, message in faults:
+        inspection.fault(kind, message, version=fact.version, id=fact.id)
+    inspection.erased += fact.salt is None
+
+
+def _faults_of(page: _Page, fact: FactRow) -> list[tuple[str, str]]:
+    """Kinds and words."""
+    try:
+        return list(_found_in(page, fact))
+    except RoteError as error:
+        return [("fact", str(error))]
+
+
+def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
     before = page.before(fact)
     quoted_id = quoted(fact.id)
     if fact.op not in OPERATION_NAMES:
-        return fault("fact", "it is no known operation")
-    if fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
-        fault("fact", "it does not follow the entity's previous fact")
-    if fact.salt is None or (fact.body is None) != (fact.op == DELETE):
-        return fault("fact", "its content is missing, and no erasure explains it")
-    if before is not None and before.salt != fact.salt:
-        fault("fact", "its salt is not the entity's")
-    hash = fact_hash(quoted_id, fact.op, fact.salt, fact.body, fact.parent)
-    if hash != fact.hash:
-        fault("fact", "its content does not match its hash")
-    _inspect_snapshot(inspection, page, fact, before)
-
-
-def _inspect_snapshot(
-    inspection: Inspection, page: _Page, fact: FactRow, before: FactRow | None
-) -> None:
-    if fact.value is None:
+        yield "fact", "it is no known operation"
         return
+    if fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
+        yield "fact", "it does not follow the entity's previous fact"
+    if fact.salt is None:
+        message = fault_of_erased(page.reads, page.space, fact)
+        if message is not None:
+            yield "fact", message
+        return
+    if (fact.body is None) != (fact.op == DELETE):
+        yield "fact", UNEXPLAINED
+        return
+    is_after_erasure = before is not None and before.salt is None
+    if is_after_erasure and fact.op != SET:
+        yield "fact", "it changes what was erased before it"
+    if before is not None and before.salt not in (fact.salt, None):
+        yield "fact", "its salt is not the entity's"
+    if fact_hash(quoted_id, fact.op, fact.salt, fact.body, fact.parent) != fact.hash:
+        yield "fact", "its content does not match its hash"
+    if fact.value is not None and fact.value != _replayed(page, fact, before):
+        yield "snapshot", "it is not what replaying gives"
+
+
+def _replayed(page: _Page, fact: FactRow, before: FactRow | None) -> bytes | None:
     if fact.op != PATCH or before is None:
-        expected = None
-    else:
-        expected = canonical(apply_stored(page.entry(before).canonical_value(), [fact]))
-    if fact.value != expected:
-        inspection.fault(
-            "snapshot", "it is not what replaying gives", version=fact.version, id=fact.id
-        )
+        return None
+    entry = page.entry(before)
+    return canonical(apply_stored(entry.canonical_value(), [fact])) if entry.exists else None
 
 
 def _inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow]) -> None:
@@ -295,9 +341,9 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
         for row in rows:
             if row.version > inspection.version:
                 continue  # written since this inspection began
-            fact = newest.get((row.branch, row.id))
-            expected = None if fact is None else (fact.version, fact.index, fact.op != DELETE)
-            if expected != (row.version, row.index, row.live):
+            if _is_newest(row, newest.get((row.branch, row.id))):
+                continue
+            if not _is_newest_by_now(inspection, reads, row):
                 inspection.fault(
                     "head", "it is not the entity's newest fact", version=row.version, id=row.id
                 )
@@ -305,6 +351,24 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
             return
         after = (rows[-1].branch, rows[-1].id)
         page_rows = _next_page(page_rows, newest.values())
+
+
+def _is_newest(row: EntityRow, fact: FactRow | None) -> bool:
+    """Whether a pointer leads to a fact, and tells rightly whether the entity exists by it."""
+    if fact is None:
+        return False
+    is_live = fact.op != DELETE and fact.salt is not None
+    return (fact.version, fact.index, is_live) == (row.version, row.index, row.live)
+
+
+def _is_newest_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
+    """Looked at again: an erasure changes both, perhaps after one of them was read."""
+    own = ((row.branch, inspection.version),)
+    pointers = reads.pointers(inspection.space, row.branch, [row.id])
+    facts = reads.newest(inspection.space, [row.id], own)
+    return len(pointers) == len(facts) == 1 and (
+        pointers[0].version > inspection.version or _is_newest(pointers[0], facts[0])
+    )
 
 
 # -- pass 3: beside the log ------------------------------------------------------------------------
@@ -377,13 +441,28 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
 
 
 def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None:
-    """Compare each entity's rows with those its facts call for."""
+    """Once, and again when something was erased meanwhile: facts and rows are read in turn."""
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        head = reads.head(inspection.space)
+        version = 0 if head is None else head.version
+        faults = list(islice(_found_in_index(inspection, reads, index, version), FAULTS_MAX))
+        if not faults or not any(erasures(reads, inspection.space, after=version)):
+            break
+    for message, id in faults:
+        inspection.fault("index", f"{index.name} {message}", id=id)
+
+
+def _found_in_index(
+    inspection: Inspection, reads: Reader, index: Index, version: int
+) -> Iterator[tuple[str, str | None]]:
+    """Compare each entity's rows with those its facts call for; words and ids."""
     indexed = reads.indexed(inspection.space, index.name)
-    head = reads.head(inspection.space)
-    if indexed > (0 if head is None else head.version):
-        inspection.fault("index", f"{index.name} claims to be ahead of the log")
+    if indexed > version:
+        head = reads.head(inspection.space)
+        if indexed > (0 if head is None else head.version):
+            yield "claims to be ahead of the log", None
     if reads.derived_strays(inspection.space, index.name):
-        inspection.fault("index", f"{index.name} has rows from beyond what it covers")
+        yield "has rows from beyond what it covers", None
     seen = 0
     after: tuple[int, str] | None = None
     while True:
@@ -398,12 +477,12 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
             ]
             seen += len(actual)
             if sorted(actual, key=lambda row: (row.term, row.start)) != expected:
-                inspection.fault("index", f"{index.name} does not match it", id=pointer.id)
+                yield "does not match it", pointer.id
         if len(pointers) < VERIFY_PAGE_ROWS:
             break
         after = (pointers[-1].branch, pointers[-1].id)
     if seen != reads.derived_count(inspection.space, index.name, until=indexed):
-        inspection.fault("index", f"{index.name} lists entities that do not exist")
+        yield "lists entities that do not exist", None
 
 
 def _as_of(row: DerivedRow, version: int) -> DerivedRow:

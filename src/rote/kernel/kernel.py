@@ -24,6 +24,7 @@ from rote.contract import (
     CommitRequest,
     CopyPage,
     CopyProgress,
+    Erasure,
     FactPage,
     GcReport,
     Head,
@@ -50,6 +51,7 @@ from rote.kernel import (
     collection,
     copies,
     diffs,
+    erasing,
     history,
     indexes,
     merging,
@@ -299,6 +301,19 @@ class Kernel:
     def checkpoint(self, space: str) -> dict[str, Any]:
         cache = self._spaces.cache(space)
         return checkpoints.make(self._engine, cache, keys=self._keys, now=self.now())
+
+    def erase(self, space: str, id: str, *, reason: str, key: str | None) -> Erasure:
+        cache = self._spaces.cache(space)
+        return erasing.erase(
+            self._engine,
+            cache,
+            id,
+            reason=reason,
+            key=key,
+            commit=lambda job: self._committer.commit(cache, job),
+            author=self._author,
+            attempt=self._tokens.token(),
+        )
 
     def backup(self, path: Path) -> None:
         self._engine.backup(path)

@@ -25,6 +25,7 @@ from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import quoted
 from rote.kernel.draft import Draft
 from rote.kernel.entry import ABSENT, Entry, state_of
+from rote.kernel.events import erased_by
 from rote.kernel.graph import Point, last_node, merge_bases
 from rote.kernel.job import Job, Prepared, task_job
 from rote.kernel.lines import Branches, spans, writable
@@ -106,9 +107,11 @@ def merge_event(
 
 
 def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
-    """Whether anything has happened on the branches since; when in doubt it has."""
+    """Whether anything has happened on the branches since, or was erased; when in doubt it has."""
     rows = draft.reads.commits(draft.cache.number, after=version, limit=PAGE_MAX)
-    return len(rows) == PAGE_MAX or any(row.branch in branches for row in rows)
+    return len(rows) == PAGE_MAX or any(
+        row.branch in branches or erased_by(row) is not None for row in rows
+    )
 
 
 def merge(

@@ -74,7 +74,8 @@ def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
     if type(made) is not dict or made.keys() != {"payload", "version"}:
         raise Corrupt(f"the row of key {key!r} was changed; run `rote verify`")
     version: int = made["version"]
-    if made["payload"] != payload:
+    # Of what was erased since, nothing is left to compare with.
+    if made["payload"] not in (payload, None):
         raise PayloadMismatch(key, version=version)
     return commit_at(draft, version)
 

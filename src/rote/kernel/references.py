@@ -15,6 +15,7 @@ from rote.kernel.cache import SpaceCache
 from rote.kernel.entry import entry_of
 from rote.kernel.history import size_of
 from rote.kernel.pace import Pace
+from rote.kernel.remains import remains_in
 from rote.values import decode_canonical
 from rote.values.blobs import REFERENCE, meta_id, references
 from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX
@@ -56,12 +57,13 @@ def references_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:
     if fact.op == SET:
         return set(references(decode_canonical(fact.body)))
     line = cache.branches.line(cache.branches.name(fact.branch), fact.version)
-    return set(references(entry_of(reads, cache.number, fact, line).shared_document()))
+    entry = entry_of(reads, cache.number, fact, line)
+    return set(references(entry.shared_document())) if entry.exists else set()
 
 
 def newest_described(cache: SpaceCache, reads: Reader, hashes: set[str]) -> dict[str, int | None]:
     """For each blob that was ever described: None while it is on some branch, else the version of
-    the last deletion."""
+    the last deletion or erasure."""
     ids = sorted(meta_id(hash) for hash in hashes)
     known: dict[str, int | None] = {}
     for branch in cache.branches.rows():
@@ -70,6 +72,14 @@ def newest_described(cache: SpaceCache, reads: Reader, hashes: set[str]) -> dict
             for fact in reads.newest(cache.number, ids[start : start + PAGE_MAX], line):
                 hash = fact.id[-64:]
                 before = known.get(hash, 0)
-                is_gone = fact.op == DELETE and before is not None
-                known[hash] = max(fact.version, before or 0) if is_gone else None
+                gone = _gone(fact)
+                is_gone = gone > 0 and before is not None
+                known[hash] = max(gone, before or 0) if is_gone else None
     return known
+
+
+def _gone(fact: FactRow) -> int:
+    """The version at which a fact, the newest of its entity, has ended it; 0 when it has not."""
+    if fact.salt is None:
+        return remains_in(fact).version
+    return fact.version if fact.op == DELETE else 0

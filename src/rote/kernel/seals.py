@@ -12,6 +12,8 @@ from rote.values import canonical
 SEAL_BYTES = 16
 # The kind of side rows that say which commit a caller's key made.
 KEY = "key"
+# The kind of those that note what was erased while copies of it may still be in the store's files.
+SCRUB = "scrub"
 
 
 def seal_of(kind: str, *fields: str | int | None) -> bytes:

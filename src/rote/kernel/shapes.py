@@ -6,13 +6,13 @@ A page may come from anywhere, and Python takes True for 1 and a text for bytes 
 from types import NoneType
 from typing import Any
 
-from rote.contract import Commit, CopyPage, Fact, SideRow
+from rote.contract import Commit, CopyPage, Fact, Remains, SideRow
 from rote.errors import Corrupt
 from rote.values.limits import INTEGER_MAX
 
 _Fields = tuple[tuple[str, tuple[type, ...]], ...]
 
-_PAGE: _Fields = (("commits", (tuple,)), ("keys", (tuple,)))
+_PAGE: _Fields = (("commits", (tuple,)), ("keys", (tuple,)), ("remains", (tuple,)))
 _COMMIT: _Fields = (
     ("version", (int,)),
     ("hash", (str,)),
@@ -37,6 +37,7 @@ _FACT: _Fields = (
     ("commit", (str,)),
     ("erased", (bool,)),
 )
+_REMAINS: _Fields = (("version", (int,)), ("body", (str, NoneType)), ("value", (str, NoneType)))
 # The body is anything; whoever reads it looks at it.
 _SIDE_ROW: _Fields = (("kind", (str,)), ("key", (str,)), ("fence", (int,)))
 
@@ -52,6 +53,10 @@ def check_page(page: CopyPage) -> None:
             raise _refusal("a commit", "version")
         for fact in commit.facts:
             _check(fact, Fact, _FACT, f"a fact of commit {commit.version}")
+    for remains in page.remains:
+        _check(remains, Remains, _REMAINS, "what remains of an erased fact")
+    if len(page.remains) != sum(fact.erased for commit in page.commits for fact in commit.facts):
+        raise _refusal("the page", "remains")
 
 
 def _check(value: Any, kind: type, fields: _Fields, what: str) -> None:

@@ -30,14 +30,23 @@ def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -
         pointers = engine.reader().entity_rows(cache.number, after=after, limit=PAGE_MAX)
         for pointer in pointers:
             for page in _superseded(cache, engine.reader(), pointer):
-                with engine.writer(cache.number) as writes:
-                    writes.rewrite_facts(cache.number, page)
-                dropped += len(page)
+                dropped += _rewrite(engine, cache, page)
         looked_at += len(pointers)
         advance(looked_at)
         if len(pointers) < PAGE_MAX:
             return dropped
         after = (pointers[-1].branch, pointers[-1].id)
+
+
+def _rewrite(engine: Engine, cache: SpaceCache, page: list[FactRow]) -> int:
+    """How many lost their snapshot: all, or none if the entity was erased since they were read."""
+    id, salt = page[0].id, page[0].salt
+    with engine.writer(cache.number) as writes:
+        # An entity that was erased has another salt afterwards, or none.
+        if writes.salts(cache.number, [id]).get(id) != salt:
+            return 0
+        writes.rewrite_facts(cache.number, page)
+    return len(page)
 
 
 def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterator[list[FactRow]]:
@@ -51,6 +60,8 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
         )
         going = []
         for row in rows:
+            if row.salt is None:
+                break  # erased, and so is everything below it
             is_small = row.value is not None and len(row.value) <= INLINE_SNAPSHOT_BYTES_MAX
             stays = row.op != PATCH or (row.value is not None and not is_small)
             stays = stays or (is_small and replayed + 1 >= INLINE_SNAPSHOT_EVERY)
@@ -59,5 +70,5 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
                 going.append(structs.replace(row, value=None))
         if going:
             yield going
-        is_last = len(rows) < VERIFY_PAGE_ROWS
+        is_last = len(rows) < VERIFY_PAGE_ROWS or rows[-1].salt is None
         before = None if is_last else (rows[-1].version, rows[-1].index)

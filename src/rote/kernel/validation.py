@@ -6,6 +6,7 @@ from rote.engines.rows import PATCH, FactRow, Line
 from rote.errors import InvalidInput, ReadConflict
 from rote.kernel.draft import Draft
 from rote.kernel.entry import Entry
+from rote.kernel.events import erasures
 from rote.kernel.reads import Read
 from rote.patch import overlaps
 from rote.values import decode_canonical
@@ -20,7 +21,8 @@ def find_conflicts(draft: Draft, reads: Sequence[Read]) -> tuple[ReadConflict, .
         return ()
     _check_reachable(draft, reads)
     current = _look_up(draft, reads)
-    found = (_conflict(draft, read, current) for read in reads)
+    erased = _erased_since(draft, reads)
+    found = (_conflict(draft, read, current, erased) for read in reads)
     return tuple(conflict for conflict in found if conflict is not None)
 
 
@@ -47,16 +49,28 @@ def _look_up(draft: Draft, reads: Sequence[Read]) -> dict[tuple[str, str], Entry
     }
 
 
+def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
+    """What was erased after the oldest read of a range, newest first."""
+    versions = [read.version for read in reads if read.id is None]
+    if not versions:
+        return []
+    return list(erasures(draft.reads, draft.cache.number, after=min(versions)))[::-1]
+
+
 def _conflict(
-    draft: Draft, read: Read, current: dict[tuple[str, str], Entry]
+    draft: Draft,
+    read: Read,
+    current: dict[tuple[str, str], Entry],
+    erased: list[tuple[int, str]],
 ) -> ReadConflict | None:
     if read.id is None:
-        actual = _newest_in_range(draft, read)
+        actual = _newest_in_range(draft, read, erased)
     else:
         entry = current[(read.branch, read.id)]
         if entry.version <= read.version:
             return None
-        actual = _overlapping(draft, read) if read.path else (entry.version, entry.hash)
+        is_whole = not read.path or entry.erased
+        actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
     if actual is None:
         return None
     version, hash = actual
@@ -73,21 +87,26 @@ def _conflict(
     )
 
 
-def _newest_in_range(draft: Draft, read: Read) -> _Write | None:
+def _newest_in_range(draft: Draft, read: Read, erased: list[tuple[int, str]]) -> _Write | None:
     assert read.start is not None
     branches = draft.cache.branches
     line = branches.line(read.branch)
     for fact in reversed(draft.facts):
-        if (
-            _counts(fact, line)
-            and fact.id >= read.start
-            and (read.end is None or fact.id < read.end)
-        ):
+        if _counts(fact, line) and _in_range(fact.id, read):
             return fact.version, fact.hash
     row = draft.reads.newest_in_range(
         draft.cache.number, line, start=read.start, end=read.end, after=read.version
     )
+    written = 0 if row is None else row.version
+    for version, id in erased:
+        # On every branch, whether the entity was there or not.
+        if version > max(read.version, written) and _in_range(id, read):
+            return version, None
     return None if row is None else (row.version, row.hash)
+
+
+def _in_range(id: str, read: Read) -> bool:
+    return (read.start is None or id >= read.start) and (read.end is None or id < read.end)
 
 
 def _overlapping(draft: Draft, read: Read) -> _Write | None:

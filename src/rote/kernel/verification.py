@@ -58,7 +58,7 @@ def verify(
         None if head is None else head.hash.hex(),
         inspection.facts,
         inspection.commits,
-        0,
+        inspection.erased,
         tuple(inspection.faults),
     )
 

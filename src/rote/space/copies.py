@@ -2,7 +2,8 @@
 
     blobs       those that the target does not have, one by one, each with its bytes
     commits     up to the source's head as it was before the blobs were listed, each page one
-                transaction of the target; so no commit describes a blob that is not there
+                transaction of the target; so no commit describes a blob that is not there.
+                What was erased comes erased, and what the target still has of it goes.
     side rows   page by page. Before a page is written the log is brought up to what the source
                 had when the page was read, so no row knows of a commit that is not there.
                 No fence moves back, and rows that only the target has stay.
@@ -118,7 +119,8 @@ def _sides(port: Port, did: str) -> Iterator[SideRow]:
 
 
 def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> tuple[Head, int]:
-    """Bring the target up to what is the source's head now; that head, and how many blobs came."""
+    """Bring the target up to what is the source's head now, or a later one where something is
+    erased meanwhile; that head, and how many blobs came."""
     head = source.head(did)
     done = target.head(did).version
     blobs = _copy_blobs(source, target, did, tell) if done < head.version else 0
@@ -127,6 +129,10 @@ def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> t
         reached = target.copy_in(did, page).version
         invariant(reached > done, "a page of a copy brought nothing")
         done = reached
+        if page.erased_by() > head.version:
+            # Erased since the head was read: without the commit that says so it would be a fault.
+            head = source.head(did)
+            blobs += _copy_blobs(source, target, did, tell)
         tell("copying", done, head.version)
     return head, blobs
 

@@ -16,6 +16,7 @@ from rote.contract import (
     Commit,
     CommitRequest,
     CopyProgress,
+    Erasure,
     Fact,
     GcReport,
     Head,
@@ -253,7 +254,8 @@ class Space:
         grace_seconds: float = GC_GRACE_SECONDS,
         progress: CopyProgress | None = None,
     ) -> GcReport:
-        """Let go of blobs that nothing has referred to for a while, and of uploads given up."""
+        """Let go of blobs that nothing has referred to for a while and of uploads given up, and
+        finish erasures that others were in the way of."""
         return self._port.gc(self.did, grace_seconds=grace_seconds, progress=progress)
 
     # -- other views -------------------------------------------------------------------------------
@@ -356,6 +358,15 @@ class Space:
     def checkpoint(self) -> dict[str, Any]:
         """A signed statement of the head, to be kept elsewhere."""
         return self._port.checkpoint(self.did)
+
+    def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
+        """Remove the values of an entity for good, on all branches and at all versions.
+
+        Hashes stay, so the chain still verifies; id, reason, keys, authors and meta stay in clear.
+        Busy when others keep old copies in the store's files: it is erased, call again to finish.
+        """
+        self._check_writable()
+        return self._port.erase(self.did, id, reason=reason, key=key)
 
     def _head(self) -> Head:
         return self._port.head(self.did) if self._pinned is None else self._pinned

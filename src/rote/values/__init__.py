@@ -9,6 +9,7 @@ from rote.values.names import (
     check_branch_name,
     check_entity_id,
     check_key,
+    check_reason,
     check_space_name,
 )
 from rote.values.times import datetime_of, format_time, micros_of, parse_time
@@ -23,6 +24,7 @@ __all__ = [
     "check_did",
     "check_entity_id",
     "check_key",
+    "check_reason",
     "check_space_name",
     "datetime_of",
     "decode",

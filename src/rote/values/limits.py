@@ -22,6 +22,8 @@ BRANCH_NAME_CHARACTERS_MAX = 200
 KEY_BYTES_MAX = 200
 KEY_PREFIX_RESERVED = "rote:"
 AUTHOR_BYTES_MAX = 1024
+# Why something was erased: a sentence, or the number of a case.
+REASON_BYTES_MAX = 1024
 
 # -- commits --------------------------------------------------------------------------------------
 OPERATIONS_MAX = 100_000
@@ -49,6 +51,10 @@ UPLOAD_IDLE_SECONDS_MAX = 3_600
 # Payloads that gc looks for references to at once, and that it lets go in one transaction.
 GC_CANDIDATES_MAX = 10_000
 GC_BATCH = 64
+
+# -- erasing --------------------------------------------------------------------------------------
+# Facts that are rewritten at once; each may hold a whole value.
+ERASE_CHUNK_FACTS = 16
 
 # -- reading --------------------------------------------------------------------------------------
 # One page of anything: large enough to amortise a call, small enough to hold.

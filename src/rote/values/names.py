@@ -14,6 +14,7 @@ from rote.values.limits import (
     ENTITY_ID_BYTES_MAX,
     KEY_BYTES_MAX,
     KEY_PREFIX_RESERVED,
+    REASON_BYTES_MAX,
     SPACE_NAME_CHARACTERS_MAX,
 )
 
@@ -69,6 +70,12 @@ def check_author(text: Any) -> None:
     """Who writes: 1 to 1,024 bytes of text."""
     _check_bytes(text, "an author", AUTHOR_BYTES_MAX)
     _check_no_nul(text, "an author")
+
+
+def check_reason(text: Any) -> None:
+    """Why something is erased: 1 to 1,024 bytes of text."""
+    _check_bytes(text, "a reason", REASON_BYTES_MAX)
+    _check_no_nul(text, "a reason")
 
 
 def _check_text(text: Any, what: str) -> None:

@@ -39,6 +39,7 @@ class CollectionTests(SpaceGround):
             "size_bytes": 0,
             "kept": 0,
             "snapshots": 0,
+            "erasures": 0,
         }
 
     def test_a_blob_that_nothing_refers_to_goes_after_the_grace_period(self) -> None:
@@ -60,6 +61,7 @@ class CollectionTests(SpaceGround):
             "size_bytes": 0,
             "kept": 0,
             "snapshots": 0,
+            "erasures": 0,
         }
 
     def test_the_grace_period_begins_when_the_last_description_goes(self) -> None:

@@ -15,6 +15,8 @@ from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
 from rote.testing.space_suite.documents import DocumentTests
+from rote.testing.space_suite.erasure_copies import ErasureCopyTests
+from rote.testing.space_suite.erasures import ErasureTests
 from rote.testing.space_suite.forgeries import ForgeryTests
 from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
@@ -55,12 +57,14 @@ class SpaceSuite(
     DiffTests,
     MergeTests,
     TrustTests,
+    ErasureTests,
     BackupTests,
     CopyTests,
     BlobTests,
     CollectionTests,
     ForgeryTests,
     BranchCopyTests,
+    ErasureCopyTests,
 ):
     """Every store, also one whose place ends with it."""
 

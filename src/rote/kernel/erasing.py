@@ -1,0 +1,202 @@
+"""Erasing: the content of an entity goes, on every branch and at every version. Hashes stay.
+
+    1  one transaction, under the lock: of each fact only its remains are kept (remains.py), pointers
+       become tombstones, derived rows and unsalted payload digests go, a commit records it, and a
+       side row notes that copies may be left where the engine keeps its rows
+    2  scrub: the engine leaves none of them, and then the note goes
+
+A stop between the two leaves the note: whoever erases the entity again, or gc, does the rest.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from rote.contract import Commit, Erasure
+from rote.engines import Contended, Engine, Reader, Writer
+from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
+from rote.errors import Busy, NotFound, RoteError, Unavailable
+from rote.kernel.cache import SpaceCache
+from rote.kernel.draft import Draft
+from rote.kernel.events import BranchMerged, read_event
+from rote.kernel.job import Job, Prepared, task_job
+from rote.kernel.lines import NEWEST, Branches
+from rote.kernel.plan import commit_at
+from rote.kernel.remains import erased_row, remains_in
+from rote.kernel.seals import KEY, SCRUB, side_record
+from rote.values import Json, canonical, check_entity_id, check_reason, decode_canonical
+from rote.values.limits import ERASE_CHUNK_FACTS, PAGE_MAX
+
+
+class _ErasedBefore(RoteError):
+    """There is nothing left to erase. Never leaves."""
+
+    def __init__(self, commit: Commit) -> None:
+        super().__init__("it was erased before", code=RoteError.code)
+        self.commit = commit
+
+
+class Forgotten(Struct, frozen=True):
+    """What became of an entity's facts."""
+
+    facts: int  # that lost their content
+    version: int  # of the newest erasure before; 0 when there was none
+    pointers: list[EntityRow]  # that are to become tombstones
+
+
+class ErasingTask(Struct):
+    """Erases an entity in the transaction that records it."""
+
+    id: str
+    reason: str
+    facts: int = 0  # that lost their content
+
+    def prepare(self, draft: Draft, job: Job) -> Prepared:
+        if not draft.locked:
+            raise Contended()
+        id, cache = self.id, draft.cache
+        version = draft.version + 1
+        forgotten = forget(draft.reads, cache, cache.branches, id, version=version)
+        if not forgotten.facts and forgotten.version:
+            raise _ErasedBefore(commit_at(draft, forgotten.version))
+        if not forgotten.facts:
+            raise NotFound(f"{id} was never written; there is nothing to erase", id=id)
+        self.facts, draft.erased = forgotten.facts, id
+        for row in forgotten.pointers:
+            draft.entities[(row.branch, id)] = row
+        draft.sides[(SCRUB, id)] = note_of(draft.reads, cache, id, version)
+        event = {"type": "erase", "id": id, "reason": self.reason}
+        return Prepared(cache.branches.find("main"), canonical(event))
+
+
+def erase(
+    engine: Engine,
+    cache: SpaceCache,
+    id: str,
+    *,
+    reason: str,
+    key: str | None,
+    commit: Callable[[Job], Commit],
+    author: str | None,
+    attempt: bytes,
+) -> Erasure:
+    """Erase an entity, or finish what an earlier call began."""
+    check_entity_id(id)
+    check_reason(reason)
+    task = ErasingTask(id, reason)
+    call: Json = {"name": "erase", "id": id, "reason": reason}
+    job = task_job("main", task, key=key, call=call, author=author, attempt=attempt)
+    try:
+        made, facts = commit(job), task.facts
+    except _ErasedBefore as before:
+        made, facts = before.commit, 0
+    try:
+        remaining = scrub(engine, cache)
+    except Unavailable as error:
+        kind = Busy if isinstance(error, Busy) else Unavailable
+        raise kind(
+            f"{id} is erased by version {made.version}, but copies of it may be left in the store's"
+            f" files: {error}; erase it again to finish, or run `rote gc`",
+            id=id,
+            version=made.version,
+        ) from error
+    return Erasure(made, facts, tuple(remaining))
+
+
+# -- the rows --------------------------------------------------------------------------------------
+
+
+def forget(
+    writes: Writer, cache: SpaceCache, branches: Branches, id: str, *, version: int
+) -> Forgotten:
+    """Keep of all facts of an entity only their remains; `version` is that of the erase commit."""
+    space = cache.number
+    count = before = 0
+    oldest: FactRow | None = None
+    on_branches: set[int] = set()
+    for rows in facts_of(writes, space, branches, id, until=version):
+        full = [row for row in rows if row.salt is not None]
+        before = max([before, *(remains_in(row).version for row in rows if row.salt is None)])
+        writes.rewrite_facts(space, [erased_row(row, version) for row in full])
+        _blur_keys(writes, cache, _commits_of(writes, space, full))
+        on_branches |= {row.branch for row in full}
+        count += len(full)
+        oldest = full[-1] if full else oldest
+    if oldest is None:
+        return Forgotten(0, before, [])
+    _blur_keys(writes, cache, _merges(writes, space, after=oldest.version))
+    writes.drop_derived_of(space, id)
+    pointers = [
+        EntityRow(row.branch, id, row.version, row.index, live=False)
+        for branch in sorted(on_branches)
+        for row in writes.pointers(space, branch, [id])
+        if row.live
+    ]
+    return Forgotten(count, before, pointers)
+
+
+def facts_of(
+    reads: Reader, space: int, branches: Branches, id: str, *, until: int
+) -> Iterator[list[FactRow]]:
+    """The facts of an entity on all branches below a version, newest first, a few at a time."""
+    everywhere = tuple((row.branch, NEWEST) for row in branches.rows())
+    before = (until, 0)
+    while True:
+        rows = reads.history(space, id, everywhere, before=before, after=0, limit=ERASE_CHUNK_FACTS)
+        yield rows
+        if len(rows) < ERASE_CHUNK_FACTS:
+            return
+        before = (rows[-1].version, rows[-1].index)
+
+
+def _commits_of(reads: Reader, space: int, rows: Iterable[FactRow]) -> Iterator[CommitRow]:
+    for version in dict.fromkeys(row.version for row in rows):
+        yield from reads.commits(space, after=version - 1, limit=1)
+
+
+def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
+    """A key of a merge stands for its resolutions too, also for those that changed nothing."""
+    while True:
+        rows = reads.events(space, after=after, limit=PAGE_MAX)
+        for row in rows:
+            if isinstance(read_event(decode_canonical(row.event or b"")), BranchMerged):
+                yield row
+        if len(rows) < PAGE_MAX:
+            return
+        after = rows[-1].version
+
+
+def _blur_keys(writes: Writer, cache: SpaceCache, commits: Iterable[CommitRow]) -> None:
+    """Leave no digest of what the commits' keys stand for: it has no salt, so it can be guessed."""
+    for row in commits:
+        if row.key is not None:
+            body = canonical({"payload": None, "version": row.version})
+            writes.put_side(cache.number, side_record(cache.did, KEY, row.key, 1, body))
+
+
+# -- the files -------------------------------------------------------------------------------------
+
+
+def note_of(reads: Reader, cache: SpaceCache, id: str, version: int) -> SideRecord:
+    """Says that copies of what `version` erased may be left."""
+    there = reads.side(cache.number, SCRUB, id)
+    fence = 1 if there is None else there.fence + 1
+    return side_record(cache.did, SCRUB, id, fence, canonical({"version": version}))
+
+
+def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
+    """Leave no copies of what was erased; the places that are out of reach."""
+    notes = list(notes_in(engine.reader(), cache))  # first: those that come later stay
+    remaining = engine.scrub()
+    for note in notes:
+        with engine.writer(cache.number) as writes:
+            if writes.side(cache.number, SCRUB, note.key) == note:
+                writes.drop_side(cache.number, SCRUB, note.key)
+    return remaining
+
+
+def notes_in(reads: Reader, cache: SpaceCache) -> Iterator[SideRecord]:
+    after = (SCRUB, "")
+    while rows := reads.sides(cache.number, SCRUB, after=after, limit=PAGE_MAX):
+        yield from rows
+        after = (SCRUB, rows[-1].key)

@@ -1,0 +1,286 @@
+"""Erased content is gone from the bytes, not only from the answers; and what a stop or a reader
+leaves over is finished later."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import psycopg
+import pytest
+
+import rote
+from rote.engines.postgres import scrubbing
+from rote.engines.sqlite import connections, engine
+from rote.errors import Busy, Corrupt
+from rote.testing.postgres import schema_of, server_url
+from rote.values.limits import INLINE_SNAPSHOT_BYTES_MAX
+from tests.faults.postgres_rig import open_postgres
+from tests.faults.tampering import open_port, raw
+
+ID, NEIGHBOUR = "urn:entity:person", "urn:entity:neighbour"
+# Unique, of one kilobyte; its beginning tells it as well, wherever a page cuts it.
+MARK = "".join(f"{number:04x}" for number in range(0x5A00, 0x5A00 + 256))
+assert len(MARK) == INLINE_SNAPSHOT_BYTES_MAX
+BUSY_SECONDS = 1
+
+
+def write(space: rote.Space) -> None:
+    """The mark in sets, patches, snapshots, a term of an index, and on two branches."""
+    for number in range(30):
+        space.set(f"urn:entity:{number}", {"tag": f"t{number}", "text": "x" * 500})
+    space.set(ID, {"tag": MARK}, key="one")
+    space.patch(ID, [{"op": "add", "path": "/more", "value": MARK * 3}], key="two")
+    space.patch(ID, [{"op": "add", "path": "/few", "value": 1}])
+    other = space.create_branch("other")
+    other.set(ID, {"text": MARK})
+    other.patch(ID, [{"op": "add", "path": "/few", "value": MARK[:100]}])
+    space.delete(ID)
+    space.set(ID, {"tag": MARK})
+    for number in range(30):
+        space.delete(f"urn:entity:{number}")
+    space.set(NEIGHBOUR, {"tag": "stays"})
+
+
+def found_in(data: bytes) -> list[str]:
+    """The pieces of the mark that are in some bytes."""
+    pieces = [MARK[start : start + 64] for start in range(0, len(MARK), 64)]
+    forms = [*pieces, *(piece.encode().hex() for piece in pieces)]
+    return [form for form in forms if form.encode() in data]
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    return {
+        file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*") if file.is_file()
+    }
+
+
+# -- SQLite ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (connections, engine):
+        monkeypatch.setattr(module, "BUSY_SECONDS_MAX", BUSY_SECONDS)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[rote.Space]:
+    """With the index of tags declared."""
+    with rote.Store(open_port(path), url=str(path)) as store:
+        yield store.space("agent")
+
+
+@contextlib.contextmanager
+def reader_of(path: Path) -> Iterator[None]:
+    """Another program that is in the middle of reading."""
+    connection = apsw.Connection(str(path))
+    connection.execute("begin; select count(*) from facts").fetchall()
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+def test_no_file_of_the_store_holds_a_byte_of_it(store_path: Path, tmp_path: Path) -> None:
+    with opened(store_path) as space:
+        write(space)
+        assert any(found_in(data) for data in files_of(store_path).values())
+        erasure = space.erase(ID, reason="asked to")
+        # While the store is open, its log included, and after it was closed.
+        names = files_of(store_path)
+        assert {store_path.name, f"{store_path.name}-wal"} <= names.keys()
+        assert {name: found_in(data) for name, data in names.items()} == dict.fromkeys(names, [])
+        assert erasure.remaining == ()
+        assert space.verify().ok
+        assert space.get(NEIGHBOUR) == {"tag": "stays"}
+    assert {name: found_in(data) for name, data in files_of(store_path).items()} == {
+        store_path.name: []
+    }
+
+
+def test_what_was_deleted_or_replaced_long_ago_is_gone_too(store_path: Path) -> None:
+    """Rows that moved have left copies in pages that were given free; only a new file has none."""
+    with opened(store_path) as space:
+        for number in range(200):
+            space.set(ID, {"tag": MARK, "number": number})
+            space.set(f"urn:entity:{number}", {"text": "x" * (number * 40 % 4_000)})
+        space.erase(ID, reason="asked to")
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
+
+
+def test_a_reader_in_the_way_is_told_and_a_further_call_finishes(
+    store_path: Path, impatient: None
+) -> None:
+    with opened(store_path) as space:
+        write(space)
+        with reader_of(store_path):
+            with pytest.raises(Busy) as caught:
+                space.erase(ID, reason="asked to")
+            version = caught.value.details["version"]
+            assert (space.version, space.read(ID).version) == (version, version)
+            assert space.read(ID).erased
+            assert any(found_in(data) for data in files_of(store_path).values())
+        again = space.erase(ID, reason="asked to")
+        assert (again.commit.version, again.facts) == (version, 0)
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
+        assert space.gc().erasures == 0
+        assert space.verify().ok
+
+
+def test_gc_finishes_what_a_stop_has_left_over(store_path: Path, impatient: None) -> None:
+    with opened(store_path) as space:
+        write(space)
+        with reader_of(store_path):
+            with pytest.raises(Busy):
+                space.erase(ID, reason="asked to")
+            with pytest.raises(Busy):
+                space.gc()
+    with opened(store_path) as space:
+        assert space.verify().ok
+        assert space.gc().erasures == 1
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
+        assert space.gc().erasures == 0
+
+
+def test_a_reader_that_was_open_meanwhile_sees_it_erased(store_path: Path) -> None:
+    with opened(store_path) as space, opened(store_path) as other:
+        write(space)
+        pinned = other.at(other.version)
+        scan = other.scan("urn:entity:")
+        assert (pinned.get(ID), other.get(ID)) == ({"tag": MARK}, {"tag": MARK})
+        space.erase(ID, reason="asked to")
+        assert other.read(ID).erased
+        assert pinned.read(ID).erased
+        assert [state.id for state in scan] == [NEIGHBOUR]
+        other.set(ID, "new")
+        assert space.get(ID) == "new"
+        assert space.verify().ok
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "salt = null, body = null, value = null",
+        "salt = null",
+        "body = null",
+        "salt = null, body = null, value = cast('{}' as blob)",
+        # What an erasure would have left, had there been one.
+        "salt = null, body = null, value = (select value from facts where salt is null limit 1)",
+    ],
+)
+def test_content_that_was_taken_away_by_hand_is_a_fault(store_path: Path, change: str) -> None:
+    with opened(store_path) as space:
+        space.set(ID, 1)
+        space.erase(ID, reason="asked to")
+        space.set(NEIGHBOUR, 2)
+        space.set(NEIGHBOUR, 3)
+    with raw(store_path) as connection:
+        connection.execute(f"update facts set {change} where id = ? and version = 3", (NEIGHBOUR,))
+    with opened(store_path) as space:
+        report = space.verify()
+        assert not report.ok
+        assert ("fact", 3, NEIGHBOUR) in {(f.kind, f.version, f.id) for f in report.faults}
+        with contextlib.suppress(Corrupt):
+            assert space.at(3).get(NEIGHBOUR) in (None, 2)
+
+
+def test_content_that_came_back_is_a_fault(store_path: Path) -> None:
+    """As a restored copy of the row would bring it."""
+    with opened(store_path) as space:
+        space.set(ID, 1)
+        space.patch(ID, [{"op": "replace", "path": "", "value": 2}])
+    with raw(store_path) as connection:
+        rows = connection.execute("select salt, body, value, version from facts").fetchall()
+    with opened(store_path) as space:
+        space.erase(ID, reason="asked to")
+    with raw(store_path) as connection:
+        connection.executemany(
+            "update facts set salt = ?, body = ?, value = ? where version = ?", rows
+        )
+    with opened(store_path) as space:
+        assert ("fact", ID) in {(fault.kind, fault.id) for fault in space.verify().faults}
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------
+
+
+def rows_of(schema: str) -> dict[str, bytes]:
+    """Every table with all that it holds, and what the server has sampled from it."""
+    with psycopg.connect(server_url(), autocommit=True) as server:
+        server.execute("set bytea_output = 'escape'")
+        tables = server.execute(
+            "select tablename from pg_tables where schemaname = %s", (schema,)
+        ).fetchall()
+        found = {
+            table: str(
+                server.execute(f"select t::text from {schema}.{table} as t".encode()).fetchall()
+            ).encode()
+            for (table,) in tables
+        }
+        sampled = server.execute(
+            "select s::text from pg_stats as s where schemaname = %s", (schema,)
+        ).fetchall()
+        return {**found, "statistics": str(sampled).encode()}
+
+
+def relation_files(schema: str) -> dict[str, bytes]:
+    """The files of all tables, indexes and what is stored beside them, where they can be read."""
+    with psycopg.connect(server_url(), autocommit=True) as server:
+        server.execute("checkpoint")
+        folder = Path(str(server.execute("show data_directory").fetchall()[0][0]))
+        rows = server.execute(
+            "select c.relname, pg_relation_filepath(c.oid) from pg_class as c"
+            " where c.relkind in ('r', 'i', 't') and (c.relnamespace = %s::regnamespace or c.oid in"
+            " (select reltoastrelid from pg_class where relnamespace = %s::regnamespace))",
+            (schema, schema),
+        ).fetchall()
+    if not folder.is_dir():
+        pytest.skip("the files of the server are elsewhere")
+    return {name: (folder / str(path)).read_bytes() for name, path in rows if path}
+
+
+def analyze(schema: str) -> None:
+    with psycopg.connect(server_url(), autocommit=True) as server:
+        for table in ("facts", "sides", "derived", "commits"):
+            server.execute(f"analyze {schema}.{table}".encode())
+
+
+def test_no_row_index_or_statistic_of_postgres_holds_a_byte_of_it(tmp_path: Path) -> None:
+    with open_postgres(tmp_path) as store:
+        space, schema = store.space("agent"), schema_of(tmp_path)
+        write(space)
+        analyze(schema)
+        assert found_in(rows_of(schema)["facts"])
+        assert any(found_in(data) for data in relation_files(schema).values())
+        erasure = space.erase(ID, reason="asked to")
+        assert {
+            name: found_in(data) for name, data in rows_of(schema).items() if found_in(data)
+        } == {}
+        files = relation_files(schema)
+        assert {name: found_in(data) for name, data in files.items() if found_in(data)} == {}
+        assert erasure.remaining == scrubbing.OUT_OF_REACH
+        assert space.verify().ok
+
+
+def test_gc_finishes_what_a_reader_of_postgres_was_in_the_way_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrubbing, "BUSY_SECONDS_MAX", BUSY_SECONDS)
+    schema = schema_of(tmp_path)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as reader:
+        space = store.space("agent")
+        write(space)
+        reader.execute(f"select count(*) from {schema}.facts".encode())
+        with pytest.raises(Busy) as caught:
+            space.erase(ID, reason="asked to")
+        assert caught.value.details["version"] == space.version
+        assert space.read(ID).erased
+        assert any(found_in(data) for data in relation_files(schema).values())
+        reader.rollback()
+        assert space.gc().erasures == 1
+        assert not any(found_in(data) for data in relation_files(schema).values())
+        assert space.gc().erasures == 0
