@@ -1,7 +1,8 @@
-"""What the processes of the tests of branches do: `python -m tests.faults.branch_children work <url> <worker>`.
+"""What the processes of the tests of branches do.
 
-A call is a JSON list: what is done, its key, the branch it is done on, and another branch. The last
-part of a key says what was done, so that the log can be followed.
+`python -m tests.faults.branch_children work <url> <worker>`. A call is a JSON list: what is done, its
+key, the branch it is done on, and another branch. The last part of a key says what was done, so that
+the log can be followed.
 """
 
 import itertools

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rote.contract import MergeResult
 from rote.engines.sqlite import SqliteEngine
@@ -189,6 +190,16 @@ def merging_twice_is_nothing(history: History) -> None:
         assert history.merge(source, target, "fail").status == "nothing"
 
 
+def a_dry_run_says_what_the_merge_does(history: History) -> None:
+    pairs = zip(permutations(history.names[:3], 2), STRATEGIES, strict=False)
+    for (source, target), strategy in pairs:
+        version = history.space.version
+        tried = history.on(target).merge(source, on_conflict=strategy, dry_run=True)
+        assert history.space.version == version
+        done = history.merge(source, target, strategy)
+        assert replace(done, commit=None) == tried
+
+
 def there_and_back_never_conflicts_and_leaves_both_equal(history: History) -> None:
     for source, target in permutations(history.names[:3], 2):
         history.merge(source, target, "theirs")
@@ -263,6 +274,7 @@ def past_reads_do_not_change(history: History) -> None:
 LAWS = [
     every_merge_is_what_the_model_says,
     merging_twice_is_nothing,
+    a_dry_run_says_what_the_merge_does,
     there_and_back_never_conflicts_and_leaves_both_equal,
     what_was_settled_does_not_return_until_the_source_changes_it,
     no_value_appears_that_no_side_held,

@@ -9,8 +9,10 @@ from typing import Annotated, BinaryIO
 import typer
 
 from rote.cli.options import (
+    BRANCH_DEFAULT,
     SPACE_DEFAULT,
     STORE_DEFAULT,
+    BranchOption,
     JsonOption,
     KeyOption,
     SpaceOption,
@@ -64,6 +66,7 @@ def put_blob(
     key: KeyOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Store the bytes of a file and print their hash; makes the store and the space when new."""
@@ -73,7 +76,10 @@ def put_blob(
     if expect is not None:
         check_blob_hash(expect)
     # Opened first: a file that cannot be read makes no store.
-    with _opened(file) as (stream, size), opened_space(store, space, create=True) as opened:
+    with (
+        _opened(file) as (stream, size),
+        opened_space(store, space, branch, create=True) as opened,
+    ):
         with byte_bar("storing", size) as advance:
             hash = opened.put_blob(
                 _Watched(stream, advance), type, labels=labels, expect=expect, key=key
@@ -105,11 +111,12 @@ def get_blob(
     ] = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Write the bytes of a blob to stdout or a file; with --json print what is known of it."""
     check_blob_hash(hash)
-    with opened_space(store, space) as opened:
+    with opened_space(store, space, branch) as opened:
         try:
             info = opened.blob_info(hash)
         except NotFound as error:

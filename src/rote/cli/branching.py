@@ -188,6 +188,9 @@ def _resolutions(argument: str | None, deleted: list[str]) -> dict[str, Any]:
     settled: Any = {} if argument is None else decode_argument(argument)
     if not isinstance(settled, dict):
         raise InvalidInput("resolutions are an object from ids to values: put { } around them")
+    both = sorted(settled.keys() & set(deleted))
+    if both:
+        raise InvalidInput(f"{both[0]} has a value in --resolutions and --delete; give one of them")
     return {**settled, **dict.fromkeys(deleted, DELETE)}
 
 

@@ -45,6 +45,19 @@ def test_what_is_known_of_a_blob_is_printed_as_json(store_path: Path, file: Path
     assert target.read_bytes() == DATA
 
 
+def test_a_blob_is_described_on_the_branch_it_is_put_on(store_path: Path, file: Path) -> None:
+    on_topic = ("--branch", "topic")
+    error_of(run("blob", "put", str(file), *on_topic, store=store_path))
+    assert not store_path.exists()
+    run_ok("set", "urn:a", "1", store=store_path)
+    run_ok("branch", "create", "topic", store=store_path)
+    run_ok("blob", "put", str(file), "--type", "image/png", *on_topic, store=store_path)
+    assert run("get", f"urn:blob-meta:{HASH}", store=store_path).exit_code == 1
+    known = run_json("blob", "get", HASH, *on_topic, store=store_path)
+    assert known["content_type"] == "image/png"
+    assert run("blob", "get", HASH, store=store_path).stdout_bytes == DATA
+
+
 def test_other_bytes_than_expected_are_refused(store_path: Path, file: Path) -> None:
     result = run("blob", "put", str(file), "--expect", "0" * 64, store=store_path)
     assert "nothing was stored" in error_of(result)

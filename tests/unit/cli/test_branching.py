@@ -80,7 +80,13 @@ def test_merge_takes_resolutions_and_strategies(store: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--on-conflict", "mine"], ["--resolutions", "[]"], ["--resolutions", "{"], ["--delete", B]],
+    [
+        ["--on-conflict", "mine"],
+        ["--resolutions", "[]"],
+        ["--resolutions", "{"],
+        ["--delete", B],
+        ["--delete", A, "--resolutions", f'{{"{A}":1}}'],
+    ],
 )
 def test_a_bad_merge_is_one_line(store: Path, arguments: list[str]) -> None:
     error_of(run("merge", "topic", *arguments, store=store))
