@@ -167,8 +167,19 @@ def _write_branches(space: rote.Space) -> None:
     deeper.set("urn:entity:e", {"tag": "deep"})
     space.merge("topic", on_conflict="theirs")
     space.delete_branch("topic", key="key-gone")
+    _erase(space)
     for number in range(4):
         space.set("urn:entity:f", number)
+
+
+def _erase(space: rote.Space) -> None:
+    """A set, patches with and without a snapshot and a delete; then it lives again."""
+    space.set("urn:entity:erased", {"tag": "erased"}, key="key-erased")
+    space.patch("urn:entity:erased", [{"op": "add", "path": "/n", "value": 1}])
+    space.on("topic/deeper").set("urn:entity:erased", {"tag": "there"})
+    space.delete("urn:entity:erased")
+    space.erase("urn:entity:erased", reason="to be tampered with")
+    space.set("urn:entity:erased", {"tag": "anew"})
 
 
 # -- changing it -----------------------------------------------------------------------------------
@@ -288,7 +299,7 @@ def _read_blobs(port: Kernel, did: str) -> None:
 
 
 def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
-    ids = [f"urn:entity:{name}" for name in ("a", "b", "c", "d", "large", "tagged")]
+    ids = [f"urn:entity:{name}" for name in ("a", "b", "c", "d", "erased", "large", "tagged")]
     return [
         port.spaces,
         lambda: port.head(did),

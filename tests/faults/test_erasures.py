@@ -90,7 +90,9 @@ def test_no_file_of_the_store_holds_a_byte_of_it(store_path: Path, tmp_path: Pat
         # While the store is open, its log included, and after it was closed.
         names = files_of(store_path)
         assert {store_path.name, f"{store_path.name}-wal"} <= names.keys()
-        assert {name: found_in(data) for name, data in names.items()} == dict.fromkeys(names, [])
+        assert {name: found_in(data) for name, data in names.items()} == {
+            name: [] for name in names
+        }
         assert erasure.remaining == ()
         assert space.verify().ok
         assert space.get(NEIGHBOUR) == {"tag": "stays"}

@@ -5,6 +5,7 @@ a checkpoint that someone kept.
 """
 
 import copy
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,7 +92,9 @@ def test_the_sample_holds_every_kind_of_row(sample: Sample, rows: dict[str, list
     assert tuple(rows) == TABLES
     assert all(rows.values())
     facts = [row.cells for row in rows["facts"] if row.cells["space"] == 1]
-    assert 25 <= sample.version <= 40
+    assert 25 <= sample.version <= 50
+    erased = [fact for fact in facts if fact["salt"] is None]
+    assert {fact["op"] for fact in erased} == {1, 2, 3}
     assert {fact["op"] for fact in facts} == {1, 2, 3}
     patches = [fact for fact in facts if fact["op"] == 2]
     assert any(fact["value"] is None for fact in patches)
@@ -157,12 +160,22 @@ def test_every_changed_byte_is_found(
 
 
 def is_no_change(row: Row, column: str, cell: Cell | tuple[bytes]) -> bool:
-    """A snapshot that goes changes no answer. Moved to no space is the same as deleted."""
+    """A snapshot that goes changes no answer, nor does the digest of one that was erased. Moved to
+    no space is the same as deleted."""
     if (row.table, column) == ("facts", "value"):
-        return cell is None
+        is_erased = row.cells["salt"] is None
+        return is_other_snapshot(row.cells["value"], cell) if is_erased else cell is None
     if is_given_up(row):
         return True
     return comes_and_goes(row) and column == "space" and cell not in (1, 2)
+
+
+def is_other_snapshot(before: Cell, after: Cell | tuple[bytes]) -> bool:
+    """Whether two remains differ in the digest of the snapshot alone; nothing is compared with it
+    before a compaction."""
+    shown = [re.sub(rb'"value":"[0-9a-f]{64}"', b"", data) for data in (before, after)
+             if isinstance(data, bytes)]  # fmt: skip
+    return len(shown) == 2 and shown[0] == shown[1]
 
 
 def comes_and_goes(row: Row) -> bool:
@@ -289,8 +302,10 @@ TRUNCATE = """
     delete from facts where space = 1 and version > :version;
     delete from entities where space = 1;
     delete from tombstones where space = 1;
-    insert into entities select space, branch, id, version, position from newest where op <> 3;
-    insert into tombstones select space, branch, id, version, position from newest where op = 3;
+    insert into entities select space, branch, id, version, position from newest
+        where op <> 3 and salt is not null;
+    insert into tombstones select space, branch, id, version, position from newest
+        where op = 3 or salt is null;
     delete from sides where space = 1 and kind = 'key'
         and key not in (select key from commits where space = 1 and key is not null);
     delete from sides where space = 1 and kind = 'checkpoint' and cast(key as int) > :version;

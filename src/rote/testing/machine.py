@@ -9,7 +9,6 @@ of the two handles: what one of them remembers must never hide what the other ha
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +23,7 @@ from rote.contract import (
     Branch,
     BranchRequest,
     Commit,
+    Fact,
     MergeRequest,
     MergeResult,
     Port,
@@ -31,17 +31,13 @@ from rote.contract import (
 )
 from rote.errors import Conflict, RoteError
 from rote.patch import apply
-from rote.space import Space, Store
-from rote.testing.clocks import FixedClock
+from rote.space import Space
 from rote.testing.merge_model import Merging, ModelMerge, same
 from rote.testing.model import ModelCommit, ModelState, Refused, SpaceModel
-from rote.testing.sources import SeededIds
 from rote.testing.space_suite.formulas import check_chain
-from rote.testing.stores import StoreSettings
 from rote.testing.strategies import documents, operations, patches_for, pointers, pointers_into
+from rote.testing.worlds import OpenStore, World
 from rote.values import canonical, datetime_of, format_time, micros_of, parse_time
-
-OpenStore = Callable[[Path, StoreSettings], Store]
 
 # Few, so that writes meet; nested and beyond the BMP, so that order and prefixes matter.
 IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
@@ -61,35 +57,6 @@ def make_machine(openers: Mapping[str, OpenStore], *, shared: bool = True) -> ty
     return type("StoreMachine", (SpaceMachine,), {"openers": dict(openers), "shared": shared})
 
 
-@dataclass
-class World:
-    """One store under test: its place, what it was given, and its open handles."""
-
-    open_store: OpenStore
-    place: Path
-    handles_count: int
-    clock: FixedClock = field(default_factory=FixedClock)
-    ids: SeededIds = field(default_factory=SeededIds)
-    stores: list[Store] = field(default_factory=list)
-    spaces: list[Space] = field(default_factory=list)
-
-    def open(self) -> None:
-        settings = StoreSettings(clock=self.clock, ids=self.ids)
-        for _ in range(self.handles_count):
-            self.stores.append(self.open_store(self.place, settings))
-            self.spaces.append(self.stores[-1].space("notes"))
-
-    def space(self, handle: int, branch: str = "main") -> Space:
-        space = self.spaces[handle % len(self.spaces)]
-        return space if branch == "main" else space.on(branch)
-
-    def close(self) -> None:
-        for store in self.stores:
-            store.close()
-        self.stores.clear()
-        self.spaces.clear()
-
-
 class SpaceMachine(RuleBasedStateMachine):
     """Made by make_machine, which says which stores it runs."""
 
@@ -99,10 +66,11 @@ class SpaceMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = SpaceModel()
-        self.answers: list[Commit] = []  # what the stores answered, version by version
+        self.answers: list[Commit] = []  # what the stores tell of each version
+        self.made: list[Commit] = []  # what they told when it was made, before anything was erased
         self.sent: dict[str, list[dict[str, Any]]] = {}  # what each key was sent with
         # Doing these twice without a write in between would only take the turn of something else.
-        self.opened_at = self.verified_at = 0
+        self.opened_at = self.verified_at = self.erased_at = 0
         self._stack = ExitStack()
         folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="rote-machine-")))
         self.worlds = []
@@ -232,6 +200,18 @@ class SpaceMachine(RuleBasedStateMachine):
         else:
             self._check_commit(first, expected)
             self.answers.append(first)
+            self.made.append(first)
+
+    @precondition(lambda self: self.erased_at < self.model.version - 2)
+    @rule(id=st.sampled_from(IDS), key=st.sampled_from((None, "erased")), handle=st.integers(0, 1))
+    def erase(self, id: str, key: str | None, handle: int) -> None:
+        self.erased_at = self.model.version
+        answers = [_outcome(partial(_erase, world.space(handle), id, key)) for world in self.worlds]
+        before = self.model.version
+        expect = partial(self.model.erase, id, reason="r", key=key, now=self._now())
+        self._compare_commits(answers, expect)
+        if self.model.version > before:
+            self.answers = [_without(commit, id) for commit in self.answers]
 
     # -- branches ----------------------------------------------------------------------------------
 
@@ -449,7 +429,9 @@ class SpaceMachine(RuleBasedStateMachine):
             checkpoint = space.checkpoint()
             report = space.verify(against=checkpoint)
             assert report.ok, report.faults
-            assert report.facts == sum(len(commit.facts) for commit in self.model.commits)
+            facts = [fact for commit in self.answers for fact in commit.facts]
+            erased = sum(fact.erased for fact in facts)
+            assert (report.facts, report.erased) == (len(facts), erased)
 
     @invariant()
     def every_handle_shows_the_present(self) -> None:
@@ -466,7 +448,7 @@ class SpaceMachine(RuleBasedStateMachine):
         with self._stack:
             if len(self.answers) != self.model.version:
                 return  # a step failed and has said so
-            check_chain(self.worlds[0].spaces[0].did, self.answers)
+            check_chain(self.worlds[0].spaces[0].did, self.made)
             for world in self.worlds:
                 for space in world.spaces:
                     assert list(space.log()) == self.answers
@@ -517,8 +499,10 @@ class SpaceMachine(RuleBasedStateMachine):
     def _check_state(self, state: State, id: str, expected: ModelState) -> None:
         assert (state.id, state.exists, state.version) == (id, expected.exists, expected.version)
         assert canonical(state.value) == canonical(expected.value)
-        if expected.version:
-            facts = [fact for fact in self.answers[expected.version - 1].facts if fact.id == id]
+        assert state.erased == expected.erased
+        written = expected.written or expected.version
+        if written:
+            facts = [fact for fact in self.answers[written - 1].facts if fact.id == id]
             assert state.hash == facts[-1].hash
         else:
             assert state.hash is None
@@ -531,6 +515,9 @@ class SpaceMachine(RuleBasedStateMachine):
         found = [(fact.id, fact.op, canonical(fact.body)) for fact in commit.facts]
         assert found == [(fact.id, fact.op, canonical(fact.body)) for fact in expected.facts]
 
+    def _fact_at(self, version: int, index: int) -> Fact:
+        return self.answers[version - 1].facts[index]
+
     def _check_refusal(self, answer: Commit | RoteError, refused: Refused) -> None:
         assert type(answer) is refused.kind, f"{answer!r}, but the model says {refused}"
         if isinstance(answer, Conflict):
@@ -542,7 +529,7 @@ class SpaceMachine(RuleBasedStateMachine):
                 (
                     conflict.read["version"],
                     conflict.version,
-                    self.answers[conflict.version - 1].facts[conflict.index].hash,
+                    None if conflict.fact is None else self._fact_at(*conflict.fact).hash,
                 )
                 for conflict in refused.conflicts
             ]
@@ -553,6 +540,19 @@ def _outcome(action: Callable[[], _Answer]) -> _Answer | RoteError:
         return action()
     except RoteError as error:
         return error
+
+
+def _erase(space: Space, id: str, key: str | None) -> Commit:
+    return space.erase(id, reason="r", key=key).commit
+
+
+def _without(commit: Commit, id: str) -> Commit:
+    """A commit as it is told after an entity was erased."""
+    facts = [
+        replace(fact, data=None, salt=None, erased=True) if fact.id == id else fact
+        for fact in commit.facts
+    ]
+    return replace(commit, facts=tuple(facts))
 
 
 def _finish(tx: Any, id: str, value: Any) -> Commit:

@@ -37,7 +37,7 @@ class ModelConflict:
 
     read: Mapping[str, Any]
     version: int  # of the newest overlapping write
-    index: int  # its place in that commit
+    fact: tuple[int, int] | None  # version and index of the fact whose hash is told, if one is
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,8 @@ class ModelState:
     value: Json
     exists: bool
     version: int
+    erased: bool = False
+    written: int = 0  # the version of the newest fact, where it is another one
 
 
 class SpaceModel:
@@ -84,6 +86,7 @@ class SpaceModel:
     def __init__(self) -> None:
         self.commits: list[ModelCommit] = []
         self.branches = {"main": ModelBranch(None, 0, 0)}
+        self._blurred: set[int] = set()  # commits whose key is compared with nothing any more
 
     @property
     def version(self) -> int:
@@ -99,13 +102,31 @@ class SpaceModel:
         return below + [commit for commit in self.commits[:bound] if commit.branch == branch]
 
     def read(self, id: str, version: int | None = None, branch: str = "main") -> ModelState:
-        """The facts of an entity, folded from the first."""
+        """The facts of an entity, folded from the first; those that were erased leave nothing."""
+        bound = self.version if version is None else version
         state = ModelState(None, False, 0)
         for commit in self.line(branch, version):
             for fact in commit.facts:
                 if fact.id == id:
-                    state = _after(state, fact, commit.version)
+                    erased = self.erased_at(id, commit.version)
+                    if erased is None:
+                        state = _after(state, fact, commit.version)
+                    else:
+                        shown = erased if erased <= bound else commit.version
+                        state = ModelState(None, False, shown, True, commit.version)
         return state
+
+    def erased_at(self, id: str, version: int) -> int | None:
+        """The first erasure of an entity above a version."""
+        return next((at for at, erased in self.erasures() if erased == id and at > version), None)
+
+    def erasures(self) -> list[tuple[int, str]]:
+        """(version, id), oldest first."""
+        return [
+            (commit.version, commit.event["id"])
+            for commit in self.commits
+            if commit.event is not None and commit.event["type"] == "erase"
+        ]
 
     def ids(self) -> list[str]:
         return sorted({fact.id for commit in self.commits for fact in commit.facts})
@@ -172,7 +193,7 @@ class SpaceModel:
     def made_by(self, key: str | None, sent: bytes) -> ModelCommit | None:
         """The commit of a key; Refused when the key was used for another call."""
         made = None if key is None else self.commit_of_key(key)
-        if made is not None and made.sent != sent:
+        if made is not None and made.sent != sent and made.version not in self._blurred:
             raise Refused(PayloadMismatch)
         return made
 
@@ -233,6 +254,27 @@ class SpaceModel:
         event = {"type": "branch.delete", "name": name}
         return self.append(name, (), now=now, key=key, sent=sent, event=event)
 
+    def erase(self, id: str, *, reason: str, key: str | None = None, now: str) -> ModelCommit:
+        sent = canonical(["erase", id, reason])
+        made = self.made_by(key, sent)
+        if made is not None:
+            return made
+        written = [commit for commit in self.commits if any(fact.id == id for fact in commit.facts)]
+        if not written:
+            raise Refused(NotFound)
+        full = [commit for commit in written if self.erased_at(id, commit.version) is None]
+        if not full:
+            last = max(at for at, erased in self.erasures() if erased == id)
+            return self.commits[last - 1]
+        merges = [
+            commit
+            for commit in self.commits[full[0].version :]
+            if commit.event is not None and commit.event["type"] == "merge"
+        ]
+        self._blurred |= {commit.version for commit in (*full, *merges)}
+        event = {"type": "erase", "id": id, "reason": reason}
+        return self.append("main", (), now=now, key=key, sent=sent, event=event)
+
     def _facts(
         self, operations: Sequence[Mapping[str, Any]], at: str, branch: str
     ) -> tuple[ModelFact, ...]:
@@ -257,12 +299,28 @@ class SpaceModel:
             raise Refused(Conflict, conflicts)
 
     def _conflict(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
-        for commit in reversed(self.line(read.get("branch", branch))):
+        branch = read.get("branch", branch)
+        erased = self._erased_since(read, branch)
+        for commit in reversed(self.line(branch)):
             if commit.version <= read["version"]:
-                return None
+                break
             for index, fact in reversed(list(enumerate(commit.facts))):
-                if overlaps(read, fact):
-                    return ModelConflict(read, commit.version, index)
+                if overlaps(read, fact) and (erased is None or erased.version < commit.version):
+                    return ModelConflict(read, commit.version, (commit.version, index))
+        return erased
+
+    def _erased_since(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
+        """An erasure is a write on every branch; of an entity, where it was written at all."""
+        if "id" in read:
+            state = self.read(read["id"], branch=branch)
+            if not state.erased or state.version <= read["version"]:
+                return None
+            facts = self.commits[state.written - 1].facts
+            index = max(at for at, fact in enumerate(facts) if fact.id == read["id"])
+            return ModelConflict(read, state.version, (state.written, index))
+        for version, id in reversed(self.erasures()):
+            if version > read["version"] and overlaps(read, ModelFact(id, "delete", None)):
+                return ModelConflict(read, version, None)
         return None
 
 

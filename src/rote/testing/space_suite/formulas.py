@@ -44,9 +44,12 @@ def check_chain(did: str, commits: list[Commit]) -> None:
     forks: dict[str, tuple[str, int]] = {}
     facts: dict[tuple[str, str], list[Fact]] = {}
     salts: dict[str, str | None] = {}
+    erased: set[str | None] = set()  # salts that are not used again
     for commit in commits:
         if commit.event is not None and commit.event["type"] == "branch.create":
             forks[commit.branch] = (commit.event["parent"], commit.event["fork_version"])
+        if commit.event is not None and commit.event["type"] == "erase":
+            erased.add(salts.pop(commit.event["id"]))
         assert commit.version == (1 if previous is None else previous.version + 1)
         assert commit.previous == (None if previous is None else previous.hash)
         assert previous is None or previous.at <= commit.at
@@ -56,6 +59,7 @@ def check_chain(did: str, commits: list[Commit]) -> None:
             assert (fact.version, fact.commit) == (commit.version, commit.hash)
             assert fact.parent == (empty_reference(fact.id) if before is None else before.hash)
             assert fact.salt == salts.setdefault(fact.id, fact.salt)
+            assert fact.salt not in erased
             assert fact.hash == fact_hash(fact)
             facts.setdefault((commit.branch, fact.id), []).append(fact)
         assert commit.hash == commit_hash(did, commit)
