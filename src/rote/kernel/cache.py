@@ -41,6 +41,7 @@ class SpaceCache:
         self._past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
         self._bytes = 0
         self._ready = False
+        self.blob_room = 0  # bytes that payloads may take before all of them are added up again
         self._graph = Graph()
         self._graph_lock = threading.Lock()
 
