@@ -43,6 +43,7 @@ class SpaceCache:
         self._bytes = 0
         self._erasures = 0  # that were met here; what was read before one may hold what it erased
         self._ready = False
+        self.blob_room = 0  # bytes that payloads may take before all of them are added up again
         self._graph = Graph()
         self._graph_lock = threading.Lock()
 

@@ -26,6 +26,7 @@ from rote.values.limits import (
     BLOB_CHUNK_BYTES,
     BLOB_DROP_BYTES,
     BLOB_PIECE_BYTES,
+    BLOB_ROOM_PARTS,
     CONTENTION_ATTEMPTS_MAX,
     INTEGER_MAX,
     SPACE_BLOB_BYTES_MAX,
@@ -129,15 +130,25 @@ class Upload:
         row = writes.upload(number, self._token)
         if self._size and (row is None or row.at == CONDEMNED):
             raise PayloadGone()
-        kept = writes.blob_bytes(number) + size - self._size
+        self._take_room(writes, size - self._size)
+        at = micros_of(self._clock.now())
+        writes.put_chunks(number, self._token, rows)
+        writes.put_blob(number, blob_record(self._cache.did, self._token, None, size, at))
+
+    def _take_room(self, writes: Writer, size: int) -> None:
+        """To add up all payloads costs more the more there are, so it is done only now and then:
+        when a small part of what was left is used up, since others take of it too."""
+        cache = self._cache
+        cache.blob_room -= size
+        if cache.blob_room >= 0:
+            return
+        kept = writes.blob_bytes(cache.number) + size
         if kept > SPACE_BLOB_BYTES_MAX:
             raise LimitExceeded(
                 "all blobs of the space in bytes", size=kept, limit=SPACE_BLOB_BYTES_MAX,
                 advice="delete what describes and refers to some, and run gc",
             )  # fmt: skip
-        at = micros_of(self._clock.now())
-        writes.put_chunks(number, self._token, rows)
-        writes.put_blob(number, blob_record(self._cache.did, self._token, None, size, at))
+        cache.blob_room = (SPACE_BLOB_BYTES_MAX - kept) // BLOB_ROOM_PARTS
 
 
 def condemn(writes: Writer, cache: SpaceCache, row: BlobRow) -> None:

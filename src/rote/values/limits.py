@@ -35,6 +35,8 @@ READS_MAX = 100_000
 BLOB_BYTES_MAX = 16 * GIB
 # All blobs of a space, unfinished uploads included: nobody fills a disk unnoticed.
 SPACE_BLOB_BYTES_MAX = 1024 * GIB
+# Of what is left of that, the part a process takes before it adds up all blobs again.
+BLOB_ROOM_PARTS = 64
 # A row of a payload: every engine can hold it, move it and back it up like any other.
 BLOB_CHUNK_BYTES = 256 * KIB
 # What one transaction writes of a payload, so that other writers get their turn.

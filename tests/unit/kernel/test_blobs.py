@@ -7,6 +7,7 @@ import pytest
 
 import rote
 from rote.contract import CommitRequest
+from rote.engines.sqlite.reader import SqliteReader
 from rote.errors import Corrupt, LimitExceeded
 from rote.kernel import Kernel
 from rote.kernel.job import job_of
@@ -70,6 +71,36 @@ def test_a_space_that_is_full_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(LimitExceeded):
             space.put_blob(b"z")
         assert (space.version, space.gc().kept) == (3, 2)
+
+
+def test_a_put_costs_the_same_however_many_blobs_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of them were added up for every piece, to see whether there is room for it."""
+    looks: list[int] = []
+    blob_bytes = SqliteReader.blob_bytes
+
+    def counting(self: SqliteReader, space: int) -> int:
+        looks.append(space)
+        return blob_bytes(self, space)
+
+    monkeypatch.setattr(SqliteReader, "blob_bytes", counting)
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        for number in range(50):
+            space.put_blob(b"%d" % number)
+        assert len(looks) == 1
+
+
+def test_a_space_is_full_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though its blobs are added up only now and then."""
+    monkeypatch.setattr("rote.kernel.payloads.SPACE_BLOB_BYTES_MAX", 10_000)
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        for number in range(1_000):
+            space.put_blob(b"%010d" % number)
+        with pytest.raises(LimitExceeded):
+            space.put_blob(b"z")
 
 
 def test_a_blob_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
