@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import blobs, branching, canonical, copying, doctor, reading, trust, writing
+from rote.cli import blobs, branching, canonical, copying, doctor, erasing, reading, trust, writing
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -63,6 +63,7 @@ app.command("verify")(trust.verify)
 app.command("checkpoint")(trust.checkpoint)
 app.command("backup")(trust.backup)
 app.command("copy")(copying.copy)
+app.command("erase")(erasing.erase)
 app.add_typer(blobs.commands, name="blob")
 app.command("gc")(blobs.gc)
 app.command("canonical")(canonical.canonicalise)

@@ -161,7 +161,7 @@ def gc(
     space: SpaceOption = SPACE_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
-    """Let go of blobs that nothing refers to, unfinished uploads and superseded snapshots."""
+    """Let go of unused blobs, uploads and snapshots, and finish erasures."""
     with opened_space(store, space) as opened, bar() as advance:
         report = opened.gc(grace_seconds=grace, progress=advance)
     if as_json:
@@ -170,4 +170,5 @@ def gc(
     gone = f"{plural(report.blobs, 'blob')} and {plural(report.uploads, 'unfinished upload')}"
     freed = plural(report.size_bytes, "byte")
     thinned = f", {plural(report.snapshots, 'snapshot')} dropped" if report.snapshots else ""
-    print_line(f"{gone} collected ({freed}); {plural(report.kept, 'blob')} kept{thinned}")
+    finished = f", {plural(report.erasures, 'erasure')} finished" if report.erasures else ""
+    print_line(f"{gone} collected ({freed}); {plural(report.kept, 'blob')} kept{thinned}{finished}")

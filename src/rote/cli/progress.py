@@ -22,6 +22,7 @@ _PHASES = {
     "copying": "copying commits",
     "dropping": "dropping blobs",
     "reading": "reading commits",
+    "scrubbing": "finishing erasures",
     "thinning": "looking at entities",
     "verifying": "verifying commits and blobs",
 }

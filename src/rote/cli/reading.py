@@ -34,6 +34,8 @@ from rote.contract import Commit, Fact
 from rote.values.limits import INTEGER_MAX
 
 _FACTS_SHOWN = 3
+# The member of an event that says what it is about.
+_ABOUT = ("source", "name", "id")
 
 
 def get_entity(
@@ -55,7 +57,8 @@ def get_entity(
         print_value(state.value)
     if not state.exists:
         if not as_json:
-            say(f"{id} does not exist" + ("" if at is None else f" at {at}"))
+            words = "was erased" if state.erased else "does not exist"
+            say(f"{id} {words}" + ("" if at is None or state.erased else f" at {at}"))
         raise no()
 
 
@@ -114,12 +117,15 @@ def _commit_row(commit: Commit) -> Sequence[str]:
 
 def _words(commit: Commit) -> str:
     """What a commit did."""
-    facts = [f"{fact.op} {fact.id}" for fact in commit.facts[:_FACTS_SHOWN]]
+    facts = [
+        f"{fact.op} {fact.id}{' (erased)' if fact.erased else ''}"
+        for fact in commit.facts[:_FACTS_SHOWN]
+    ]
     if len(commit.facts) > _FACTS_SHOWN:
         facts.append(f"{len(commit.facts) - _FACTS_SHOWN:,} more")
     event = []
     if commit.event is not None:
-        about = commit.event.get("source") or commit.event.get("name") or ""
+        about = next((commit.event[name] for name in _ABOUT if name in commit.event), "")
         event.append(f"{commit.event['type']} {about}".rstrip())
     return ", ".join([*event, *facts])
 

@@ -96,6 +96,7 @@ def backup(
 
 def print_report(report: VerifyReport, space: str) -> None:
     checked = f"{plural(report.commits, 'commit')} and {plural(report.facts, 'fact')} checked"
+    checked += f", {report.erased:,} of them erased" if report.erased else ""
     place = f"space {space}, version {report.version}"
     if report.ok:
         head = "" if report.head is None else f", head {short(report.head)}"

@@ -109,14 +109,15 @@ def test_a_stream_that_cannot_show_a_character_gets_its_escape(tmp_path: Path) -
     assert (ended.returncode, ended.stdout) == (0, '"\\u8336"\n')
 
 
-def on_terminal(*args: str, cwd: Path, **extra: str) -> str:
-    """What `rote ARGS` shows on a terminal."""
+def on_terminal(*args: str, cwd: Path, typed: str = "", expected: int = 0, **extra: str) -> str:
+    """What `rote ARGS` shows on a terminal where something is typed, until it ends as expected."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
         [ROTE, *args], cwd=cwd, env=environment(TERM="xterm", **extra),
         stdin=follower, stdout=follower, stderr=follower,
     ) as process:  # fmt: skip
         os.close(follower)
+        os.write(leader, typed.encode())
         shown = b""
         try:
             while data := os.read(leader, 65_536):
@@ -124,7 +125,7 @@ def on_terminal(*args: str, cwd: Path, **extra: str) -> str:
         except OSError:
             pass  # how Linux says that the last writer is gone
         os.close(leader)
-        assert process.wait(SECONDS_MAX) == 0
+        assert process.wait(SECONDS_MAX) == expected
     return shown.decode()
 
 
