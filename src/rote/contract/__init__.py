@@ -11,6 +11,7 @@ from rote.contract.branches import (
     MergeResult,
     Resolution,
 )
+from rote.contract.compactions import Compaction
 from rote.contract.copies import (
     CHECKPOINT,
     CopyPage,
@@ -47,6 +48,7 @@ __all__ = [
     "Clock",
     "Commit",
     "CommitRequest",
+    "Compaction",
     "CopyPage",
     "CopyProgress",
     "CopyReport",

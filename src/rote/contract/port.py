@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
+from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, SidePage
 from rote.contract.facts import Commit, State
 from rote.contract.index import Hit
@@ -130,6 +131,13 @@ class Port(Protocol):
     ) -> VerifyReport: ...
 
     def checkpoint(self, space: str) -> dict[str, Any]: ...
+
+    def compact(
+        self, space: str, *, before: int, key: str | None, progress: CopyProgress | None
+    ) -> Compaction:
+        """Let go of history below a version, but for what reads and merges from there on need; a
+        signed commit records it, and may be retried with its key."""
+        ...
 
     def backup(self, path: Path) -> None: ...
 

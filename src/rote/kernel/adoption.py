@@ -34,10 +34,9 @@ from rote.kernel.documents import patched
 from rote.kernel.entry import ABSENT, Entry, entry_of
 from rote.kernel.events import EVENTS, BranchCreated, BranchMerged, read_event
 from rote.kernel.graph import Graph, Merge, last_node, merge_bases
-from rote.kernel.history import size_of
 from rote.kernel.lineage import Lineage
 from rote.kernel.merging import merge_event
-from rote.kernel.pace import Pace
+from rote.kernel.pace import Pace, size_of
 from rote.kernel.plan import SALT_BYTES
 from rote.kernel.seals import KEY, side_record
 from rote.patch import encode_operations, normalize

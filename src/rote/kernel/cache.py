@@ -8,20 +8,23 @@ short, what came first goes first.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from msgspec import UNSET
 
 from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
-from rote.errors import VersionNotFound
+from rote.errors import Busy, Compacted, Corrupt, VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
+from rote.kernel.foundations import foundation_of
 from rote.kernel.graph import Graph
 from rote.kernel.lines import Branches
 from rote.values import check_entity_id
-from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
+from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX, CONTENTION_ATTEMPTS_MAX
 
 _Key = tuple[int, str]  # branch, entity
+_Answer = TypeVar("_Answer")
 
 
 class SpaceCache:
@@ -34,6 +37,7 @@ class SpaceCache:
         self.seal = row.seal
         self.known = 0  # the version as of which the entries are the newest
         self._known_hash = b""  # of its commit
+        self.oldest = 0  # the oldest version above 0 that can be read; 0 when none was compacted
         self.branches = Branches([])
         self._lock = threading.Lock()
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
@@ -63,14 +67,21 @@ class SpaceCache:
             if may_be_old:
                 raise Contended()
             self._forget()
-        is_same = self._ready and not reads.events(self.number, after=self.known, limit=1)
-        branches = None if is_same else Branches(reads.branches(self.number))
+        known, oldest = self.known, self.oldest
+        # Before the events: what a compaction takes away meanwhile is then noticed below.
         changed = self._changed(reads, version)
+        is_same = self._ready and not reads.events(self.number, after=known, limit=1)
+        branches = None if is_same else Branches(reads.branches(self.number))
+        if not is_same:
+            foundation = foundation_of(reads, self.number)
+            oldest = 0 if foundation is None else foundation.before
+            if oldest > known + 1:
+                changed = None  # the log no longer says what was written since
         with self._lock:
             if version < self.known:
                 return  # others know more by now
             if branches is not None:
-                self.branches = branches
+                self.branches, self.oldest = branches, oldest
             self._ready = True
             if version == self.known:
                 return
@@ -103,7 +114,7 @@ class SpaceCache:
             self._past.clear()
             self._bytes = 0
             self._ready = False
-            self.known, self._known_hash = 0, b""
+            self.known, self._known_hash, self.oldest = 0, b"", 0
         with self._graph_lock:
             self._graph = Graph()
 
@@ -129,9 +140,10 @@ class SpaceCache:
         *,
         hash: bytes,
         branch: BranchRow | None = None,
+        oldest: int | None = None,
     ) -> None:
         """Take over what a durable commit wrote: the space went from `before` to `after`, whose
-        commit has `hash`."""
+        commit has `hash`; `branch` was made or deleted by it, `oldest` can be read after it."""
         with self._lock:
             # A reader may have seen the commit first and moved on; newer is never overwritten.
             if self.known not in (before, after):
@@ -142,6 +154,8 @@ class SpaceCache:
                     self._put(key, entry)
             if branch is not None:
                 self.branches.put(branch)
+            if oldest is not None:
+                self.oldest = oldest
             # Last: a reader that sees the new version must find no older entry.
             self.known, self._known_hash = after, hash
 
@@ -170,7 +184,13 @@ class SpaceCache:
         rows = reads.newest(self.number, (id,), line)
         if not rows:
             return ABSENT
-        entry = entry_of(reads, self.number, rows[0], line)
+        try:
+            entry = entry_of(reads, self.number, rows[0], line)
+        except Corrupt:
+            # What it is replayed from may have been compacted away since the row was read.
+            return self.steadily(
+                reads, None, lambda version: load(reads, self.number, (id,), line).get(id, ABSENT)
+            )
         if entry.version > known:
             self.sync(reads)
         else:
@@ -199,8 +219,10 @@ class SpaceCache:
         line = self.branches.line(branch, known)
         loaded = load(reads, self.number, ids, line)
         if loaded:
+            head = reads.head(self.number)
+            is_newest = head is not None and head.version == known
             with self._lock:
-                if self.known == known:
+                if is_newest and self.known == known:
                     number = line[0][0]
                     for id, entry in loaded.items():
                         self._put((number, id), entry)
@@ -215,7 +237,7 @@ class SpaceCache:
         """The entries of `ids` as of a past version, at or below `known`."""
         line = self.line(reads, branch, version)
         number = line[0][0]
-        loaded = load(reads, self.number, ids, line)
+        loaded = self.steadily(reads, version, lambda _: load(reads, self.number, ids, line))
         with self._lock:
             for id in ids:
                 entry = loaded.setdefault(id, ABSENT)
@@ -227,7 +249,7 @@ class SpaceCache:
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:
         """The entry as of a past version, when it is here; costs no engine work."""
-        if version > self.known or branch not in self.branches:
+        if not self.oldest <= version <= self.known or branch not in self.branches:
             return None
         number = self.branches.number(branch)
         entry = self._entries.get((number, id))
@@ -241,7 +263,7 @@ class SpaceCache:
         return self.branches.line(branch, version)
 
     def resolve(self, reads: Reader, version: int | None) -> int:
-        """The version a view means; VersionNotFound when it is above the log."""
+        """The version a view means; VersionNotFound above the log, Compacted below its line."""
         if version is None:
             self.sync(reads)
             return self.known
@@ -253,6 +275,28 @@ class SpaceCache:
             self.sync(reads)
         if version > self.known:
             raise VersionNotFound(version, newest=self.known)
+        if 0 < version < self.oldest:
+            raise Compacted(version, oldest=self.oldest)
+
+    def steadily(
+        self, reads: Reader, version: int | None, read: Callable[[int], _Answer]
+    ) -> _Answer:
+        """What `read` answers for a version, or for the newest. It takes several looks at the
+        store; when history was compacted between them it starts over."""
+        for _ in range(CONTENTION_ATTEMPTS_MAX):
+            oldest = self.oldest
+            resolved = self.resolve(reads, version)
+            try:
+                answer = read(resolved)
+            except Corrupt:
+                self.sync(reads)
+                if self.oldest == oldest:
+                    raise
+                continue
+            self.sync(reads)
+            if self.oldest == oldest:
+                return answer
+        raise Busy("the space is compacted all the time; try again")
 
     def graph(self, reads: Reader) -> Graph:
         """The merges up to `known`, or to what it was a moment ago."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rote.contract import CHECKPOINT, Fault, KeyRing
 from rote.engines import Engine, Reader
+from rote.engines.rows import HeadRow
 from rote.errors import Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.seals import side_record
@@ -20,14 +21,9 @@ _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior"
 
 def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[str, Any]:
     """Sign the head as it is now, and keep a copy beside the log."""
-    identity = keys.load(cache.did)
-    if identity is None:
-        raise Denied(
-            f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
-            space=cache.did,
-        )
+    identity = signer(cache, keys)
     with engine.writer(cache.number) as writes:
-        checkpoint = _sign(cache, writes, identity, now)
+        checkpoint = sign(cache.did, identity, cache.sync(writes), now=now)
         key = f"{checkpoint['version']:020d}"
         earlier = writes.side(cache.number, SIDE, key)
         fence = 1 if earlier is None else earlier.fence + 1
@@ -36,16 +32,34 @@ def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[
     return checkpoint
 
 
-def _sign(cache: SpaceCache, reads: Reader, identity: Identity, now: int) -> dict[str, Any]:
-    head = cache.sync(reads)
+def signer(cache: SpaceCache, keys: KeyRing) -> Identity:
+    identity = keys.load(cache.did)
+    if identity is None:
+        raise Denied(
+            f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
+            space=cache.did,
+        )
+    return identity
+
+
+def sign(
+    did: str,
+    identity: Identity,
+    head: HeadRow | None,
+    *,
+    now: int,
+    state: str | None = None,
+    prior: str | None = None,
+) -> dict[str, Any]:
+    """A statement of a commit and, with `state`, of all that is left up to it."""
     body = {
         "kind": KIND,
-        "space": cache.did,
+        "space": did,
         "version": 0 if head is None else head.version,
         "head": None if head is None else head.hash.hex(),
         "at": format_time(now if head is None else max(now, head.at)),
-        "state": None,
-        "prior": None,
+        "state": state,
+        "prior": prior,
     }
     return {**body, "signature": identity.sign(_PREFIX + canonical(body)).hex()}
 

@@ -118,8 +118,9 @@ class Committer:
         if draft.commits:
             assert draft.hash is not None
             draft.cache.committed(
-                draft.base, draft.version, draft.entries, hash=draft.hash, branch=draft.branch
-            )
+                draft.base, draft.version, draft.entries, hash=draft.hash, branch=draft.branch,
+                oldest=draft.oldest,
+            )  # fmt: skip
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
             self._engine.harden()

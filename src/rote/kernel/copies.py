@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from rote.contract import CopyPage, Head, SidePage, SideRow, check_row_follows
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
-from rote.errors import Busy, Corrupt, InvalidInput
+from rote.errors import Busy, Compacted, Corrupt, InvalidInput
 from rote.kernel import checkpoints
 from rote.kernel.adoption import Adoption
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of
-from rote.kernel.history import size_of
-from rote.kernel.pace import Pace
+from rote.kernel.pace import Pace, size_of
 from rote.kernel.seals import KEY, side_record
 from rote.kernel.settling import settle
 from rote.kernel.shapes import check_page
@@ -42,7 +41,14 @@ _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
 
 def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
     """Commits in (since, until], oldest first, as they are stored."""
-    cache.check_version(reads, until)
+    return cache.steadily(
+        reads, until, lambda _: _commits_out(cache, reads, since=since, until=until)
+    )
+
+
+def _commits_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
+    if since + 1 < cache.oldest:
+        raise Compacted(since + 1, oldest=cache.oldest)
     number, pace = cache.number, Pace(PAGE_BYTES_MAX)
     below = reads.commits(number, after=since - 1, limit=1) if since else []
     previous = below[0].hash if below else None

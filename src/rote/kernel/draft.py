@@ -54,6 +54,7 @@ class Draft(Struct):
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[Change] = field(default_factory=list)
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
+    oldest: int | None = None  # the oldest version that can be read after it, where it moves
 
     def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries on the branch's line, drafted ones first."""
@@ -106,7 +107,7 @@ def commit_of(
     )
 
 
-def fact_of(row: FactRow, commit: str) -> Fact:
+def fact_of(row: FactRow, commit: str | None) -> Fact:
     name = OPERATION_NAMES.get(row.op)
     if name is None:
         raise Corrupt(f"a fact of {row.id} is no known operation; run `rote verify`")

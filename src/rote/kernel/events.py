@@ -3,6 +3,7 @@
 branch.create   name, parent, fork_version          on the branch of that name
 branch.delete   name                                on the branch of that name
 merge           source, source_version, bases       on the target
+compact         before, checkpoint                  on main
 """
 
 from typing import Any
@@ -37,9 +38,16 @@ class BranchMerged(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
     bases: tuple[BaseOfMerge, ...]
 
 
-EVENTS = frozenset({"branch.create", "branch.delete", "merge"})
+class SpaceCompacted(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="compact"
+):
+    before: int
+    checkpoint: dict[str, Any]
 
-Happening = BranchCreated | BranchDeleted | BranchMerged
+
+EVENTS = frozenset({"branch.create", "branch.delete", "merge", "compact"})
+
+Happening = BranchCreated | BranchDeleted | BranchMerged | SpaceCompacted
 
 
 def read_event(event: Any) -> Happening:

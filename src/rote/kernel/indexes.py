@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rote.contract import Hit, Index, View
 from rote.engines import Engine, Reader, Writer
-from rote.engines.rows import DerivedRow
+from rote.engines.rows import DerivedRow, Line
 from rote.errors import InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Change
@@ -63,16 +63,33 @@ def find(
     """Hits in (term, id) order. A row counts if the newest fact of its entity on the line lies on
     the row's own branch: then no nearer branch has written it."""
     limit = page_size(limit)
-    version = cache.resolve(reads, view.version)
-    line = cache.line(reads, view.branch, version)
     place = None if after is None else (after.term, after.id)
+    return cache.steadily(
+        reads,
+        view.version,
+        lambda version: _hits(
+            cache.number, reads, index, cache.line(reads, view.branch, version),
+            start=start, end=end, place=place, limit=limit,
+        ),
+    )  # fmt: skip
+
+
+def _hits(
+    space: int,
+    reads: Reader,
+    index: str,
+    line: Line,
+    *,
+    start: str,
+    end: str | None,
+    place: tuple[str, str] | None,
+    limit: int,
+) -> tuple[Hit, ...]:
     hits: list[Hit] = []
     while len(hits) < limit:
-        rows = reads.derived(
-            cache.number, index, line, start=start, end=end, after=place, limit=limit
-        )
+        rows = reads.derived(space, index, line, start=start, end=end, after=place, limit=limit)
         ids = list({row.id: None for row in rows})
-        branches = {fact.id: fact.branch for fact in reads.newest(cache.number, ids, line)}
+        branches = {fact.id: fact.branch for fact in reads.newest(space, ids, line)}
         hits += [Hit(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
         if len(rows) < limit:
             break

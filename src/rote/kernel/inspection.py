@@ -22,13 +22,13 @@ from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
 from rote.kernel.entry import Entry, apply_stored, entry_of
 from rote.kernel.events import read_event
-from rote.kernel.history import size_of
 from rote.kernel.indexes import expected_rows
 from rote.kernel.lineage import Lineage
 from rote.kernel.lines import Branches
+from rote.kernel.pace import next_page, size_of
 from rote.kernel.seals import KEY, branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import FAULTS_MAX, MIB, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
+from rote.values.limits import FAULTS_MAX, MIB, VERIFY_PAGE_ROWS
 
 
 class Inspection:
@@ -94,20 +94,13 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
         _inspect_keys(inspection, reads, rows)
         _inspect_pointed(inspection, reads, facts)
         inspection.advance()
-        page_commits = _next_page(page_commits, facts)
+        page_commits = next_page(page_commits, sum(size_of(fact) for fact in facts))
     found = (inspection.commits, inspection.facts)
     if found != reads.counts(inspection.space, until=inspection.version):
         inspection.fault("log", "there are facts that belong to no commit")
     strays = reads.strays(inspection.space)
     if strays:
         inspection.fault("log", f"{strays} rows lie outside the log")
-
-
-def _next_page(rows: int, facts: Iterable[FactRow]) -> int:
-    """Pages grow while facts are small, so that memory stays bounded whatever is stored."""
-    if sum(size_of(fact) for fact in facts) > VERIFY_PAGE_BYTES:
-        return max(rows // 4, 1)
-    return min(rows * 2, VERIFY_PAGE_ROWS)
 
 
 class _Page:
@@ -304,7 +297,7 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
         if len(rows) < page_rows:
             return
         after = (rows[-1].branch, rows[-1].id)
-        page_rows = _next_page(page_rows, newest.values())
+        page_rows = next_page(page_rows, sum(size_of(fact) for fact in newest.values()))
 
 
 # -- pass 3: beside the log ------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from rote.contract import (
     Clock,
     Commit,
     CommitRequest,
+    Compaction,
     CopyPage,
     CopyProgress,
     FactPage,
@@ -48,6 +49,7 @@ from rote.kernel import (
     branching,
     checkpoints,
     collection,
+    compacting,
     copies,
     diffs,
     history,
@@ -141,8 +143,7 @@ class Kernel:
             check_entity_id(id)
         reads = self._engine.reader()
         if version is None:
-            cache.sync(reads)
-            entries = cache.newest(reads, branch, ids)
+            entries = cache.steadily(reads, None, lambda _: cache.newest(reads, branch, ids))
         else:
             entries = self._entries_at(cache, reads, branch, ids, version)
         return tuple([state_of(id, entries[id]) for id in ids])
@@ -299,6 +300,24 @@ class Kernel:
     def checkpoint(self, space: str) -> dict[str, Any]:
         cache = self._spaces.cache(space)
         return checkpoints.make(self._engine, cache, keys=self._keys, now=self.now())
+
+    def compact(
+        self, space: str, *, before: int, key: str | None, progress: CopyProgress | None
+    ) -> Compaction:
+        cache = self._spaces.cache(space)
+        compacting.check_before(before)
+        task = compacting.Compacting(
+            before,
+            checkpoints.signer(cache, self._keys),
+            self.now(),
+            progress or (lambda phase, done, total: None),
+        )
+        call: Json = {"name": "compact", "before": before}
+        return compacting.compact(
+            self._engine,
+            task,
+            commit=lambda: self._commit_task(space, task, "main", key, call),
+        )
 
     def backup(self, path: Path) -> None:
         self._engine.backup(path)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rote.engines.rows import MAIN, BranchRow
 from rote.errors import InvalidInput
 from rote.kernel.branching import created_row, deleted_row, main_row
-from rote.kernel.events import BranchCreated, BranchDeleted, Happening
+from rote.kernel.events import BranchCreated, BranchDeleted, Happening, SpaceCompacted
 from rote.kernel.lines import Branches, writable
 
 
@@ -25,9 +25,11 @@ class Lineage:
         elif isinstance(happening, BranchDeleted):
             row = self._deleted(happening, branch, version)
         else:
-            writable(self.branches, branch)
+            row = writable(self.branches, branch)
             if happening is None and not facts:
                 raise InvalidInput("it has no facts")
+            if isinstance(happening, SpaceCompacted) and (facts or row.branch != MAIN):
+                raise InvalidInput("it compacts beside facts, or on another branch than main")
             return None
         if facts:
             raise InvalidInput("it has facts beside its event")

@@ -12,6 +12,8 @@ from rote.values import canonical
 SEAL_BYTES = 16
 # The kind of side rows that say which commit a caller's key made.
 KEY = "key"
+# The kind of the one that says from which version on a compacted space can be read.
+COMPACTION = "compaction"
 
 
 def seal_of(kind: str, *fields: str | int | None) -> bytes:

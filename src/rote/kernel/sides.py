@@ -1,16 +1,16 @@
 """Side rows: small mutable rows beside the chain, moved by compare-and-set on a fence."""
 
-from rote.contract import SideRow
+from rote.contract import CHECKPOINT, SideRow
 from rote.engines import Engine, Reader
 from rote.engines.rows import SideRecord
 from rote.errors import Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.history import page_size
-from rote.kernel.seals import side_record
+from rote.kernel.seals import COMPACTION, KEY, side_record
 from rote.values import Json, canonical, decode_canonical
 
 # Kinds the kernel keeps for itself.
-KERNEL_KINDS = frozenset({"key", "checkpoint"})
+KERNEL_KINDS = frozenset({KEY, COMPACTION, CHECKPOINT})
 
 
 def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | None:

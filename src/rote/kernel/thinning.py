@@ -2,7 +2,8 @@
 
 A patch of a small document carries its whole result, which makes the newest state cheap to read and
 a long history long. Behind the newest fact one of INLINE_SNAPSHOT_EVERY is enough: the others are
-replayed from it. Snapshots of large documents are few by themselves and stay.
+replayed from it. Snapshots of large documents are few by themselves and stay, and so do those that
+a compaction has made: there is nothing below them.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,8 +32,10 @@ def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -
         for pointer in pointers:
             for page in _superseded(cache, engine.reader(), pointer):
                 with engine.writer(cache.number) as writes:
-                    writes.rewrite_facts(cache.number, page)
-                dropped += len(page)
+                    cache.sync(writes)
+                    going = [row for row in page if row.version > cache.oldest]
+                    writes.rewrite_facts(cache.number, going)
+                dropped += len(going)
         looked_at += len(pointers)
         advance(looked_at)
         if len(pointers) < PAGE_MAX:
@@ -47,7 +50,12 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
     replayed = 0  # facts since the last snapshot that stays
     while before is not None:
         rows = reads.history(
-            cache.number, pointer.id, line, before=before, after=0, limit=VERIFY_PAGE_ROWS
+            cache.number,
+            pointer.id,
+            line,
+            before=before,
+            after=cache.oldest,
+            limit=VERIFY_PAGE_ROWS,
         )
         going = []
         for row in rows:

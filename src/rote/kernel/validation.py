@@ -56,7 +56,9 @@ def _conflict(
         entry = current[(read.branch, read.id)]
         if entry.version <= read.version:
             return None
-        actual = _overlapping(draft, read) if read.path else (entry.version, entry.hash)
+        # Of what was compacted away since nobody can tell which paths it touched.
+        is_whole = not read.path or read.version + 1 < draft.cache.oldest
+        actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
     if actual is None:
         return None
     version, hash = actual
