@@ -15,6 +15,8 @@ from rote.values import Identity, canonical, format_time, verify_signature
 
 KIND = "checkpoint/1"
 SIDE = CHECKPOINT
+# The kind of the fault that says: what a checkpoint states was compacted away since.
+UNDECIDED = "compacted"
 _PREFIX = b"rote checkpoint/1\0"
 _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
 
@@ -78,7 +80,9 @@ def check_shape(checkpoint: Any) -> dict[str, Any]:
     return checkpoint
 
 
-def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any]) -> list[Fault]:
+def faults_against(
+    cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, oldest: int
+) -> list[Fault]:
     """Why today's log does not extend the checkpoint; nothing when it does."""
     version = checkpoint["version"]
 
@@ -89,6 +93,15 @@ def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any])
         return fault(f"it is of the space {checkpoint['space']}, not of {cache.did}")
     if not _is_signed(checkpoint):
         return fault("its signature is not of the space's key")
+    if 0 < version < oldest - 1:
+        # The first commit that is left names the one before it, and that is as far as it goes.
+        return [
+            Fault(
+                UNDECIDED, version, None,
+                f"cannot say whether the log extends it: history before version {oldest} was"
+                " compacted",
+            )
+        ]  # fmt: skip
     rows = reads.commits(cache.number, after=version - 1, limit=1) if version else []
     if version and not rows:
         return fault("the log ends before it: commits were cut off")
@@ -96,6 +109,23 @@ def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any])
     if checkpoint["head"] != actual:
         return fault("the log holds another commit there: history was rewritten")
     return []
+
+
+def faults_of_line(
+    cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, before: int, state: str
+) -> list[str]:
+    """What is wrong with the checkpoint of a compaction, of which this is left."""
+    checkpoint = check_shape(checkpoint)
+    rows = reads.commits(cache.number, after=before - 1, limit=1)
+    head = rows[0].hash.hex() if rows and rows[0].version == before else None
+    found = []
+    if checkpoint["space"] != cache.did or not _is_signed(checkpoint):
+        found.append("its checkpoint is not signed by the space's key")
+    if (checkpoint["version"], checkpoint["head"]) != (before, head):
+        found.append("its checkpoint is not of the first commit that is left")
+    if checkpoint["state"] != state:
+        found.append("what is left is not what its checkpoint states")
+    return found
 
 
 def _is_signed(checkpoint: dict[str, Any]) -> bool:

@@ -240,8 +240,8 @@ def _check_checkpoint(cache: SpaceCache, reads: Reader, record: SideRecord) -> N
     if record.kind != checkpoints.SIDE:
         return
     checkpoint = checkpoints.check_shape(decode_canonical(record.body))
-    faults = checkpoints.faults_against(cache, reads, checkpoint)
-    if faults:
+    faults = checkpoints.faults_against(cache, reads, checkpoint, oldest=cache.oldest)
+    if faults and faults[0].kind != checkpoints.UNDECIDED:
         raise Corrupt(f"a checkpoint of the source does not fit its log: {faults[0].message}")
 
 

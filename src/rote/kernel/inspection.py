@@ -50,6 +50,9 @@ class Inspection:
         self.faults: list[Fault] = []
         self.commits = 0
         self.facts = 0
+        self.oldest = 0  # where the log begins, when what was below is compacted
+        self.previous: CommitRow | None = None  # the commit below it
+        self.gone = 0  # commits that were compacted away
         self._progress = progress
         self._blob_bytes = 0  # that were read, of so many
         self._blob_bytes_all = blob_bytes
@@ -65,15 +68,15 @@ class Inspection:
         self._blob_bytes += blob_bytes
         if self._progress is not None:
             total = self.version + self._blob_bytes_all // MIB
-            self._progress(min(self.commits + self._blob_bytes // MIB, total), total)
+            done = self.gone + self.commits + self._blob_bytes // MIB
+            self._progress(min(done, total), total)
 
 
 # -- pass 1: the log -------------------------------------------------------------------------------
 
 
 def inspect_log(inspection: Inspection, reads: Reader) -> None:
-    inspection.branches = Branches(reads.branches(inspection.space))
-    previous: CommitRow | None = None
+    previous = inspection.previous
     page_commits = 1
     while True:
         after = 0 if previous is None else previous.version
@@ -91,8 +94,8 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
             previous = row
         inspection.commits += len(rows)
         inspection.facts += len(facts)
-        _inspect_keys(inspection, reads, rows)
-        _inspect_pointed(inspection, reads, facts)
+        inspect_keys(inspection, reads, rows)
+        inspect_pointed(inspection, reads, facts)
         inspection.advance()
         page_commits = next_page(page_commits, sum(size_of(fact) for fact in facts))
     found = (inspection.commits, inspection.facts)
@@ -114,8 +117,10 @@ class _Page:
         self.branches = inspection.branches
         self.by_version: dict[int, list[FactRow]] = {}
         self._passed: dict[tuple[int, str], list[FactRow]] = {}
+        self._last: dict[tuple[int, str], int] = {}
         for fact in facts:
             self.by_version.setdefault(fact.version, []).append(fact)
+            self._last[(fact.version, fact.id)] = fact.index
         self._below = self._load_below(facts, after)
 
     def _load_below(self, facts: list[FactRow], after: int) -> dict[tuple[int, str], FactRow]:
@@ -143,6 +148,10 @@ class _Page:
 
     def passed(self, fact: FactRow) -> None:
         self._passed.setdefault((fact.branch, fact.id), []).append(fact)
+
+    def is_last(self, fact: FactRow) -> bool:
+        """Whether its commit leaves the entity as it does."""
+        return self._last[(fact.version, fact.id)] == fact.index
 
     def entry(self, fact: FactRow) -> Entry:
         return entry_of(self.reads, self.space, fact, self._line(fact.branch, fact.version))
@@ -210,7 +219,11 @@ def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:
     quoted_id = quoted(fact.id)
     if fact.op not in OPERATION_NAMES:
         return fault("fact", "it is no known operation")
-    if fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
+    # What the first ones at the line follow is gone; their hashes still cover what it was.
+    is_first = fact.version == inspection.oldest and (
+        before is None or before.version < fact.version
+    )
+    if not is_first and fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
         fault("fact", "it does not follow the entity's previous fact")
     if fact.salt is None or (fact.body is None) != (fact.op == DELETE):
         return fault("fact", "its content is missing, and no erasure explains it")
@@ -227,6 +240,8 @@ def _inspect_snapshot(
 ) -> None:
     if fact.value is None:
         return
+    if fact.version == inspection.oldest and fact.op == PATCH and page.is_last(fact):
+        return  # the digest of what was left covers it
     if fact.op != PATCH or before is None:
         expected = None
     else:
@@ -237,7 +252,7 @@ def _inspect_snapshot(
         )
 
 
-def _inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow]) -> None:
+def inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow]) -> None:
     for row in rows:
         if row.key is None:
             continue
@@ -255,7 +270,7 @@ def _version_in(row: SideRecord) -> int:
     return version if type(version) is int else 0
 
 
-def _inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
+def inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
     """Every fact's entity has a pointer on that branch, at this fact or a later one."""
     newest: dict[int, dict[str, int]] = {}
     for fact in facts:
@@ -363,7 +378,13 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
             inspection.fault("key", "its commit is not there", version=version, id=row.key)
     elif row.kind == checkpoints.SIDE:
         checkpoint = checkpoints.check_shape(decode_canonical(row.body))
-        inspection.faults += checkpoints.faults_against(inspection.cache, reads, checkpoint)
+        inspection.faults += [
+            fault
+            for fault in checkpoints.faults_against(
+                inspection.cache, reads, checkpoint, oldest=inspection.oldest
+            )
+            if fault.kind != checkpoints.UNDECIDED
+        ]
 
 
 # -- the indexes -----------------------------------------------------------------------------------

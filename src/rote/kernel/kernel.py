@@ -188,13 +188,10 @@ class Kernel:
         limit: int,
         view: View,
     ) -> tuple[Hit, ...]:
-        cache = self._spaces.cache(space)
-        declared = indexes.declared(self._indexes, index)
-        indexes.catch_up(self._engine, cache, declared)
         return indexes.find(
-            cache,
-            self._engine.reader(),
-            index,
+            self._engine,
+            self._spaces.cache(space),
+            indexes.declared(self._indexes, index),
             start=start,
             end=end,
             after=after,
