@@ -9,7 +9,8 @@ import rote
 from rote import errors
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Fact", "Fault", "GcReport",
+    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Fact", "Fault",
+    "GcReport",
     "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
     "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
     "open", "patch",

@@ -5,14 +5,14 @@ is atomic and sees one committed state. Reads may be retried freely; `commit` ma
 its key. Errors are those of rote.errors, nothing else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
 from rote.contract.compactions import Compaction
-from rote.contract.copies import CopyPage, SidePage
+from rote.contract.copies import CopyPage, FoundationPage, FoundationPlace, SidePage
 from rote.contract.facts import Commit, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
@@ -162,6 +162,16 @@ class Port(Protocol):
         It may take a part of the page only. InvalidInput when the page does not continue this
         log, Corrupt when it is not what was written; then nothing is.
         """
+        ...
+
+    def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
+        """A page of what a compacted space stands on; None when it was never compacted."""
+        ...
+
+    def foundation_in(self, space: str, pages: Iterable[FoundationPage]) -> Head:
+        """Take over all pages into a space that is empty, in one transaction; it is at the line
+        then. InvalidInput when it is not empty, Corrupt when it is not what was left; then nothing
+        is written."""
         ...
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:

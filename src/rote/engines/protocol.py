@@ -205,7 +205,9 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
 
-    def append(self, space: int, batch: Batch) -> None: ...
+    def append(self, space: int, batch: Batch) -> None:
+        """Add the rows; the last of the commits, if there are any, is the head then."""
+        ...
 
     def put_side(self, space: int, row: SideRecord) -> None: ...
 

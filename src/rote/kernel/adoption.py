@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from msgspec import UNSET
 
-from rote.contract import Commit, Fact, SideRow
-from rote.engines import Reader
+from rote.contract import Commit, Fact, LeftFact, SideRow
+from rote.engines import Reader, Writer
 from rote.engines.rows import (
     DELETE,
     PATCH,
@@ -30,9 +30,17 @@ from rote.engines.rows import (
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
+from rote.kernel.compacting import follow_compaction
 from rote.kernel.documents import patched
 from rote.kernel.entry import ABSENT, Entry, entry_of
-from rote.kernel.events import EVENTS, BranchCreated, BranchMerged, read_event
+from rote.kernel.events import (
+    EVENTS,
+    BranchCreated,
+    BranchMerged,
+    Happening,
+    SpaceCompacted,
+    read_event,
+)
 from rote.kernel.graph import Graph, Merge, last_node, merge_bases
 from rote.kernel.lineage import Lineage
 from rote.kernel.merging import merge_event
@@ -60,7 +68,7 @@ from rote.values.limits import (
     VALUE_BYTES_MAX,
 )
 
-_OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
+OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
 # The list, the operation and the list of a splice stand around the values of a patch.
 _DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
 _sha256_hex = re.compile(r"[0-9a-f]{64}").fullmatch
@@ -75,7 +83,7 @@ class Adoption:
     def __init__(
         self,
         cache: SpaceCache,
-        reads: Reader,
+        writes: Writer,
         *,
         version: int,
         hash: bytes | None,
@@ -83,7 +91,8 @@ class Adoption:
         attempt: Callable[[], bytes],
     ) -> None:
         self._cache = cache
-        self._reads = reads
+        self._reads: Reader = writes
+        self._writes = writes  # for what a compaction takes away
         self._attempt = attempt
         self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
         self._entries: dict[_Place, Entry] = {}
@@ -99,13 +108,14 @@ class Adoption:
         self.commits: list[CommitRow] = []
         self.facts: list[FactRow] = []
         self.sides: dict[str, SideRecord] = {}  # of the keys, by key
+        self.has_shrunk = False  # a compaction came, and took something away
 
     def take(self, pairs: Sequence[_Pair]) -> None:
         """As many of them as fit into one transaction, at least one."""
         place = 0
         while place < len(pairs):
             wanted = self._pace.wanted
-            group = _up_to_a_branch(pairs[place : place + max(wanted, 1)])
+            group = _up_to_one_alone(pairs[place : place + max(wanted, 1)])
             if self._must_end_before(group):
                 return
             for commit, _ in group:
@@ -120,11 +130,16 @@ class Adoption:
                 with _refusing(commit):
                     self._take(commit, key)
             place += len(group)
+            if _compacts(group[0][0]):
+                return  # what comes next has to see what is left
 
     def _must_end_before(self, group: Sequence[_Pair]) -> bool:
         """Before the first branch of all nobody keeps what a branch may inherit: it is written
-        first."""
-        return bool(self.commits) and self._lineage.branches.is_alone and _makes_branch(group[0][0])
+        first. So is everything that a compaction may take away."""
+        if not self.commits:
+            return False
+        commit = group[0][0]
+        return _compacts(commit) or (self._lineage.branches.is_alone and _makes_branch(commit))
 
     def batch(self) -> Batch:
         return Batch(
@@ -197,26 +212,8 @@ class Adoption:
 
     def _check_names(self, commit: Commit) -> None:
         """What needs no look into the store, and must be right before one."""
-        if commit.event is not None and commit.event.get("type") not in EVENTS:
-            raise Unavailable(
-                f"commit {commit.version} records an event, which this Rote cannot copy;"
-                " upgrade Rote",
-                version=commit.version,
-            )
-        check_branch_name(commit.branch)
-        happening = None if commit.event is None else read_event(commit.event)
-        if happening is None:
-            _check_bounds(commit)
-        if not isinstance(happening, BranchCreated):
+        if not isinstance(check_names(commit), BranchCreated):
             self._lineage.branches.find(commit.branch)
-        for fact in commit.facts:
-            check_entity_id(fact.id)
-        if commit.author is not None:
-            check_author(commit.author)
-        if commit.key is not None:
-            check_key(commit.key, reserved_allowed=True)
-        if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
-            raise InvalidInput("its meta is not canonical JSON")
 
     def _take(self, commit: Commit, key: SideRow | None) -> None:
         at = self._check_links(commit)
@@ -246,7 +243,7 @@ class Adoption:
         if facts:
             self._written.setdefault(branch.branch, []).append(commit.version)
         if commit.key is not None:
-            self.sides[commit.key] = _key_row(self._cache.did, commit, key)
+            self.sides[commit.key] = key_row(self._cache.did, commit, key)
         self.version, self.hash, self.at = commit.version, hash, at
 
     def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
@@ -262,6 +259,10 @@ class Adoption:
         branch = self._lineage.branches.find(commit.branch)
         if isinstance(happening, BranchMerged):
             self._check_merge(commit, happening, branch.branch)
+        if isinstance(happening, SpaceCompacted):
+            self.has_shrunk = follow_compaction(
+                self._cache, self._writes, happening, commit.version
+            )
         return branch, None if commit.event is None else canonical(commit.event)
 
     def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
@@ -301,7 +302,7 @@ class Adoption:
         return at
 
     def _fact(self, commit: Commit, fact: Fact, index: int, at: int) -> FactRow:
-        op = _OPERATIONS.get(fact.op)
+        op = OPERATIONS.get(fact.op)
         if op is None or (fact.version, fact.index, fact.commit) != (
             commit.version, index, commit.hash,
         ):  # fmt: skip
@@ -309,7 +310,7 @@ class Adoption:
         place = (commit.branch, fact.id)
         before = self._entries[place]
         quoted_id = quoted(fact.id)
-        salt = self._salts[fact.id] = _salt(fact, before.salt or self._salts.get(fact.id))
+        salt = self._salts[fact.id] = salt_of(fact, before.salt or self._salts.get(fact.id))
         parent = before.hash or empty_hash(quoted_id)
         if fact.parent != parent.hex():
             raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
@@ -338,6 +339,28 @@ class Adoption:
         )
 
 
+def check_names(commit: Commit) -> Happening | None:
+    """What a commit says by itself can be said; its event."""
+    if commit.event is not None and commit.event.get("type") not in EVENTS:
+        raise Unavailable(
+            f"commit {commit.version} records an event, which this Rote cannot copy; upgrade Rote",
+            version=commit.version,
+        )
+    check_branch_name(commit.branch)
+    happening = None if commit.event is None else read_event(commit.event)
+    if happening is None:
+        _check_bounds(commit)
+    for fact in commit.facts:
+        check_entity_id(fact.id)
+    if commit.author is not None:
+        check_author(commit.author)
+    if commit.key is not None:
+        check_key(commit.key, reserved_allowed=True)
+    if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
+        raise InvalidInput("its meta is not canonical JSON")
+    return happening
+
+
 def _check_bounds(commit: Commit) -> None:
     """A commit without an event is no larger than one that can be written here."""
     if len(commit.facts) > OPERATIONS_MAX:
@@ -348,10 +371,11 @@ def _check_bounds(commit: Commit) -> None:
         raise LimitExceeded("the commit in bytes", size=size, limit=COMMIT_BYTES_MAX)
 
 
-def _up_to_a_branch(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
-    """Those before the first that makes a branch, or it alone: others may inherit from them."""
+def _up_to_one_alone(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those before the first that makes a branch or compacts, or it alone: others may inherit from
+    them, or go with it."""
     for place, (commit, _) in enumerate(pairs):
-        if _makes_branch(commit):
+        if _makes_branch(commit) or _compacts(commit):
             return pairs[: max(place, 1)]
     return pairs
 
@@ -360,7 +384,11 @@ def _makes_branch(commit: Commit) -> bool:
     return commit.event is not None and commit.event.get("type") == "branch.create"
 
 
-def _salt(fact: Fact, known: bytes | None) -> bytes:
+def _compacts(commit: Commit) -> bool:
+    return commit.event is not None and commit.event.get("type") == "compact"
+
+
+def salt_of(fact: Fact | LeftFact, known: bytes | None) -> bytes:
     try:
         salt = bytes.fromhex(fact.salt or "")
     except ValueError:
@@ -392,7 +420,7 @@ def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes 
     return change.entry, change.snapshot
 
 
-def _key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
+def key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
     """What the commit's key stands for. No hash covers the payload, so its shape is all there is."""
     body = None if row is None else row.body
     members = body if type(body) is dict and len(body) == 2 else {}

@@ -70,7 +70,9 @@ class SpaceCache:
         known, oldest = self.known, self.oldest
         # Before the events: what a compaction takes away meanwhile is then noticed below.
         changed = self._changed(reads, version)
-        is_same = self._ready and not reads.events(self.number, after=known, limit=1)
+        # From nothing on there may be a foundation, which needs no event.
+        is_same = self._ready and known > 0
+        is_same = is_same and not reads.events(self.number, after=known, limit=1)
         branches = None if is_same else Branches(reads.branches(self.number))
         if not is_same:
             foundation = foundation_of(reads, self.number)

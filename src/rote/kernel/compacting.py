@@ -25,18 +25,20 @@ from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
 from rote.kernel.entry import entry_of
+from rote.kernel.events import SpaceCompacted
 from rote.kernel.foundations import (
     LINE,
     Foundation,
     facts_at,
     foundation_of,
     judged,
+    line_record,
     lines_to_keep,
     standing,
 )
 from rote.kernel.job import Job, Prepared
 from rote.kernel.pace import next_page, size_of
-from rote.kernel.seals import COMPACTION, side_record
+from rote.kernel.seals import COMPACTION
 from rote.values import Identity, canonical, digest
 from rote.values.limits import PAGE_MAX
 
@@ -77,9 +79,7 @@ class Compacting(Struct):
         )
         fence = 1 if earlier is None else earlier.fence + 1
         foundation = Foundation(self.before, draft.version + 1, checkpoint, fence)
-        draft.sides[(COMPACTION, LINE)] = side_record(
-            cache.did, COMPACTION, LINE, fence, canonical(foundation.body())
-        )
+        draft.sides[(COMPACTION, LINE)] = line_record(cache.did, foundation)
         event = {"type": "compact", "before": self.before, "checkpoint": checkpoint}
         return Prepared(cache.branches.row(MAIN), canonical(event), oldest=self.before)
 
@@ -109,12 +109,48 @@ def compact(engine: Engine, task: Compacting, *, commit: Callable[[], Commit]) -
         made = commit()
     except NothingToCompact as nothing:
         return Compaction(None, nothing.foundation.checkpoint, 0, 0)
+    give_room_back(engine)
+    assert made.event is not None
+    return Compaction(made, made.event["checkpoint"], task.facts, task.commits)
+
+
+def give_room_back(engine: Engine) -> None:
     try:
         engine.scrub()
     except Busy:
         pass  # someone reads; the room is used again, and given back the next time
-    assert made.event is not None
-    return Compaction(made, made.event["checkpoint"], task.facts, task.commits)
+
+
+def follow_compaction(
+    cache: SpaceCache, writes: Writer, compacted: SpaceCompacted, version: int
+) -> bool:
+    """Do in a copy what the commit at `version` did in its source, and come to the same; whether
+    there was anything to do."""
+    earlier = foundation_of(writes, cache.number)
+    foundation = Foundation(
+        compacted.before,
+        version,
+        compacted.checkpoint,
+        1 if earlier is None else earlier.fence + 1,
+    )
+    if not 1 <= compacted.before < version:
+        raise InvalidInput("it compacts what is not there yet")
+    if earlier is not None and compacted.before <= earlier.before:
+        # The copy began with a foundation of the source, which this commit made or came before.
+        if compacted.before == earlier.before and foundation.body() != earlier.body():
+            raise InvalidInput("it is not the compaction that this copy stands on")
+        return False
+    shrunk = shrink(cache, writes, before=compacted.before, tell=lambda phase, done, total: None)
+    faults = checkpoints.faults_of_line(
+        cache, writes, compacted.checkpoint, before=compacted.before, state=shrunk.state
+    )
+    prior = None if earlier is None else digest(earlier.checkpoint)
+    if compacted.checkpoint["prior"] != prior:
+        faults.append("it does not name the compaction before it")
+    if faults:
+        raise InvalidInput(faults[0])
+    writes.put_side(cache.number, line_record(cache.did, foundation))
+    return True
 
 
 # -- the work --------------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ from rote.errors import Busy, Compacted, Corrupt, InvalidInput
 from rote.kernel import checkpoints
 from rote.kernel.adoption import Adoption
 from rote.kernel.cache import SpaceCache
+from rote.kernel.compacting import give_room_back
 from rote.kernel.draft import commit_of
 from rote.kernel.pace import Pace, size_of
-from rote.kernel.seals import KEY, side_record
+from rote.kernel.seals import COMPACTION, KEY, side_record
 from rote.kernel.settling import settle
 from rote.kernel.shapes import check_page
-from rote.kernel.sides import check_names, seen
+from rote.kernel.sides import check_names, sealed_row, seen
 from rote.values import canonical, decode_canonical
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
@@ -31,6 +32,8 @@ from rote.values.limits import (
 
 # Two hashes, the salt and the hash of the commit, as they travel.
 _FACT_BYTES = 256
+# Kinds of side rows that a commit brings.
+_WITH_COMMITS = (KEY, COMPACTION)
 _NOTHING = HeadRow(0, b"", 0)
 # Above every side row of that kind: the last character there is, more often than a key may have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
@@ -64,7 +67,7 @@ def _commits_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) ->
             commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
             previous = row.hash
             if row.key is not None:
-                keys.append(_sealed(cache, reads.side(number, KEY, row.key), KEY, row.key))
+                keys.append(sealed_row(cache, reads.side(number, KEY, row.key), KEY, row.key))
         since = rows[-1].version
     return CopyPage(tuple(commits), tuple(keys))
 
@@ -111,6 +114,8 @@ def copy_in(
         if not adoption.commits:
             # Answered from the log alone: its writer may have died before its own sync.
             engine.harden()
+        if adoption.has_shrunk:
+            give_room_back(engine)
         if adoption.hash is None:
             return Head(0, None, None)
         return Head(adoption.version, adoption.hash.hex(), adoption.at)
@@ -164,14 +169,14 @@ def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: Hea
 
 
 def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> SidePage:
-    """A page of side rows, without those of keys, which travel with their commits."""
+    """A page of side rows, without those of keys and compactions, which travel with commits."""
     start, pace = after, Pace(PAGE_BYTES_MAX)
     found: list[SideRow] = []
     while wanted := pace.wanted:
         rows = reads.sides(cache.number, None, after=after, limit=wanted)
-        kept = [row for row in rows if row.kind != KEY]
+        kept = [row for row in rows if row.kind not in _WITH_COMMITS]
         fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
-        found += [_sealed(cache, row, row.kind, row.key) for row in kept[:fitting]]
+        found += [sealed_row(cache, row, row.kind, row.key) for row in kept[:fitting]]
         if fitting < len(kept):
             return SidePage(start, (found[-1].kind, found[-1].key), tuple(found))
         if len(rows) < wanted:
@@ -179,13 +184,6 @@ def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> Si
         last = rows[-1]
         after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
     return SidePage(start, after, tuple(found))
-
-
-def _sealed(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
-    """The row, if it is as it was written: its seal is not taken over, so it is checked here."""
-    if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
-        raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
-    return seen(row)
 
 
 def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
@@ -226,7 +224,11 @@ def _checked(page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        if row.kind == KEY or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
+        if (
+            row.kind in _WITH_COMMITS
+            or type(row.fence) is not int
+            or not 1 <= row.fence <= INTEGER_MAX
+        ):
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")
@@ -253,7 +255,7 @@ def _rows_there(cache: SpaceCache, writes: Writer, page: SidePage) -> Iterable[S
         for row in rows:
             if page.until is not None and (row.kind, row.key) > page.until:
                 return
-            if row.kind != KEY:
+            if row.kind not in _WITH_COMMITS:
                 yield row
         if len(rows) < VERIFY_PAGE_ROWS:
             return

@@ -24,12 +24,13 @@ from typing import Any
 from msgspec import Struct
 
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, CommitRow, FactRow, Line, Place
+from rote.engines.rows import DELETE, PATCH, CommitRow, FactRow, Line, Place, SideRecord
 from rote.errors import Corrupt
+from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.graph import Graph, Point, Walk, Writes, last_node, merge_bases
 from rote.kernel.lines import NEWEST, Branches
 from rote.kernel.pace import next_page, size_of
-from rote.kernel.seals import COMPACTION
+from rote.kernel.seals import COMPACTION, side_record
 from rote.values import Json, canonical, decode_canonical, digest, format_time
 from rote.values.limits import PAGE_MAX
 
@@ -57,6 +58,11 @@ def foundation_of(reads: Reader, space: int) -> Foundation | None:
     if type(body) is dict and body.keys() == {"before", "version", "checkpoint"}:
         return Foundation(**body, fence=row.fence)
     raise Corrupt("the row of the last compaction was changed; run `rote verify`")
+
+
+def line_record(did: str, foundation: Foundation) -> SideRecord:
+    """The side row that says it."""
+    return side_record(did, COMPACTION, LINE, foundation.fence, canonical(foundation.body()))
 
 
 # -- which points ----------------------------------------------------------------------------------
@@ -185,8 +191,9 @@ def _on_lines(candidates: dict[int, list[Place]], lines: Sequence[Line]) -> set[
     return kept
 
 
-def _places(reads: Reader, space: int, *, branch: int | None, until: int) -> Iterator[Place]:
-    after: Place | None = None
+def _places(
+    reads: Reader, space: int, *, branch: int | None, until: int, after: Place | None = None
+) -> Iterator[Place]:
     while True:
         page = reads.places(space, branch=branch, until=until, after=after, limit=PAGE_MAX)
         yield from page
@@ -235,12 +242,14 @@ def _load_one(reads: Reader, space: int, place: Place) -> FactRow:
     raise Corrupt(f"the fact of {id} at version {version} is missing; run `rote verify`")
 
 
-def facts_below(reads: Reader, space: int, branch: int, *, until: int) -> Iterator[FactRow]:
-    """What a branch holds up to a version, in the order of ids and versions; of several facts of
-    an entity in one commit the last."""
-    return facts_at(
-        reads, space, _last_places(_places(reads, space, branch=branch, until=until)), until=until
-    )
+def facts_below(
+    reads: Reader, space: int, branch: int, *, until: int, above: tuple[str, int] | None = None
+) -> Iterator[FactRow]:
+    """What a branch holds up to a version, in the order of ids and versions, above an id at a
+    version; of several facts of an entity in one commit the last."""
+    after = None if above is None else (*above, NEWEST, NEWEST)
+    places = _places(reads, space, branch=branch, until=until, after=after)
+    return facts_at(reads, space, _last_places(places), until=until)
 
 
 def _last_places(places: Iterator[Place]) -> Iterator[Place]:
@@ -249,9 +258,8 @@ def _last_places(places: Iterator[Place]) -> Iterator[Place]:
         yield last
 
 
-def commits_below(reads: Reader, space: int, *, before: int) -> Iterator[CommitRow]:
-    """The commits that are left below a version, oldest first."""
-    after = 0
+def commits_below(reads: Reader, space: int, *, before: int, after: int = 0) -> Iterator[CommitRow]:
+    """The commits that are left below a version and above another, oldest first."""
     while True:
         page = reads.commits(space, after=after, limit=PAGE_MAX)
         for row in page:
@@ -299,9 +307,9 @@ def _items(
 
 def _fact_item(branch: str, fact: FactRow, before: int) -> list[Json]:
     item: list[Json] = [branch, fact.id, fact.version, fact.hash.hex(), salted_value(fact)]
-    if fact.op == PATCH and fact.version < before:
-        # Its operations are gone, so its hash no longer proves what it follows.
-        item.append(fact.parent.hex())
+    if fact.version < before:
+        # What its commit and its hash have proven, and a patch without operations no longer can.
+        item += [fact.index, OPERATION_NAMES.get(fact.op), fact.parent.hex()]
     return item
 
 

@@ -7,7 +7,7 @@ copy     copies -> adoption -> engine
 blob     blobs -> payloads -> engine; then a commit that makes it count
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from rote.contract import (
     CopyPage,
     CopyProgress,
     FactPage,
+    FoundationPage,
+    FoundationPlace,
     GcReport,
     Head,
     Hit,
@@ -52,6 +54,7 @@ from rote.kernel import (
     compacting,
     copies,
     diffs,
+    founding,
     history,
     indexes,
     merging,
@@ -334,6 +337,14 @@ class Kernel:
     def copy_in(self, space: str, page: CopyPage) -> Head:
         cache = self._spaces.cache(space)
         return copies.copy_in(self._engine, cache, page, attempt=self._tokens.token)
+
+    def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
+        cache = self._spaces.cache(space)
+        return founding.foundation_out(cache, self._engine.reader(), after=after)
+
+    def foundation_in(self, space: str, pages: Iterable[FoundationPage]) -> Head:
+        cache = self._spaces.cache(space)
+        return founding.foundation_in(self._engine, cache, pages, attempt=self._tokens.token)
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
         return copies.sides_out(self._spaces.cache(space), self._engine.reader(), after=after)

@@ -3,10 +3,12 @@
 A page may come from anywhere, and Python takes True for 1 and a text for bytes until it is too late.
 """
 
+import re
+from collections.abc import Iterable
 from types import NoneType
 from typing import Any
 
-from rote.contract import Commit, CopyPage, Fact, SideRow
+from rote.contract import Commit, CopyPage, Fact, FoundationPage, LeftFact, SideRow
 from rote.errors import Corrupt
 from rote.values.limits import INTEGER_MAX
 
@@ -41,12 +43,56 @@ _FACT: _Fields = (
 _SIDE_ROW: _Fields = (("kind", (str,)), ("key", (str,)), ("fence", (int,)))
 
 
+_FOUNDATION_PAGE: _Fields = (
+    ("before", (int,)),
+    ("version", (int,)),
+    ("checkpoint", (dict,)),
+    ("commits", (tuple,)),
+    ("keys", (tuple,)),
+    ("facts", (tuple,)),
+)
+_LEFT_FACT: _Fields = (
+    ("branch", (str,)),
+    ("id", (str,)),
+    ("op", (str,)),
+    ("version", (int,)),
+    ("index", (int,)),
+    ("hash", (str,)),
+    ("parent", (str,)),
+    ("salt", (str, NoneType)),
+    ("data", (bytes, NoneType)),
+)
+_sha256_hex = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
 def check_page(page: CopyPage) -> None:
     """Corrupt when a field is of another type than it says, or a version is none."""
     _check(page, CopyPage, _PAGE, "the page")
-    for row in page.keys:
-        _check(row, SideRow, _SIDE_ROW, "a key row")
+    _check_commits(page.commits, page.keys)
+
+
+def check_foundation_page(page: FoundationPage) -> None:
+    """The same; and hashes are such, because they are taken over."""
+    _check(page, FoundationPage, _FOUNDATION_PAGE, "the page")
+    if not 1 <= page.before < page.version <= INTEGER_MAX:
+        raise _refusal("the page", "version")
+    _check_commits(page.commits, page.keys)
+    for left in page.facts:
+        _check(left, LeftFact, _LEFT_FACT, "a fact")
+        if not 1 <= left.version <= page.before or not 0 <= left.index <= INTEGER_MAX:
+            raise _refusal("a fact", "version")
+    hashes = [hash for left in page.facts for hash in (left.hash, left.parent)]
     for commit in page.commits:
+        hashes.append(commit.hash)
+        hashes += [hash for fact in commit.facts for hash in (fact.hash, fact.parent)]
+    if not all(map(_sha256_hex, hashes)):
+        raise _refusal("the page", "hash")
+
+
+def _check_commits(commits: Iterable[Any], keys: Iterable[Any]) -> None:
+    for row in keys:
+        _check(row, SideRow, _SIDE_ROW, "a key row")
+    for commit in commits:
         _check(commit, Commit, _COMMIT, "a commit")
         if not 1 <= commit.version <= INTEGER_MAX:
             raise _refusal("a commit", "version")

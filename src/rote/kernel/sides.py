@@ -3,7 +3,7 @@
 from rote.contract import CHECKPOINT, SideRow
 from rote.engines import Engine, Reader
 from rote.engines.rows import SideRecord
-from rote.errors import Denied, InvalidInput
+from rote.errors import Corrupt, Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.history import page_size
 from rote.kernel.seals import COMPACTION, KEY, side_record
@@ -79,3 +79,11 @@ def _check_fence(reads: Reader, space: int, kind: str, key: str, fence: int) -> 
 
 def seen(row: SideRecord) -> SideRow:
     return SideRow(row.kind, row.key, row.fence, decode_canonical(row.body))
+
+
+def sealed_row(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
+    """The row for a copy, if it is as it was written: its seal is not taken over, so it is checked
+    here."""
+    if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
+        raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
+    return seen(row)

@@ -36,7 +36,9 @@ def answers(space: Space, since: int, until: int, ids: tuple[str, ...] = (A, B, 
     return found
 
 
-class CompactionTests(IndexGround):
+class CompactionGround(IndexGround):
+    """A space in which everything has happened."""
+
     def write_much(self) -> Space:
         """Sets, patches of large and small documents, deletions, keys, branches and merges; 24
         commits. The space on the branch."""
@@ -58,6 +60,8 @@ class CompactionTests(IndexGround):
         assert space.version == 25
         return topic
 
+
+class CompactionTests(CompactionGround):
     # -- what stays --------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("before", (1, 2, 9, 14, 15, 16, 18, 19, 20, 25))

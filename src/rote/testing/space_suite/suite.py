@@ -11,6 +11,7 @@ from rote.testing.space_suite.branch_copies import BranchCopyTests
 from rote.testing.space_suite.branches import BranchTests
 from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.collection import CollectionTests
+from rote.testing.space_suite.compacted_copies import CompactedCopyTests
 from rote.testing.space_suite.compactions import CompactionTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
@@ -61,6 +62,7 @@ class SpaceSuite(
     BlobTests,
     CollectionTests,
     CompactionTests,
+    CompactedCopyTests,
     ForgeryTests,
     BranchCopyTests,
 ):
