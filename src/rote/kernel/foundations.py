@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, CommitRow, FactRow, Line, Place, SideRecord
+from rote.engines.rows import DELETE, PATCH, SET, CommitRow, FactRow, Line, Place, SideRecord
 from rote.errors import Corrupt
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.graph import Graph, Point, Walk, Writes, last_node, merge_bases
@@ -314,10 +314,15 @@ def _fact_item(branch: str, fact: FactRow, before: int) -> list[Json]:
 
 
 def salted_value(fact: FactRow) -> str | None:
-    """What the digest knows of the value that a fact leaves; nothing of one that is deleted."""
-    if fact.op == DELETE or fact.salt is None:
+    """What the digest knows of the salt and of the value that a fact leaves; of one that was erased
+    before, nothing.
+
+    The one place that has to know what an erasure after the compaction leaves of a fact: the digest
+    that stood here, because the checkpoint is signed and does not change.
+    """
+    if fact.salt is None:
         return None
-    value = fact.value if fact.op == PATCH else fact.body
+    value = {SET: fact.body, PATCH: fact.value, DELETE: b""}.get(fact.op)
     if value is None:
         raise Corrupt(f"{fact.id} has no value at version {fact.version}")
     return sha256(fact.salt + value).hexdigest()
