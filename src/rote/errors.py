@@ -103,6 +103,13 @@ class VersionNotFound(NotFound):
 class Compacted(NotFound):
     """A version whose history was compacted away."""
 
+    def __init__(self, version: int, *, oldest: int) -> None:
+        super().__init__(
+            f"version {version} was compacted away; what can be read begins with version {oldest}",
+            version=version,
+            oldest=oldest,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ReadConflict:

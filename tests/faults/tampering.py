@@ -94,8 +94,9 @@ class Sample:
         path.write_bytes(self.content)
 
 
-def make_sample(path: Path) -> Sample:
-    """About thirty commits of every kind, in two spaces."""
+def make_sample(path: Path, *, compacted: bool = False) -> Sample:
+    """About thirty commits of every kind, in two spaces; of the first perhaps only what is left
+    below the newest ones."""
     port = open_port(path)
     store = rote.Store(port, url=str(path))
     space, other = store.space("agent"), store.space("other")
@@ -111,6 +112,11 @@ def make_sample(path: Path) -> Sample:
     port.commit(dids[0], CommitRequest([operation], key="rote:run", guard=guard))
     _write_history(other, short=True)
     other.put_blob(b"of another space")
+    if compacted:
+        space.compact(before=space.version - 4)
+        space.compact(before=space.version - 3)
+        everything = View()
+        port.find(dids[0], "tags/1", start="", end=None, after=None, limit=9, view=everything)
     at_head, version = space.checkpoint(), space.version
     store.close()
     return Sample(path.read_bytes(), dids, version, checkpoint, at_head)

@@ -160,11 +160,12 @@ def test_every_changed_byte_is_found(
 
 
 def is_no_change(row: Row, column: str, cell: Cell | tuple[bytes]) -> bool:
-    """A snapshot that goes changes no answer, nor does the digest of one that was erased. Moved to
-    no space is the same as deleted."""
+    """A snapshot that goes changes no answer, unless a compaction has left nothing else, nor does the
+    digest of one that was erased. Moved to no space is the same as deleted."""
     if (row.table, column) == ("facts", "value"):
-        is_erased = row.cells["salt"] is None
-        return is_other_snapshot(row.cells["value"], cell) if is_erased else cell is None
+        if row.cells["salt"] is None:
+            return is_other_snapshot(row.cells["value"], cell)
+        return cell is None and row.cells["body"] is not None
     if is_given_up(row):
         return True
     return comes_and_goes(row) and column == "space" and cell not in (1, 2)
@@ -181,7 +182,8 @@ def is_other_snapshot(before: Cell, after: Cell | tuple[bytes]) -> bool:
 def comes_and_goes(row: Row) -> bool:
     """A side row that is no key is written and dropped at any time: that one is missing tells
     nothing. A checkpoint is worth something only where someone else keeps it."""
-    return is_given_up(row) or (row.table == "sides" and row.cells["kind"] != "key")
+    stays = ("key", "compaction")
+    return is_given_up(row) or (row.table == "sides" and row.cells["kind"] not in stays)
 
 
 def is_given_up(row: Row) -> bool:

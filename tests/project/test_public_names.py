@@ -9,7 +9,8 @@ import rote
 from rote import errors
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "CopyReport", "DELETE", "Erasure", "Fact", "Fault", "GcReport",
+    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Erasure", "Fact",
+    "Fault", "GcReport",
     "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
     "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
     "open", "patch",
@@ -41,6 +42,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "branch": None,
         "branches": "(self)",
         "checkpoint": "(self)",
+        "compact": "(self, *, before, key, progress)",
         "create_branch": "(self, name, *, at, key)",
         "delete": "(self, id, *, key)",
         "delete_branch": "(self, name, *, key)",
@@ -103,6 +105,7 @@ FIELDS: dict[type, list[str]] = {
     rote.MergeResult: ["status", "commit", "merged", "conflicts", "to_dict"],
     rote.Erasure: ["commit", "facts", "remaining", "to_dict"],
     rote.BlobInfo: ["hash", "size", "content_type", "labels", "to_dict"],
+    rote.Compaction: ["commit", "checkpoint", "facts", "commits", "to_dict"],
     rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [

@@ -60,6 +60,7 @@ class History:
         self.space = space
         self.model = SpaceModel()
         self.names = ["main"]
+        self.oldest = 0  # below it nothing is left
 
     def on(self, name: str) -> Space:
         return self.space if name == "main" else self.space.on(name)
@@ -88,7 +89,7 @@ class History:
 
     def _branch(self, where: int, back: int, _: int) -> None:
         if len(self.names) < BRANCHES_MAX:
-            self.branch(self.name(where), max(0, self.model.version - back % 4))
+            self.branch(self.name(where), max(self.oldest, self.model.version - back % 4))
 
     def branch(self, parent: str, at: int | None = None) -> str:
         name = f"b{self.model.version}"

@@ -11,10 +11,14 @@ from rote.contract.branches import (
     MergeResult,
     Resolution,
 )
+from rote.contract.compactions import Compaction
 from rote.contract.copies import (
     CHECKPOINT,
     CopyPage,
     CopyReport,
+    FoundationPage,
+    FoundationPlace,
+    LeftFact,
     SidePage,
     check_row_follows,
 )
@@ -48,6 +52,7 @@ __all__ = [
     "Clock",
     "Commit",
     "CommitRequest",
+    "Compaction",
     "CopyPage",
     "CopyProgress",
     "CopyReport",
@@ -55,6 +60,8 @@ __all__ = [
     "Fact",
     "FactPage",
     "Fault",
+    "FoundationPage",
+    "FoundationPlace",
     "GcReport",
     "Guard",
     "Head",
@@ -62,6 +69,7 @@ __all__ = [
     "IdSource",
     "Index",
     "KeyRing",
+    "LeftFact",
     "MergeConflict",
     "MergeRequest",
     "MergeResult",

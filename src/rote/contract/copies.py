@@ -1,5 +1,7 @@
 """What travels when a space is copied from one store to another."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from rote.contract.erasures import Remains
@@ -28,6 +30,39 @@ class CopyPage(Struct, frozen=True, gc=False):
     def erased_by(self) -> int:
         """The newest version that erased something of it; it makes sense only with that commit."""
         return max([0, *(remains.version for remains in self.remains)])
+
+
+# Where a page of a foundation ends: (branch, id, version); in the commits, which come first, the
+# branch and the id are empty.
+FoundationPlace = tuple[str, str, int]
+
+
+class LeftFact(Struct, frozen=True, gc=False):
+    """A fact that a compaction has left, with the value that it leaves instead of what it did."""
+
+    branch: str
+    id: str
+    op: str
+    version: int
+    index: int
+    hash: str
+    parent: str
+    salt: str | None
+    data: bytes | None  # canonical; None after a delete
+    remains: Remains | None = None  # where it was erased
+
+
+class FoundationPage(Struct, frozen=True, gc=False):
+    """A part of what a compacted space stands on, up to its line and with it."""
+
+    before: int  # the line
+    version: int  # of the commit that records the compaction
+    checkpoint: dict[str, Any]  # of the line, signed
+    commits: tuple[Commit, ...]  # that are left, without facts; the line's own has all of its
+    keys: tuple[SideRow, ...]  # one for each commit with a key, in the same order
+    facts: tuple[LeftFact, ...]  # by branch, id and version; the last of an entity in a commit
+    next: FoundationPlace | None  # None at the end
+    remains: tuple[Remains, ...] = ()  # one for each erased fact of the commits, in the same order
 
 
 class SidePage(Struct, frozen=True, gc=False):

@@ -25,5 +25,5 @@ class Remains(Struct, frozen=True, gc=False):
     """What is kept of an erased fact: its hash can be recomputed, its content not be guessed."""
 
     version: int  # of the commit that erased it
-    body: str | None  # hex SHA-256 of salt and body; None for a delete
-    value: str | None  # the same of salt and snapshot; None where there was none
+    body: str | None  # hex SHA-256 of salt and body; None where there was none
+    value: str | None  # the same of salt and snapshot, or of the salt of a delete; None without

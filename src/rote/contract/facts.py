@@ -21,7 +21,7 @@ class Fact(Struct, frozen=True, gc=False):
     hash: str
     version: int  # the commit's version
     index: int  # the position in the commit, from 0
-    commit: str  # the commit's hash
+    commit: str | None  # the commit's hash; None when the commit was compacted away
     erased: bool = False
 
     @property

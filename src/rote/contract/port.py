@@ -5,13 +5,14 @@ is atomic and sees one committed state. Reads may be retried freely; `commit` ma
 its key. Errors are those of rote.errors, nothing else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
-from rote.contract.copies import CopyPage, SidePage
+from rote.contract.compactions import Compaction
+from rote.contract.copies import CopyPage, FoundationPage, FoundationPlace, SidePage
 from rote.contract.erasures import Erasure
 from rote.contract.facts import Commit, State
 from rote.contract.index import Hit
@@ -138,6 +139,13 @@ class Port(Protocol):
         out of the store's files. Busy when only the latter could not be done: call it again."""
         ...
 
+    def compact(
+        self, space: str, *, before: int, key: str | None, progress: CopyProgress | None
+    ) -> Compaction:
+        """Let go of history below a version, but for what reads and merges from there on need; a
+        signed commit records it, and may be retried with its key."""
+        ...
+
     def backup(self, path: Path) -> None: ...
 
     # Copies: a space leaves one store and enters another, as it is. Everything that enters is
@@ -161,6 +169,16 @@ class Port(Protocol):
         It may take a part of the page only. InvalidInput when the page does not continue this
         log, Corrupt when it is not what was written; then nothing is.
         """
+        ...
+
+    def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
+        """A page of what a compacted space stands on; None when it was never compacted."""
+        ...
+
+    def foundation_in(self, space: str, pages: Iterable[FoundationPage]) -> Head:
+        """Take over all pages into a space that is empty, in one transaction; it is at the line
+        then. InvalidInput when it is not empty, Corrupt when it is not what was left; then nothing
+        is written."""
         ...
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:

@@ -147,6 +147,10 @@ class Reader(Protocol):
         """Side rows above (kind, key), in that order; of one kind, or of all."""
         ...
 
+    def indexes(self, space: int) -> list[str]:
+        """The derived indexes that were ever built, by name."""
+        ...
+
     def indexed(self, space: int, index: str) -> int:
         """The version up to which a derived index is complete; 0 when it was never built."""
         ...
@@ -201,7 +205,9 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
 
-    def append(self, space: int, batch: Batch) -> None: ...
+    def append(self, space: int, batch: Batch) -> None:
+        """Add the rows; the last of the commits, if there are any, is the head then."""
+        ...
 
     def put_side(self, space: int, row: SideRecord) -> None: ...
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from msgspec import UNSET
 
-from rote.contract import Commit, Fact, Remains, SideRow
+from rote.contract import Commit, Fact, LeftFact, Remains, SideRow
 from rote.engines import Reader, Writer
 from rote.engines.rows import (
     DELETE,
@@ -36,15 +36,23 @@ from rote.kernel.chain import (
     fact_hash_of,
     quoted,
 )
+from rote.kernel.compacting import follow_compaction
 from rote.kernel.documents import patched
 from rote.kernel.entry import ABSENT, Entry, entry_of
 from rote.kernel.erasing import forget, note_of
-from rote.kernel.events import EVENTS, BranchCreated, BranchMerged, EntityErased, read_event
+from rote.kernel.events import (
+    EVENTS,
+    BranchCreated,
+    BranchMerged,
+    EntityErased,
+    Happening,
+    SpaceCompacted,
+    read_event,
+)
 from rote.kernel.graph import Graph, Merge, last_node, merge_bases
-from rote.kernel.history import size_of
 from rote.kernel.lineage import Lineage
 from rote.kernel.merging import merge_event
-from rote.kernel.pace import Pace
+from rote.kernel.pace import Pace, size_of
 from rote.kernel.plan import SALT_BYTES
 from rote.kernel.remains import check_remains, encode_remains, is_sha256
 from rote.kernel.seals import KEY, side_record
@@ -71,7 +79,7 @@ from rote.values.limits import (
     VALUE_BYTES_MAX,
 )
 
-_OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
+OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
 # The list, the operation and the list of a splice stand around the values of a patch.
 _DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
 
@@ -85,7 +93,7 @@ class Adoption:
     def __init__(
         self,
         cache: SpaceCache,
-        reads: Reader,
+        writes: Writer,
         *,
         version: int,
         hash: bytes | None,
@@ -93,7 +101,8 @@ class Adoption:
         attempt: Callable[[], bytes],
     ) -> None:
         self._cache = cache
-        self._reads = reads
+        self._reads: Reader = writes
+        self._writes = writes  # for what a compaction takes away
         self._attempt = attempt
         self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
         self._entries: dict[_Place, Entry] = {}
@@ -111,6 +120,7 @@ class Adoption:
         self.commits: list[CommitRow] = []
         self.facts: list[FactRow] = []
         self.sides: dict[str, SideRecord] = {}  # of the keys, by key
+        self.has_shrunk = False  # a compaction came, and took something away
 
     def take(self, pairs: Sequence[_Pair], remains: Mapping[tuple[int, int], Remains]) -> None:
         """As many of them as fit into one transaction, at least one."""
@@ -118,7 +128,7 @@ class Adoption:
         place = 0
         while place < len(pairs) and self._erased is None:
             wanted = self._pace.wanted
-            group = _up_to_an_event(pairs[place : place + max(wanted, 1)])
+            group = _up_to_one_alone(pairs[place : place + max(wanted, 1)])
             if self._must_end_before(group):
                 return
             for commit, _ in group:
@@ -133,13 +143,17 @@ class Adoption:
                 with _refusing(commit):
                     self._take(commit, key)
             place += len(group)
+            if _is(group[0][0], "compact"):
+                return  # what comes next has to see what is left
 
     def _must_end_before(self, group: Sequence[_Pair]) -> bool:
-        """What is erased is written first. Before the first branch of all nobody keeps what a branch
-        may inherit, so it is written first, too."""
+        """What is erased or compacted is written first. Before the first branch of all nobody keeps
+        what a branch may inherit, so it is written first, too."""
         first = group[0][0]
         return bool(self.commits) and (
-            _is(first, "erase") or (self._lineage.branches.is_alone and _is(first, "branch.create"))
+            _is(first, "erase")
+            or _is(first, "compact")
+            or (self._lineage.branches.is_alone and _is(first, "branch.create"))
         )
 
     def erase(self, writes: Writer) -> bool:
@@ -226,29 +240,8 @@ class Adoption:
 
     def _check_names(self, commit: Commit) -> None:
         """What needs no look into the store, and must be right before one."""
-        if commit.event is not None and commit.event.get("type") not in EVENTS:
-            raise Unavailable(
-                f"commit {commit.version} records an event, which this Rote cannot copy;"
-                " upgrade Rote",
-                version=commit.version,
-            )
-        check_branch_name(commit.branch)
-        happening = None if commit.event is None else read_event(commit.event)
-        if happening is None:
-            _check_bounds(commit)
-        if not isinstance(happening, BranchCreated):
+        if not isinstance(check_names(commit), BranchCreated):
             self._lineage.branches.find(commit.branch)
-        if isinstance(happening, EntityErased):
-            check_entity_id(happening.id)
-            check_reason(happening.reason)
-        for fact in commit.facts:
-            check_entity_id(fact.id)
-        if commit.author is not None:
-            check_author(commit.author)
-        if commit.key is not None:
-            check_key(commit.key, reserved_allowed=True)
-        if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
-            raise InvalidInput("its meta is not canonical JSON")
 
     def _take(self, commit: Commit, key: SideRow | None) -> None:
         at = self._check_links(commit)
@@ -278,7 +271,7 @@ class Adoption:
         if facts:
             self._written.setdefault(branch.branch, []).append(commit.version)
         if commit.key is not None:
-            self.sides[commit.key] = _key_row(self._cache.did, commit, key)
+            self.sides[commit.key] = key_row(self._cache.did, commit, key)
         self.version, self.hash, self.at = commit.version, hash, at
 
     def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
@@ -296,6 +289,10 @@ class Adoption:
             self._erased = happening.id
         if isinstance(happening, BranchMerged):
             self._check_merge(commit, happening, branch.branch)
+        if isinstance(happening, SpaceCompacted):
+            self.has_shrunk = follow_compaction(
+                self._cache, self._writes, happening, commit.version
+            )
         return branch, None if commit.event is None else canonical(commit.event)
 
     def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
@@ -335,7 +332,7 @@ class Adoption:
         return at
 
     def _fact(self, commit: Commit, fact: Fact, index: int, at: int) -> FactRow:
-        op = _OPERATIONS.get(fact.op)
+        op = OPERATIONS.get(fact.op)
         if op is None or (fact.version, fact.index, fact.commit) != (
             commit.version, index, commit.hash,
         ):  # fmt: skip
@@ -348,7 +345,7 @@ class Adoption:
             raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
         remains = self._remains_of(op, fact) if fact.erased else None
         if remains is None:
-            salt = self._salts[fact.id] = _salt(fact, before.salt or self._salts.get(fact.id))
+            salt = self._salts[fact.id] = salt_of(fact, before.salt or self._salts.get(fact.id))
             hash = fact_hash(quoted_id, op, salt, fact.data, parent)
         else:
             salt, hash = None, fact_hash_of(quoted_id, op, remains.body, parent)
@@ -383,6 +380,31 @@ class Adoption:
         )
 
 
+def check_names(commit: Commit) -> Happening | None:
+    """What a commit says by itself can be said; its event."""
+    if commit.event is not None and commit.event.get("type") not in EVENTS:
+        raise Unavailable(
+            f"commit {commit.version} records an event, which this Rote cannot copy; upgrade Rote",
+            version=commit.version,
+        )
+    check_branch_name(commit.branch)
+    happening = None if commit.event is None else read_event(commit.event)
+    if happening is None:
+        _check_bounds(commit)
+    if isinstance(happening, EntityErased):
+        check_entity_id(happening.id)
+        check_reason(happening.reason)
+    for fact in commit.facts:
+        check_entity_id(fact.id)
+    if commit.author is not None:
+        check_author(commit.author)
+    if commit.key is not None:
+        check_key(commit.key, reserved_allowed=True)
+    if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
+        raise InvalidInput("its meta is not canonical JSON")
+    return happening
+
+
 def _check_bounds(commit: Commit) -> None:
     """A commit without an event is no larger than one that can be written here."""
     if len(commit.facts) > OPERATIONS_MAX:
@@ -393,11 +415,11 @@ def _check_bounds(commit: Commit) -> None:
         raise LimitExceeded("the commit in bytes", size=size, limit=COMMIT_BYTES_MAX)
 
 
-def _up_to_an_event(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
-    """Those before the first that makes a branch or erases, or it alone: the one may inherit from
-    them, the other takes their content."""
+def _up_to_one_alone(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those before the first that makes a branch, erases or compacts, or it alone: others may
+    inherit from them, or go with it."""
     for place, (commit, _) in enumerate(pairs):
-        if _is(commit, "branch.create") or _is(commit, "erase"):
+        if any(_is(commit, event) for event in ("branch.create", "erase", "compact")):
             return pairs[: max(place, 1)]
     return pairs
 
@@ -406,7 +428,7 @@ def _is(commit: Commit, event: str) -> bool:
     return commit.event is not None and commit.event.get("type") == event
 
 
-def _salt(fact: Fact, known: bytes | None) -> bytes:
+def salt_of(fact: Fact | LeftFact, known: bytes | None) -> bytes:
     try:
         salt = bytes.fromhex(fact.salt or "")
     except ValueError:
@@ -443,7 +465,7 @@ def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes 
     return change.entry, change.snapshot
 
 
-def _key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
+def key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
     """What the commit's key stands for. No hash covers the payload, so its shape is all there is."""
     body = None if row is None else row.body
     members = body if type(body) is dict and len(body) == 2 else {}

@@ -5,7 +5,7 @@ from msgspec import Struct, structs
 from rote.contract import Branch, BranchRequest
 from rote.engines import Reader
 from rote.engines.rows import MAIN, BranchRow
-from rote.errors import InvalidInput, VersionNotFound
+from rote.errors import Compacted, InvalidInput, VersionNotFound
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
 from rote.kernel.job import Job, Prepared
@@ -31,6 +31,8 @@ class Creation(Struct, frozen=True):
         fork_version = draft.version if request.fork_version is None else request.fork_version
         if fork_version > draft.version:
             raise VersionNotFound(fork_version, newest=draft.version)
+        if 0 < fork_version < draft.cache.oldest:
+            raise Compacted(fork_version, oldest=draft.cache.oldest)
         row = created_row(
             draft.cache.did, branches, request.name, parent=parent, fork_version=fork_version,
             version=draft.version + 1,
@@ -89,7 +91,10 @@ def check_request(request: BranchRequest) -> None:
 
 def branches_at(cache: SpaceCache, reads: Reader, version: int | None) -> tuple[Branch, ...]:
     """The branches as of a version, in the order in which they were made."""
-    at = cache.resolve(reads, version)
+    return cache.steadily(reads, version, lambda at: _branches_at(cache, reads, at))
+
+
+def _branches_at(cache: SpaceCache, reads: Reader, at: int) -> tuple[Branch, ...]:
     graph = cache.graph(reads)
     rows = [row for row in cache.branches.rows() if row.created_version <= at]
     written = reads.last_written(cache.number, tuple([(row.branch, at) for row in rows]))

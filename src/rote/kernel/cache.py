@@ -8,21 +8,30 @@ short, what came first goes first.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
 
 from msgspec import UNSET
 
 from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
-from rote.errors import InvalidInput, VersionNotFound
+from rote.errors import Busy, Compacted, Corrupt, InvalidInput, VersionNotFound
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
 from rote.kernel.events import erased_by
+from rote.kernel.foundations import foundation_of
 from rote.kernel.graph import Graph
 from rote.kernel.lines import Branches
 from rote.values import check_entity_id
-from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX, INTEGER_MAX, PAGE_MAX
+from rote.values.limits import (
+    CACHE_BYTES_MAX,
+    CACHE_CATCH_UP_MAX,
+    CONTENTION_ATTEMPTS_MAX,
+    INTEGER_MAX,
+    PAGE_MAX,
+)
 
 _Key = tuple[int, str]  # branch, entity
+_Answer = TypeVar("_Answer")
 
 
 class SpaceCache:
@@ -35,6 +44,7 @@ class SpaceCache:
         self.seal = row.seal
         self.known = 0  # the version as of which the entries are the newest
         self._known_hash = b""  # of its commit
+        self.oldest = 0  # the oldest version above 0 that can be read; 0 when none was compacted
         self.branches = Branches([])
         self._lock = threading.Lock()
         self._entries: OrderedDict[_Key, Entry] = OrderedDict()
@@ -66,16 +76,24 @@ class SpaceCache:
             if may_be_old:
                 raise Contended()
             self._forget()
-        events = reads.events(self.number, after=self.known, limit=PAGE_MAX)
-        is_same = self._ready and not events
-        branches = None if is_same else Branches(reads.branches(self.number))
+        known, oldest = self.known, self.oldest
+        # Before the events: what a compaction takes away meanwhile is then noticed below.
+        changed = self._changed(reads, version)
+        events = reads.events(self.number, after=known, limit=PAGE_MAX)
         erased = len(events) == PAGE_MAX or any(erased_by(row) is not None for row in events)
-        changed = None if erased else self._changed(reads, version)
+        # From nothing on there may be a foundation, which needs no event.
+        is_same = self._ready and known > 0 and not events
+        branches = None if is_same else Branches(reads.branches(self.number))
+        if not is_same:
+            foundation = foundation_of(reads, self.number)
+            oldest = 0 if foundation is None else foundation.before
+        if erased or oldest > known + 1:
+            changed = None  # the log no longer says all that has changed since
         with self._lock:
             if version < self.known:
                 return  # others know more by now
             if branches is not None:
-                self.branches = branches
+                self.branches, self.oldest = branches, oldest
             self._ready = True
             if version == self.known:
                 return
@@ -109,7 +127,7 @@ class SpaceCache:
             self._past.clear()
             self._bytes = 0
             self._ready = False
-            self.known, self._known_hash = 0, b""
+            self.known, self._known_hash, self.oldest = 0, b"", 0
         with self._graph_lock:
             self._graph = Graph()
 
@@ -136,9 +154,11 @@ class SpaceCache:
         hash: bytes,
         branch: BranchRow | None = None,
         erased: str | None = None,
+        oldest: int | None = None,
     ) -> None:
         """Take over what a durable commit wrote: the space went from `before` to `after`, whose
-        commit has `hash`; `branch` was made or deleted by it, or an entity `erased`."""
+        commit has `hash`; `branch` was made or deleted by it, or an entity `erased`, or `oldest` is
+        what can be read after it."""
         with self._lock:
             # A reader may have seen the commit first and moved on; newer is never overwritten.
             if self.known not in (before, after):
@@ -151,6 +171,8 @@ class SpaceCache:
                 self.branches.put(branch)
             if erased is not None:
                 self._drop_everywhere(erased)
+            if oldest is not None:
+                self.oldest = oldest
             # Last: a reader that sees the new version must find no older entry.
             self.known, self._known_hash = after, hash
 
@@ -187,7 +209,13 @@ class SpaceCache:
         rows = reads.newest(self.number, (id,), line)
         if not rows:
             return ABSENT
-        entry = entry_of(reads, self.number, rows[0], line)
+        try:
+            entry = entry_of(reads, self.number, rows[0], line)
+        except Corrupt:
+            # What it is replayed from may have been compacted away since the row was read.
+            return self.steadily(
+                reads, None, lambda version: load(reads, self.number, (id,), line).get(id, ABSENT)
+            )
         if entry.version > known:
             self.sync(reads)
         else:
@@ -216,8 +244,10 @@ class SpaceCache:
         line = self.branches.line(branch, known)
         loaded = load(reads, self.number, ids, line)
         if loaded:
+            head = reads.head(self.number)
+            is_newest = head is not None and head.version == known
             with self._lock:
-                if self.known == known:
+                if is_newest and self.known == known:
                     number = line[0][0]
                     for id, entry in loaded.items():
                         self._put((number, id), entry)
@@ -232,7 +262,7 @@ class SpaceCache:
         """The entries of `ids` as of a past version, at or below `known`."""
         line = self.line(reads, branch, version)
         number, erasures = line[0][0], self._erasures
-        loaded = load(reads, self.number, ids, line)
+        loaded = self.steadily(reads, version, lambda _: load(reads, self.number, ids, line))
         with self._lock:
             for id in ids:
                 entry = loaded.setdefault(id, ABSENT)
@@ -244,7 +274,7 @@ class SpaceCache:
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:
         """The entry as of a past version, when it is here; costs no engine work."""
-        if version > self.known or branch not in self.branches:
+        if not self.oldest <= version <= self.known or branch not in self.branches:
             return None
         number = self.branches.number(branch)
         entry = self._entries.get((number, id))
@@ -258,7 +288,7 @@ class SpaceCache:
         return self.branches.line(branch, version)
 
     def resolve(self, reads: Reader, version: int | None) -> int:
-        """The version a view means; VersionNotFound when it is above the log."""
+        """The version a view means; VersionNotFound above the log, Compacted below its line."""
         if version is None:
             self.sync(reads)
             return self.known
@@ -272,6 +302,28 @@ class SpaceCache:
             self.sync(reads)
         if version > self.known:
             raise VersionNotFound(version, newest=self.known)
+        if 0 < version < self.oldest:
+            raise Compacted(version, oldest=self.oldest)
+
+    def steadily(
+        self, reads: Reader, version: int | None, read: Callable[[int], _Answer]
+    ) -> _Answer:
+        """What `read` answers for a version, or for the newest. It takes several looks at the
+        store; when history was compacted between them it starts over."""
+        for _ in range(CONTENTION_ATTEMPTS_MAX):
+            oldest = self.oldest
+            resolved = self.resolve(reads, version)
+            try:
+                answer = read(resolved)
+            except Corrupt:
+                self.sync(reads)
+                if self.oldest == oldest:
+                    raise
+                continue
+            self.sync(reads)
+            if self.oldest == oldest:
+                return answer
+        raise Busy("the space is compacted all the time; try again")
 
     def graph(self, reads: Reader) -> Graph:
         """The merges up to `known`, or to what it was a moment ago."""

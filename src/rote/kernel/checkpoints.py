@@ -7,6 +7,7 @@ from typing import Any
 
 from rote.contract import CHECKPOINT, Fault, KeyRing
 from rote.engines import Engine, Reader
+from rote.engines.rows import HeadRow
 from rote.errors import Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.seals import side_record
@@ -14,20 +15,17 @@ from rote.values import Identity, canonical, format_time, verify_signature
 
 KIND = "checkpoint/1"
 SIDE = CHECKPOINT
+# The kind of the fault that says: what a checkpoint states was compacted away since.
+UNDECIDED = "compacted"
 _PREFIX = b"rote checkpoint/1\0"
 _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
 
 
 def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[str, Any]:
     """Sign the head as it is now, and keep a copy beside the log."""
-    identity = keys.load(cache.did)
-    if identity is None:
-        raise Denied(
-            f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
-            space=cache.did,
-        )
+    identity = signer(cache, keys)
     with engine.writer(cache.number) as writes:
-        checkpoint = _sign(cache, writes, identity, now)
+        checkpoint = sign(cache.did, identity, cache.sync(writes), now=now)
         key = f"{checkpoint['version']:020d}"
         earlier = writes.side(cache.number, SIDE, key)
         fence = 1 if earlier is None else earlier.fence + 1
@@ -36,16 +34,34 @@ def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[
     return checkpoint
 
 
-def _sign(cache: SpaceCache, reads: Reader, identity: Identity, now: int) -> dict[str, Any]:
-    head = cache.sync(reads)
+def signer(cache: SpaceCache, keys: KeyRing) -> Identity:
+    identity = keys.load(cache.did)
+    if identity is None:
+        raise Denied(
+            f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
+            space=cache.did,
+        )
+    return identity
+
+
+def sign(
+    did: str,
+    identity: Identity,
+    head: HeadRow | None,
+    *,
+    now: int,
+    state: str | None = None,
+    prior: str | None = None,
+) -> dict[str, Any]:
+    """A statement of a commit and, with `state`, of all that is left up to it."""
     body = {
         "kind": KIND,
-        "space": cache.did,
+        "space": did,
         "version": 0 if head is None else head.version,
         "head": None if head is None else head.hash.hex(),
         "at": format_time(now if head is None else max(now, head.at)),
-        "state": None,
-        "prior": None,
+        "state": state,
+        "prior": prior,
     }
     return {**body, "signature": identity.sign(_PREFIX + canonical(body)).hex()}
 
@@ -64,7 +80,9 @@ def check_shape(checkpoint: Any) -> dict[str, Any]:
     return checkpoint
 
 
-def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any]) -> list[Fault]:
+def faults_against(
+    cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, oldest: int
+) -> list[Fault]:
     """Why today's log does not extend the checkpoint; nothing when it does."""
     version = checkpoint["version"]
 
@@ -75,6 +93,15 @@ def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any])
         return fault(f"it is of the space {checkpoint['space']}, not of {cache.did}")
     if not _is_signed(checkpoint):
         return fault("its signature is not of the space's key")
+    if 0 < version < oldest - 1:
+        # The first commit that is left names the one before it, and that is as far as it goes.
+        return [
+            Fault(
+                UNDECIDED, version, None,
+                f"cannot say whether the log extends it: history before version {oldest} was"
+                " compacted",
+            )
+        ]  # fmt: skip
     rows = reads.commits(cache.number, after=version - 1, limit=1) if version else []
     if version and not rows:
         return fault("the log ends before it: commits were cut off")
@@ -82,6 +109,23 @@ def faults_against(cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any])
     if checkpoint["head"] != actual:
         return fault("the log holds another commit there: history was rewritten")
     return []
+
+
+def faults_of_line(
+    cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, before: int, state: str
+) -> list[str]:
+    """What is wrong with the checkpoint of a compaction, of which this is left."""
+    checkpoint = check_shape(checkpoint)
+    rows = reads.commits(cache.number, after=before - 1, limit=1)
+    head = rows[0].hash.hex() if rows and rows[0].version == before else None
+    found = []
+    if checkpoint["space"] != cache.did or not _is_signed(checkpoint):
+        found.append("its checkpoint is not signed by the space's key")
+    if (checkpoint["version"], checkpoint["head"]) != (before, head):
+        found.append("its checkpoint is not of the first commit that is left")
+    if checkpoint["state"] != state:
+        found.append("what is left is not what its checkpoint states")
+    return found
 
 
 def _is_signed(checkpoint: dict[str, Any]) -> bool:

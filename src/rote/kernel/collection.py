@@ -142,13 +142,17 @@ class _Walk:
         self._cache = cache
         self._candidates = candidates
         self._tell = tell
-        self._version = 0
+        self._version = self._oldest = 0
 
     def go_on(self, reads: Reader) -> None:
-        head = self._cache.sync(reads)
-        newest = 0 if head is None else head.version
+        self._cache.steadily(reads, None, lambda newest: self._go_on(reads, newest))
+
+    def _go_on(self, reads: Reader, newest: int) -> None:
         if not self._candidates:
             return
+        if self._oldest != self._cache.oldest:
+            # Compacted meanwhile: what is left may no longer be where it was looked for.
+            self._version, self._oldest = 0, self._cache.oldest
         referred(
             self._cache,
             reads,

@@ -119,7 +119,7 @@ class Committer:
             assert draft.hash is not None
             draft.cache.committed(
                 draft.base, draft.version, draft.entries, hash=draft.hash, branch=draft.branch,
-                erased=draft.erased,
+                erased=draft.erased, oldest=draft.oldest,
             )  # fmt: skip
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.

@@ -11,19 +11,19 @@ from contextlib import suppress
 from rote.contract import CopyPage, Head, Remains, SidePage, SideRow, check_row_follows
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
-from rote.errors import Busy, Corrupt, InvalidInput
+from rote.errors import Busy, Compacted, Corrupt, InvalidInput
 from rote.kernel import checkpoints
 from rote.kernel.adoption import Adoption
 from rote.kernel.cache import SpaceCache
+from rote.kernel.compacting import give_room_back
 from rote.kernel.draft import commit_of
 from rote.kernel.erasing import scrub
-from rote.kernel.history import size_of
-from rote.kernel.pace import Pace
+from rote.kernel.pace import Pace, size_of
 from rote.kernel.remains import remains_in
-from rote.kernel.seals import KEY, SCRUB, side_record
+from rote.kernel.seals import COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.settling import settle
 from rote.kernel.shapes import check_page
-from rote.kernel.sides import check_names, seen
+from rote.kernel.sides import check_names, sealed_row, seen
 from rote.values import canonical, decode_canonical
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
@@ -35,6 +35,8 @@ from rote.values.limits import (
 
 # Two hashes, the salt and the hash of the commit, as they travel.
 _FACT_BYTES = 256
+# Kinds of side rows that a commit brings, or that are about the files of their own store.
+_WITH_COMMITS = (KEY, COMPACTION, SCRUB)
 _NOTHING = HeadRow(0, b"", 0)
 # Above every side row of that kind: the last character there is, more often than a key may have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
@@ -45,7 +47,14 @@ _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
 
 def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
     """Commits in (since, until], oldest first, as they are stored."""
-    cache.check_version(reads, until)
+    return cache.steadily(
+        reads, until, lambda _: _commits_out(cache, reads, since=since, until=until)
+    )
+
+
+def _commits_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
+    if since + 1 < cache.oldest:
+        raise Compacted(since + 1, oldest=cache.oldest)
     number, pace = cache.number, Pace(PAGE_BYTES_MAX)
     below = reads.commits(number, after=since - 1, limit=1) if since else []
     previous = below[0].hash if below else None
@@ -62,7 +71,7 @@ def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> Cop
             previous = row.hash
             remains += [remains_in(fact) for fact in facts[row.version] if fact.salt is None]
             if row.key is not None:
-                keys.append(_sealed(cache, reads.side(number, KEY, row.key), KEY, row.key))
+                keys.append(sealed_row(cache, reads.side(number, KEY, row.key), KEY, row.key))
         since = rows[-1].version
     return CopyPage(tuple(commits), tuple(keys), tuple(remains))
 
@@ -114,6 +123,8 @@ def copy_in(
             # Where others are in the way, a note stays and gc does it.
             with suppress(Busy):
                 scrub(engine, cache)
+        if adoption.has_shrunk:
+            give_room_back(engine)
         if adoption.hash is None:
             return Head(0, None, None)
         return Head(adoption.version, adoption.hash.hex(), adoption.at)
@@ -175,15 +186,14 @@ def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: Hea
 
 
 def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> SidePage:
-    """A page of side rows, without those of keys, which travel with their commits."""
+    """A page of side rows, without those of keys and compactions, which travel with commits."""
     start, pace = after, Pace(PAGE_BYTES_MAX)
     found: list[SideRow] = []
     while wanted := pace.wanted:
         rows = reads.sides(cache.number, None, after=after, limit=wanted)
-        # Notes about the files of this store are nobody else's.
-        kept = [row for row in rows if row.kind not in (KEY, SCRUB)]
+        kept = [row for row in rows if row.kind not in _WITH_COMMITS]
         fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
-        found += [_sealed(cache, row, row.kind, row.key) for row in kept[:fitting]]
+        found += [sealed_row(cache, row, row.kind, row.key) for row in kept[:fitting]]
         if fitting < len(kept):
             return SidePage(start, (found[-1].kind, found[-1].key), tuple(found))
         if len(rows) < wanted:
@@ -191,13 +201,6 @@ def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> Si
         last = rows[-1]
         after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
     return SidePage(start, after, tuple(found))
-
-
-def _sealed(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
-    """The row, if it is as it was written: its seal is not taken over, so it is checked here."""
-    if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
-        raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
-    return seen(row)
 
 
 def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
@@ -238,8 +241,11 @@ def _checked(page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        is_own = row.kind in (KEY, SCRUB)
-        if is_own or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
+        if (
+            row.kind in _WITH_COMMITS
+            or type(row.fence) is not int
+            or not 1 <= row.fence <= INTEGER_MAX
+        ):
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")
@@ -253,8 +259,8 @@ def _check_checkpoint(cache: SpaceCache, reads: Reader, record: SideRecord) -> N
     if record.kind != checkpoints.SIDE:
         return
     checkpoint = checkpoints.check_shape(decode_canonical(record.body))
-    faults = checkpoints.faults_against(cache, reads, checkpoint)
-    if faults:
+    faults = checkpoints.faults_against(cache, reads, checkpoint, oldest=cache.oldest)
+    if faults and faults[0].kind != checkpoints.UNDECIDED:
         raise Corrupt(f"a checkpoint of the source does not fit its log: {faults[0].message}")
 
 
@@ -266,7 +272,7 @@ def _rows_there(cache: SpaceCache, writes: Writer, page: SidePage) -> Iterable[S
         for row in rows:
             if page.until is not None and (row.kind, row.key) > page.until:
                 return
-            if row.kind != KEY:
+            if row.kind not in _WITH_COMMITS:
                 yield row
         if len(rows) < VERIFY_PAGE_ROWS:
             return

@@ -12,7 +12,12 @@ from rote.values.limits import PAGE_MAX
 
 def diff(cache: SpaceCache, reads: Reader, before: View, after: View) -> tuple[Change, ...]:
     """The changes in id order; both states are of one moment where a view names none."""
-    newest = cache.resolve(reads, None)
+    return cache.steadily(reads, None, lambda newest: _diff(cache, reads, before, after, newest))
+
+
+def _diff(
+    cache: SpaceCache, reads: Reader, before: View, after: View, newest: int
+) -> tuple[Change, ...]:
     lines = []
     for view in (before, after):
         version = newest if view.version is None else cache.resolve(reads, view.version)

@@ -56,6 +56,7 @@ class Draft(Struct):
     changes: list[Change] = field(default_factory=list)
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
     erased: str | None = None  # the entity that it erases; the same
+    oldest: int | None = None  # the oldest version that can be read after it, where it moves
 
     def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:
         """The newest entries on the branch's line, drafted ones first."""
@@ -108,7 +109,7 @@ def commit_of(
     )
 
 
-def fact_of(row: FactRow, commit: str) -> Fact:
+def fact_of(row: FactRow, commit: str | None) -> Fact:
     name = OPERATION_NAMES.get(row.op)
     if name is None:
         raise Corrupt(f"a fact of {row.id} is no known operation; run `rote verify`")

@@ -106,6 +106,8 @@ def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
     """Patches applied, oldest first, on the last snapshot below them."""
     patches = [row]
     for older in _older(reads, space, row, line):
+        if older.hash != patches[-1].parent:
+            break  # what is between them was compacted away since the row was read
         if older.salt is None:
             return _erased(row, remains_in(older), line)  # since the row was read
         snapshot = snapshot_in(older) if older.op != DELETE else None

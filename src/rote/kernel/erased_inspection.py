@@ -1,7 +1,7 @@
 """What verify asks of erased facts: that an erasure explains them, and that it left nothing over."""
 
 from rote.engines import Reader
-from rote.engines.rows import FactRow
+from rote.engines.rows import PATCH, FactRow
 from rote.errors import Corrupt
 from rote.kernel.chain import fact_hash_of, quoted
 from rote.kernel.erasing import facts_of
@@ -12,9 +12,12 @@ from rote.kernel.remains import remains_in
 UNEXPLAINED = "its content is missing, and no erasure explains it"
 
 
-def fault_of_erased(reads: Reader, space: int, fact: FactRow) -> str | None:
+def fault_of_erased(
+    reads: Reader, space: int, fact: FactRow, *, is_left: bool = False
+) -> str | None:
     """What is wrong with a fact without salt: a later commit must say that it was erased, and what
-    remains of it must still give its hash."""
+    remains of it must still give its hash; or it is a patch that a compaction has left, which the
+    digest of that covers."""
     try:
         remains = remains_in(fact)
     except Corrupt:
@@ -22,6 +25,8 @@ def fault_of_erased(reads: Reader, space: int, fact: FactRow) -> str | None:
     rows = reads.events(space, after=remains.version - 1, limit=1)
     if [(row.version, erased_by(row)) for row in rows] != [(remains.version, fact.id)]:
         return UNEXPLAINED
+    if fact.op == PATCH and remains.body is None:
+        return None if is_left else UNEXPLAINED
     if fact_hash_of(quoted(fact.id), fact.op, remains.body, fact.parent) != fact.hash:
         return "what remains of it does not match its hash"
     return None

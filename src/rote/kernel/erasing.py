@@ -151,7 +151,9 @@ def facts_of(
 
 def _commits_of(reads: Reader, space: int, rows: Iterable[FactRow]) -> Iterator[CommitRow]:
     for version in dict.fromkeys(row.version for row in rows):
-        yield from reads.commits(space, after=version - 1, limit=1)
+        for row in reads.commits(space, after=version - 1, limit=1):
+            if row.version == version:  # it may have been compacted away
+                yield row
 
 
 def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:

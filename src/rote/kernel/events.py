@@ -4,6 +4,7 @@ branch.create   name, parent, fork_version          on the branch of that name
 branch.delete   name                                on the branch of that name
 merge           source, source_version, bases       on the target
 erase           id, reason                          on main
+compact         before, checkpoint                  on main
 """
 
 from collections.abc import Iterator
@@ -48,9 +49,16 @@ class EntityErased(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
     reason: str
 
 
-EVENTS = frozenset({"branch.create", "branch.delete", "merge", "erase"})
+class SpaceCompacted(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="compact"
+):
+    before: int
+    checkpoint: dict[str, Any]
 
-Happening = BranchCreated | BranchDeleted | BranchMerged | EntityErased
+
+EVENTS = frozenset({"branch.create", "branch.delete", "merge", "erase", "compact"})
+
+Happening = BranchCreated | BranchDeleted | BranchMerged | EntityErased | SpaceCompacted
 
 
 def read_event(event: Any) -> Happening:

@@ -2,10 +2,11 @@
 
 from rote.contract import Commit, FactPage, Head, View
 from rote.engines import Reader
-from rote.engines.rows import CommitRow, FactRow
-from rote.errors import Corrupt, InvalidInput
+from rote.engines.rows import CommitRow, FactRow, Line
+from rote.errors import Compacted, Corrupt, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
+from rote.kernel.pace import size_of
 from rote.values import check_entity_id
 from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, PAGE_MAX
 
@@ -26,8 +27,24 @@ def history(
     """A page of one entity's facts as of a view, newest first."""
     check_entity_id(id)
     limit = page_size(limit)
-    version = cache.resolve(reads, view.version)
-    line = cache.line(reads, view.branch, version)
+    return cache.steadily(
+        reads,
+        view.version,
+        lambda version: _facts(
+            cache, reads, id, cache.line(reads, view.branch, version), before=before, limit=limit
+        ),
+    )
+
+
+def _facts(
+    cache: SpaceCache,
+    reads: Reader,
+    id: str,
+    line: Line,
+    *,
+    before: tuple[int, int] | None,
+    limit: int,
+) -> FactPage:
     rows: list[FactRow] = []
     size, wanted = 0, CHUNK_MIN
     while len(rows) < limit and size < PAGE_BYTES_MAX:
@@ -39,12 +56,19 @@ def history(
             before = None
             break
         before, wanted = (chunk[-1].version, chunk[-1].index), wanted * 4
-    hashes = {
-        version: _commit(cache, reads, version).hash.hex()
-        for version in {row.version for row in rows}
-    }
+    hashes = {version: _hash_of(cache, reads, version) for version in {row.version for row in rows}}
     facts = tuple(fact_of(row, hashes[row.version]) for row in rows)
     return FactPage(facts, before)
+
+
+def _hash_of(cache: SpaceCache, reads: Reader, version: int) -> str | None:
+    """Of the commit at a version; None when it was compacted away."""
+    rows = reads.commits(cache.number, after=version - 1, limit=1)
+    if rows and rows[0].version == version:
+        return rows[0].hash.hex()
+    if version < cache.oldest:
+        return None
+    raise Corrupt(f"commit {version} is missing; run `rote verify`")
 
 
 def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Commit, ...]:
@@ -52,7 +76,16 @@ def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Co
     if type(since) is not int or not 0 <= since <= INTEGER_MAX:
         raise InvalidInput("since must be a version, an integer from 0 on")
     limit = page_size(limit)
-    newest = cache.resolve(reads, None)
+    return cache.steadily(
+        reads, None, lambda newest: _log(cache, reads, since=since, limit=limit, newest=newest)
+    )
+
+
+def _log(
+    cache: SpaceCache, reads: Reader, *, since: int, limit: int, newest: int
+) -> tuple[Commit, ...]:
+    if since + 1 < cache.oldest:
+        raise Compacted(since + 1, oldest=cache.oldest)
     previous = _commit(cache, reads, since).hash if 0 < since <= newest else None
     commits: list[Commit] = []
     size, wanted = 0, CHUNK_MIN
@@ -75,17 +108,18 @@ def log(cache: SpaceCache, reads: Reader, *, since: int, limit: int) -> tuple[Co
     return tuple(commits)
 
 
-def size_of(fact: FactRow) -> int:
-    return len(fact.body or b"") + len(fact.value or b"")
-
-
 def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | None) -> Head:
     """The newest commit at a version, or not after an instant."""
-    head = cache.sync(reads)
-    newest = 0 if head is None else head.version
-    if version is None:
-        version = newest if at is None else _version_at(cache, reads, at, newest)
-    cache.check_version(reads, version)
+    if version is not None and (type(version) is not int or not 0 <= version <= INTEGER_MAX):
+        raise InvalidInput("a version is an integer from 0 on, of 64 bits")
+    if version is not None or at is None:
+        return cache.steadily(reads, version, lambda found: _head(cache, reads, found))
+    return cache.steadily(
+        reads, None, lambda newest: _head(cache, reads, _version_at(cache, reads, at, newest))
+    )
+
+
+def _head(cache: SpaceCache, reads: Reader, version: int) -> Head:
     if version == 0:
         return EMPTY
     row = _commit(cache, reads, version)
@@ -94,13 +128,15 @@ def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | 
 
 def _version_at(cache: SpaceCache, reads: Reader, at: int, newest: int) -> int:
     """Times never decrease along the log, so halving finds the last commit not after `at`."""
-    low, high = 0, newest
+    low, high = max(cache.oldest - 1, 0), newest
     while low < high:
         middle = (low + high + 1) // 2
         if _commit(cache, reads, middle).at <= at:
             low = middle
         else:
             high = middle - 1
+    if 0 < low < cache.oldest:
+        raise Compacted(low, oldest=cache.oldest)
     return low
 
 

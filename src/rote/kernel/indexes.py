@@ -1,21 +1,23 @@
 """Derived indexes: rows that lead from a term to entities, right at every version and branch.
 
 They follow the commits inside the same transaction. An index that fell behind (declared later, or
-another program committed without it) is brought up from the log before it answers. Everything in
-it can be dropped and rebuilt.
+another program committed without it) is brought up from the log before it answers, beginning with
+what a compaction has left. Everything in it can be dropped and rebuilt.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from rote.contract import Hit, Index, View
 from rote.engines import Engine, Reader, Writer
-from rote.engines.rows import DerivedRow
-from rote.errors import InvalidInput
+from rote.engines.rows import DerivedRow, FactRow, Line
+from rote.errors import Busy, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Change
-from rote.kernel.entry import ABSENT, Entry, load
+from rote.kernel.entry import ABSENT, Entry, entry_of, load
+from rote.kernel.foundations import facts_below
 from rote.kernel.history import page_size
-from rote.values.limits import INDEX_BATCH_COMMITS
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX, INDEX_BATCH_COMMITS
 
 
 def declared(indexes: Mapping[str, Index], name: str) -> Index:
@@ -42,6 +44,8 @@ def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
         with engine.writer(cache.number) as writes:
             done = writes.indexed(cache.number, index.name)
             cache.sync(writes)
+            if done + 1 < cache.oldest:
+                done = _start(cache, writes, index)
             rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
             if rows:
                 until = rows[-1].version
@@ -49,10 +53,30 @@ def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
                 _advance(writes, cache.number, index, changes, until)
 
 
+def _start(cache: SpaceCache, writes: Writer, index: Index) -> int:
+    """Build on what a compaction has left below its line, which is complete only as a whole; up to
+    where the index is then complete."""
+    space, until = cache.number, cache.oldest - 1
+    writes.drop_derived(space, index.name)
+    for branch in cache.branches.rows():
+        facts = facts_below(writes, space, branch.branch, until=until)
+        while page := list(islice(facts, INDEX_BATCH_COMMITS)):
+            changes = [
+                Change(fact.version, fact.branch, fact.id, _entry_at(cache, writes, fact))
+                for fact in page
+            ]
+            _advance(writes, space, index, changes, until)
+    return until
+
+
+def _entry_at(cache: SpaceCache, reads: Reader, fact: FactRow) -> Entry:
+    return entry_of(reads, cache.number, fact, cache.branches.line_of(fact.branch, fact.version))
+
+
 def find(
+    engine: Engine,
     cache: SpaceCache,
-    reads: Reader,
-    index: str,
+    index: Index,
     *,
     start: str,
     end: str | None,
@@ -63,21 +87,46 @@ def find(
     """Hits in (term, id) order. A row counts if the newest fact of its entity on the line lies on
     the row's own branch: then no nearer branch has written it."""
     limit = page_size(limit)
-    version = cache.resolve(reads, view.version)
-    line = cache.line(reads, view.branch, version)
     place = None if after is None else (after.term, after.id)
+
+    def look(version: int) -> list[Hit] | None:
+        line = cache.line(reads, view.branch, version)
+        hits = _hits(
+            reads, cache.number, index.name, line, start=start, end=end, after=place, limit=limit
+        )
+        # Others may have committed without it since, or dropped it.
+        return hits if reads.indexed(cache.number, index.name) >= version else None
+
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        catch_up(engine, cache, index)
+        reads = engine.reader()
+        hits = cache.steadily(reads, view.version, look)
+        if hits is not None:
+            return tuple(hits)
+    raise Busy("others commit to this space all the time; try again")
+
+
+def _hits(
+    reads: Reader,
+    space: int,
+    index: str,
+    line: Line,
+    *,
+    start: str,
+    end: str | None,
+    after: tuple[str, str] | None,
+    limit: int,
+) -> list[Hit]:
     hits: list[Hit] = []
     while len(hits) < limit:
-        rows = reads.derived(
-            cache.number, index, line, start=start, end=end, after=place, limit=limit
-        )
+        rows = reads.derived(space, index, line, start=start, end=end, after=after, limit=limit)
         ids = list({row.id: None for row in rows})
-        branches = {fact.id: fact.branch for fact in reads.newest(cache.number, ids, line)}
+        branches = {fact.id: fact.branch for fact in reads.newest(space, ids, line)}
         hits += [Hit(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
         if len(rows) < limit:
             break
-        place = (rows[-1].term, rows[-1].id)
-    return tuple(hits[:limit])
+        after = (rows[-1].term, rows[-1].id)
+    return hits[:limit]
 
 
 def expected_rows(

@@ -26,19 +26,13 @@ from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_has
 from rote.kernel.entry import Entry, apply_stored, entry_of
 from rote.kernel.erased_inspection import UNEXPLAINED, fault_of_erased, left_over
 from rote.kernel.events import erased_by, erasures, read_event
-from rote.kernel.history import size_of
 from rote.kernel.indexes import expected_rows
 from rote.kernel.lineage import Lineage
 from rote.kernel.lines import Branches
+from rote.kernel.pace import next_page, size_of
 from rote.kernel.seals import KEY, branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import (
-    CONTENTION_ATTEMPTS_MAX,
-    FAULTS_MAX,
-    MIB,
-    VERIFY_PAGE_BYTES,
-    VERIFY_PAGE_ROWS,
-)
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX, FAULTS_MAX, MIB, VERIFY_PAGE_ROWS
 
 
 class Inspection:
@@ -61,6 +55,9 @@ class Inspection:
         self.commits = 0
         self.facts = 0
         self.erased = 0  # of the facts
+        self.oldest = 0  # where the log begins, when what was below is compacted
+        self.previous: CommitRow | None = None  # the commit below it
+        self.gone = 0  # commits that were compacted away
         self._progress = progress
         self._blob_bytes = 0  # that were read, of so many
         self._blob_bytes_all = blob_bytes
@@ -76,15 +73,15 @@ class Inspection:
         self._blob_bytes += blob_bytes
         if self._progress is not None:
             total = self.version + self._blob_bytes_all // MIB
-            self._progress(min(self.commits + self._blob_bytes // MIB, total), total)
+            done = self.gone + self.commits + self._blob_bytes // MIB
+            self._progress(min(done, total), total)
 
 
 # -- pass 1: the log -------------------------------------------------------------------------------
 
 
 def inspect_log(inspection: Inspection, reads: Reader) -> None:
-    inspection.branches = Branches(reads.branches(inspection.space))
-    previous: CommitRow | None = None
+    previous = inspection.previous
     page_commits = 1
     while True:
         after = 0 if previous is None else previous.version
@@ -102,23 +99,16 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
             previous = row
         inspection.commits += len(rows)
         inspection.facts += len(facts)
-        _inspect_keys(inspection, reads, rows)
-        _inspect_pointed(inspection, reads, facts)
+        inspect_keys(inspection, reads, rows)
+        inspect_pointed(inspection, reads, facts)
         inspection.advance()
-        page_commits = _next_page(page_commits, facts)
+        page_commits = next_page(page_commits, sum(size_of(fact) for fact in facts))
     found = (inspection.commits, inspection.facts)
     if found != reads.counts(inspection.space, until=inspection.version):
         inspection.fault("log", "there are facts that belong to no commit")
     strays = reads.strays(inspection.space)
     if strays:
         inspection.fault("log", f"{strays} rows lie outside the log")
-
-
-def _next_page(rows: int, facts: Iterable[FactRow]) -> int:
-    """Pages grow while facts are small, so that memory stays bounded whatever is stored."""
-    if sum(size_of(fact) for fact in facts) > VERIFY_PAGE_BYTES:
-        return max(rows // 4, 1)
-    return min(rows * 2, VERIFY_PAGE_ROWS)
 
 
 class _Page:
@@ -130,10 +120,13 @@ class _Page:
         self.reads = reads
         self.space = inspection.space
         self.branches = inspection.branches
+        self.oldest = inspection.oldest
         self.by_version: dict[int, list[FactRow]] = {}
         self._passed: dict[tuple[int, str], list[FactRow]] = {}
+        self._last: dict[tuple[int, str], int] = {}
         for fact in facts:
             self.by_version.setdefault(fact.version, []).append(fact)
+            self._last[(fact.version, fact.id)] = fact.index
         self._below = self._load_below(facts, after)
 
     def _load_below(self, facts: list[FactRow], after: int) -> dict[tuple[int, str], FactRow]:
@@ -168,6 +161,10 @@ class _Page:
         before = (fact.version, fact.index + 1)
         rows = self.reads.history(self.space, fact.id, own, before=before, after=after, limit=1)
         return rows[0] if rows and rows[0].index == fact.index else fact
+
+    def is_last(self, fact: FactRow) -> bool:
+        """Whether its commit leaves the entity as it does."""
+        return self._last[(fact.version, fact.id)] == fact.index
 
     def entry(self, fact: FactRow) -> Entry:
         return entry_of(self.reads, self.space, fact, self._line(fact.branch, fact.version))
@@ -262,7 +259,9 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
     if fact.op not in OPERATION_NAMES:
         yield "fact", "it is no known operation"
         return
-    if fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
+    # What the first ones at the line follow is gone; their hashes still cover what it was.
+    is_first = fact.version == page.oldest and (before is None or before.version < fact.version)
+    if not is_first and fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
         yield "fact", "it does not follow the entity's previous fact"
     if fact.salt is None:
         message = fault_of_erased(page.reads, page.space, fact)
@@ -279,7 +278,9 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
         yield "fact", "its salt is not the entity's"
     if fact_hash(quoted_id, fact.op, fact.salt, fact.body, fact.parent) != fact.hash:
         yield "fact", "its content does not match its hash"
-    if fact.value is not None and fact.value != _replayed(page, fact, before):
+    # At the line the digest of what was left covers the last ones.
+    is_covered = fact.version == page.oldest and fact.op == PATCH and page.is_last(fact)
+    if fact.value is not None and not is_covered and fact.value != _replayed(page, fact, before):
         yield "snapshot", "it is not what replaying gives"
 
 
@@ -290,7 +291,7 @@ def _replayed(page: _Page, fact: FactRow, before: FactRow | None) -> bytes | Non
     return canonical(apply_stored(entry.canonical_value(), [fact])) if entry.exists else None
 
 
-def _inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow]) -> None:
+def inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow]) -> None:
     for row in rows:
         if row.key is None:
             continue
@@ -308,7 +309,7 @@ def _version_in(row: SideRecord) -> int:
     return version if type(version) is int else 0
 
 
-def _inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
+def inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
     """Every fact's entity has a pointer on that branch, at this fact or a later one."""
     newest: dict[int, dict[str, int]] = {}
     for fact in facts:
@@ -350,7 +351,7 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
         if len(rows) < page_rows:
             return
         after = (rows[-1].branch, rows[-1].id)
-        page_rows = _next_page(page_rows, newest.values())
+        page_rows = next_page(page_rows, sum(size_of(fact) for fact in newest.values()))
 
 
 def _is_newest(row: EntityRow, fact: FactRow | None) -> bool:
@@ -434,7 +435,13 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
             inspection.fault("key", "its commit is not there", version=version, id=row.key)
     elif row.kind == checkpoints.SIDE:
         checkpoint = checkpoints.check_shape(decode_canonical(row.body))
-        inspection.faults += checkpoints.faults_against(inspection.cache, reads, checkpoint)
+        inspection.faults += [
+            fault
+            for fault in checkpoints.faults_against(
+                inspection.cache, reads, checkpoint, oldest=inspection.oldest
+            )
+            if fault.kind != checkpoints.UNDECIDED
+        ]
 
 
 # -- the indexes -----------------------------------------------------------------------------------

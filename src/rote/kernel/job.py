@@ -23,6 +23,7 @@ class Prepared(Struct, frozen=True, gc=False):
     branch: BranchRow  # that the commit is on
     event: bytes
     changed: BranchRow | None = None  # made or deleted by it
+    oldest: int | None = None  # the oldest version that can be read after it, where it moves
 
 
 class Task(Protocol):

@@ -7,7 +7,7 @@ copy     copies -> adoption -> engine
 blob     blobs -> payloads -> engine; then a commit that makes it count
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,13 @@ from rote.contract import (
     Clock,
     Commit,
     CommitRequest,
+    Compaction,
     CopyPage,
     CopyProgress,
     Erasure,
     FactPage,
+    FoundationPage,
+    FoundationPlace,
     GcReport,
     Head,
     Hit,
@@ -49,9 +52,11 @@ from rote.kernel import (
     branching,
     checkpoints,
     collection,
+    compacting,
     copies,
     diffs,
     erasing,
+    founding,
     history,
     indexes,
     merging,
@@ -143,8 +148,7 @@ class Kernel:
             check_entity_id(id)
         reads = self._engine.reader()
         if version is None:
-            cache.sync(reads)
-            entries = cache.newest(reads, branch, ids)
+            entries = cache.steadily(reads, None, lambda _: cache.newest(reads, branch, ids))
         else:
             entries = self._entries_at(cache, reads, branch, ids, version)
         return tuple([state_of(id, entries[id]) for id in ids])
@@ -189,13 +193,10 @@ class Kernel:
         limit: int,
         view: View,
     ) -> tuple[Hit, ...]:
-        cache = self._spaces.cache(space)
-        declared = indexes.declared(self._indexes, index)
-        indexes.catch_up(self._engine, cache, declared)
         return indexes.find(
-            cache,
-            self._engine.reader(),
-            index,
+            self._engine,
+            self._spaces.cache(space),
+            indexes.declared(self._indexes, index),
             start=start,
             end=end,
             after=after,
@@ -315,6 +316,24 @@ class Kernel:
             attempt=self._tokens.token(),
         )
 
+    def compact(
+        self, space: str, *, before: int, key: str | None, progress: CopyProgress | None
+    ) -> Compaction:
+        cache = self._spaces.cache(space)
+        compacting.check_before(before)
+        task = compacting.Compacting(
+            before,
+            checkpoints.signer(cache, self._keys),
+            self.now(),
+            progress or (lambda phase, done, total: None),
+        )
+        call: Json = {"name": "compact", "before": before}
+        return compacting.compact(
+            self._engine,
+            task,
+            commit=lambda: self._commit_task(space, task, "main", key, call),
+        )
+
     def backup(self, path: Path) -> None:
         self._engine.backup(path)
 
@@ -333,6 +352,14 @@ class Kernel:
     def copy_in(self, space: str, page: CopyPage) -> Head:
         cache = self._spaces.cache(space)
         return copies.copy_in(self._engine, cache, page, attempt=self._tokens.token)
+
+    def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
+        cache = self._spaces.cache(space)
+        return founding.foundation_out(cache, self._engine.reader(), after=after)
+
+    def foundation_in(self, space: str, pages: Iterable[FoundationPage]) -> Head:
+        cache = self._spaces.cache(space)
+        return founding.foundation_in(self._engine, cache, pages, attempt=self._tokens.token)
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
         return copies.sides_out(self._spaces.cache(space), self._engine.reader(), after=after)

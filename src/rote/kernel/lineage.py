@@ -5,7 +5,13 @@ from collections.abc import Iterable
 from rote.engines.rows import MAIN, BranchRow
 from rote.errors import InvalidInput
 from rote.kernel.branching import created_row, deleted_row, main_row
-from rote.kernel.events import BranchCreated, BranchDeleted, EntityErased, Happening
+from rote.kernel.events import (
+    BranchCreated,
+    BranchDeleted,
+    EntityErased,
+    Happening,
+    SpaceCompacted,
+)
 from rote.kernel.lines import Branches, writable
 
 
@@ -28,8 +34,10 @@ class Lineage:
             row = writable(self.branches, branch)
             if happening is None and not facts:
                 raise InvalidInput("it has no facts")
-            if isinstance(happening, EntityErased) and (facts or row.branch != MAIN):
-                raise InvalidInput("it erases beside facts, or on another branch than main")
+            if isinstance(happening, EntityErased | SpaceCompacted) and (
+                facts or row.branch != MAIN
+            ):
+                raise InvalidInput("it has facts beside its event, or is not on main")
             return None
         if facts:
             raise InvalidInput("it has facts beside its event")

@@ -108,6 +108,8 @@ def merge_event(
 
 def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
     """Whether anything has happened on the branches since, or was erased; when in doubt it has."""
+    if draft.cache.oldest > version + 1:
+        return True  # the log no longer says
     rows = draft.reads.commits(draft.cache.number, after=version, limit=PAGE_MAX)
     return len(rows) == PAGE_MAX or any(
         row.branch in branches or erased_by(row) is not None for row in rows
@@ -125,11 +127,15 @@ def merge(
 ) -> MergeResult:
     """Plan, and write if there is something to record and nothing in the way."""
     resolutions = check_request(request)
-    version = cache.resolve(reads, None)
+    cache.sync(reads)
     if _is_known_key(cache, reads, request):
         plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
     else:
-        plan = plan_merge(cache, reads, request, resolutions, version=version)
+        plan = cache.steadily(
+            reads,
+            None,
+            lambda version: plan_merge(cache, reads, request, resolutions, version=version),
+        )
     if request.dry_run or plan.status != "merged":
         return MergeResult(plan.status, None, plan.merged, plan.conflicts)
     job = task_job(

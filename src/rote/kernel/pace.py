@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from rote.values.limits import COPY_CHUNK_MAX, PAGE_MAX
+from rote.engines.rows import FactRow
+from rote.values.limits import COPY_CHUNK_MAX, PAGE_MAX, VERIFY_PAGE_BYTES, VERIFY_PAGE_ROWS
 
 
 class Pace:
@@ -40,3 +41,15 @@ class Pace:
             self._largest_bytes = max(self._largest_bytes, size)
         self._chunk = min(self._chunk * 2, COPY_CHUNK_MAX)
         return self._taken - taken
+
+
+def size_of(fact: FactRow) -> int:
+    return len(fact.body or b"") + len(fact.value or b"")
+
+
+def next_page(rows: int, size_bytes: int) -> int:
+    """How many rows to ask for after a page of so many and of that size: pages grow while what
+    comes is small, so that memory stays bounded whatever is stored."""
+    if size_bytes > VERIFY_PAGE_BYTES:
+        return max(rows // 4, 1)
+    return min(rows * 2, VERIFY_PAGE_ROWS)

@@ -51,7 +51,7 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
         outcome = job.task.prepare(draft, job)
         commit = _add(draft, job, outcome.branch, _apply(draft, job, at), at=at, ids=ids,
                       event=outcome.event)  # fmt: skip
-        draft.branch = outcome.changed
+        draft.branch, draft.oldest = outcome.changed, outcome.oldest
         return commit
     branch = writable(draft.cache.branches, job.branch)
     if job.reads:

@@ -9,12 +9,12 @@ it makes, because the hash may have come from elsewhere in the document.
 from collections.abc import Callable
 
 from rote.engines import Reader
-from rote.engines.rows import DELETE, SET, FactRow
+from rote.engines.rows import DELETE, PATCH, SET, FactRow
 from rote.errors import Corrupt
 from rote.kernel.cache import SpaceCache
 from rote.kernel.entry import entry_of
-from rote.kernel.history import size_of
-from rote.kernel.pace import Pace
+from rote.kernel.foundations import facts_below
+from rote.kernel.pace import Pace, size_of
 from rote.kernel.remains import remains_in
 from rote.values import decode_canonical
 from rote.values.blobs import REFERENCE, meta_id, references
@@ -32,7 +32,11 @@ def referred(
     found: Callable[[str, FactRow], object],
     advance: Callable[[int], None] = lambda version: None,
 ) -> None:
-    """Tell every reference that values of the commits in (after, until] make."""
+    """Tell every reference that values of the commits in (after, until] make, and those that a
+    compaction has left."""
+    if after + 1 < cache.oldest:
+        _left(cache, reads, found)
+        after = cache.oldest - 1
     pace = Pace(PAGE_BYTES_MAX)
     while after < until:
         if not pace.wanted:
@@ -48,6 +52,16 @@ def referred(
         pace.took(sizes.values())
         after = rows[-1].version
         advance(after)
+
+
+def _left(cache: SpaceCache, reads: Reader, found: Callable[[str, FactRow], object]) -> None:
+    """Tell the references in what is left below the line, where a patch has only its result."""
+    for branch in cache.branches.rows():
+        for fact in facts_below(reads, cache.number, branch.branch, until=cache.oldest - 1):
+            value = fact.value if fact.op == PATCH else fact.body
+            if value is not None and _MARK in value:
+                for hash in references(decode_canonical(value)):
+                    found(hash, fact)
 
 
 def references_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:

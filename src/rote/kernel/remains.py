@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from rote.contract import Remains
-from rote.engines.rows import DELETE, PATCH, FactRow
+from rote.engines.rows import DELETE, PATCH, SET, FactRow
 from rote.errors import Corrupt, InvalidInput, InvalidValue
 from rote.kernel.chain import salted_digest
 from rote.values import canonical, decode_canonical
@@ -18,11 +18,21 @@ from rote.values import canonical, decode_canonical
 is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
+# Which digests are kept, of the body and of the value.
+_KEPT = {
+    SET: {(True, False)},
+    PATCH: {(True, False), (True, True), (False, True)},
+    DELETE: {(False, True)},
+}
+
+
 def erased_row(row: FactRow, version: int) -> FactRow:
     """The fact after the erase commit of that version."""
     assert row.salt is not None
-    body, value = (salted_digest(row.salt, data) for data in (row.body, row.value))
-    kept = encode_remains(Remains(version, body, value))
+    # Of a delete the salt alone, which is what a compaction has signed of it.
+    value = b"" if row.op == DELETE else row.value
+    body, value_digest = (salted_digest(row.salt, data) for data in (row.body, value))
+    kept = encode_remains(Remains(version, body, value_digest))
     return structs.replace(row, salt=None, body=None, value=kept)
 
 
@@ -59,8 +69,8 @@ def check_remains(op: int, version: int, remains: Remains) -> None:
     digests = [text for text in (remains.body, remains.value) if text is not None]
     if (
         not is_later
-        or has_body != (op != DELETE)
-        or (has_value and op != PATCH)
+        # A patch that a compaction has left has its result alone.
+        or (has_body, has_value) not in _KEPT[op]
         or not all(type(text) is str and is_sha256(text) for text in digests)
     ):
         raise InvalidInput("that is not what an erasure leaves")

@@ -24,10 +24,28 @@ def scan(
 ) -> ScanPage:
     """A page of [start, end) above `after`."""
     limit = page_size(limit)
-    version = cache.resolve(reads, view.version)
-    line = cache.line(reads, view.branch, version)
-    states: list[State] = []
     position = start if after is None else max(start, above(after))
+    return cache.steadily(
+        reads,
+        view.version,
+        lambda version: _page(
+            cache, reads, view.branch, version, position=position, end=end, limit=limit
+        ),
+    )
+
+
+def _page(
+    cache: SpaceCache,
+    reads: Reader,
+    branch: str,
+    version: int,
+    *,
+    position: str,
+    end: str | None,
+    limit: int,
+) -> ScanPage:
+    line = cache.line(reads, branch, version)
+    states: list[State] = []
     size, wanted = 0, CHUNK_MIN
     while len(states) < limit and size < PAGE_BYTES_MAX:
         wanted = min(wanted, limit - len(states))

@@ -14,6 +14,8 @@ SEAL_BYTES = 16
 KEY = "key"
 # The kind of those that note what was erased while copies of it may still be in the store's files.
 SCRUB = "scrub"
+# The kind of the one that says from which version on a compacted space can be read.
+COMPACTION = "compaction"
 
 
 def seal_of(kind: str, *fields: str | int | None) -> bytes:

@@ -3,10 +3,12 @@
 A page may come from anywhere, and Python takes True for 1 and a text for bytes until it is too late.
 """
 
+import re
+from collections.abc import Collection, Iterable
 from types import NoneType
 from typing import Any
 
-from rote.contract import Commit, CopyPage, Fact, Remains, SideRow
+from rote.contract import Commit, CopyPage, Fact, FoundationPage, LeftFact, Remains, SideRow
 from rote.errors import Corrupt
 from rote.values.limits import INTEGER_MAX
 
@@ -42,20 +44,68 @@ _REMAINS: _Fields = (("version", (int,)), ("body", (str, NoneType)), ("value", (
 _SIDE_ROW: _Fields = (("kind", (str,)), ("key", (str,)), ("fence", (int,)))
 
 
+_FOUNDATION_PAGE: _Fields = (
+    ("before", (int,)),
+    ("version", (int,)),
+    ("checkpoint", (dict,)),
+    ("commits", (tuple,)),
+    ("keys", (tuple,)),
+    ("facts", (tuple,)),
+    ("remains", (tuple,)),
+)
+_LEFT_FACT: _Fields = (
+    ("branch", (str,)),
+    ("id", (str,)),
+    ("op", (str,)),
+    ("version", (int,)),
+    ("index", (int,)),
+    ("hash", (str,)),
+    ("parent", (str,)),
+    ("salt", (str, NoneType)),
+    ("data", (bytes, NoneType)),
+    ("remains", (Remains, NoneType)),
+)
+_sha256_hex = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
 def check_page(page: CopyPage) -> None:
     """Corrupt when a field is of another type than it says, or a version is none."""
     _check(page, CopyPage, _PAGE, "the page")
-    for row in page.keys:
-        _check(row, SideRow, _SIDE_ROW, "a key row")
+    _check_commits(page.commits, page.keys, page.remains)
+
+
+def check_foundation_page(page: FoundationPage) -> None:
+    """The same; and hashes are such, because they are taken over."""
+    _check(page, FoundationPage, _FOUNDATION_PAGE, "the page")
+    if not 1 <= page.before < page.version <= INTEGER_MAX:
+        raise _refusal("the page", "version")
+    _check_commits(page.commits, page.keys, page.remains)
+    for left in page.facts:
+        _check(left, LeftFact, _LEFT_FACT, "a fact")
+        if left.remains is not None:
+            _check(left.remains, Remains, _REMAINS, "what remains of an erased fact")
+        if not 1 <= left.version <= page.before or not 0 <= left.index <= INTEGER_MAX:
+            raise _refusal("a fact", "version")
+    hashes = [hash for left in page.facts for hash in (left.hash, left.parent)]
     for commit in page.commits:
+        hashes.append(commit.hash)
+        hashes += [hash for fact in commit.facts for hash in (fact.hash, fact.parent)]
+    if not all(map(_sha256_hex, hashes)):
+        raise _refusal("the page", "hash")
+
+
+def _check_commits(commits: Collection[Any], keys: Iterable[Any], remains: Collection[Any]) -> None:
+    for row in keys:
+        _check(row, SideRow, _SIDE_ROW, "a key row")
+    for commit in commits:
         _check(commit, Commit, _COMMIT, "a commit")
         if not 1 <= commit.version <= INTEGER_MAX:
             raise _refusal("a commit", "version")
         for fact in commit.facts:
             _check(fact, Fact, _FACT, f"a fact of commit {commit.version}")
-    for remains in page.remains:
-        _check(remains, Remains, _REMAINS, "what remains of an erased fact")
-    if len(page.remains) != sum(fact.erased for commit in page.commits for fact in commit.facts):
+    for one in remains:
+        _check(one, Remains, _REMAINS, "what remains of an erased fact")
+    if len(remains) != sum(fact.erased for commit in commits for fact in commit.facts):
         raise _refusal("the page", "remains")
 
 

@@ -3,14 +3,14 @@
 from rote.contract import CHECKPOINT, SideRow
 from rote.engines import Engine, Reader
 from rote.engines.rows import SideRecord
-from rote.errors import Denied, InvalidInput
+from rote.errors import Corrupt, Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.history import page_size
-from rote.kernel.seals import KEY, SCRUB, side_record
+from rote.kernel.seals import COMPACTION, KEY, SCRUB, side_record
 from rote.values import Json, canonical, decode_canonical
 
 # Kinds the kernel keeps for itself.
-KERNEL_KINDS = frozenset({KEY, SCRUB, CHECKPOINT})
+KERNEL_KINDS = frozenset({KEY, SCRUB, COMPACTION, CHECKPOINT})
 
 
 def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | None:
@@ -79,3 +79,11 @@ def _check_fence(reads: Reader, space: int, kind: str, key: str, fence: int) -> 
 
 def seen(row: SideRecord) -> SideRow:
     return SideRow(row.kind, row.key, row.fence, decode_canonical(row.body))
+
+
+def sealed_row(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
+    """The row for a copy, if it is as it was written: its seal is not taken over, so it is checked
+    here."""
+    if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
+        raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
+    return seen(row)

@@ -2,7 +2,8 @@
 
 A patch of a small document carries its whole result, which makes the newest state cheap to read and
 a long history long. Behind the newest fact one of INLINE_SNAPSHOT_EVERY is enough: the others are
-replayed from it. Snapshots of large documents are few by themselves and stay.
+replayed from it. Snapshots of large documents are few by themselves and stay, and so do those that
+a compaction has made: there is nothing below them.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,7 +57,12 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
     replayed = 0  # facts since the last snapshot that stays
     while before is not None:
         rows = reads.history(
-            cache.number, pointer.id, line, before=before, after=0, limit=VERIFY_PAGE_ROWS
+            cache.number,
+            pointer.id,
+            line,
+            before=before,
+            after=cache.oldest,
+            limit=VERIFY_PAGE_ROWS,
         )
         going = []
         for row in rows:

@@ -69,7 +69,8 @@ def _conflict(
         entry = current[(read.branch, read.id)]
         if entry.version <= read.version:
             return None
-        is_whole = not read.path or entry.erased
+        # Of what was compacted away since nobody can tell which paths it touched.
+        is_whole = not read.path or entry.erased or read.version + 1 < draft.cache.oldest
         actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
     if actual is None:
         return None

@@ -3,6 +3,7 @@
 Works in pages on a fixed version, in steady memory, beside writers. A fault never stops it: all of
 them are reported, up to a bound.
 
+    pass 0  the ground    what a compaction has left, against its signed checkpoint
     pass 1  the log       every commit and fact hash, link, time, snapshot, key row
     pass 2  the pointers  entities and tombstones against the newest facts
     pass 3  what is beside the log: side rows, checkpoints, branches, names, indexes
@@ -15,9 +16,13 @@ from typing import Any
 
 from rote.contract import Index, Progress, VerifyReport
 from rote.engines import Engine, Reader
+from rote.engines.rows import SideRecord
+from rote.errors import Busy
 from rote.kernel import checkpoints
 from rote.kernel.blob_inspection import inspect_blobs
 from rote.kernel.cache import SpaceCache
+from rote.kernel.foundation_inspection import inspect_foundation
+from rote.kernel.foundations import LINE
 from rote.kernel.inspection import (
     Inspection,
     inspect_beside,
@@ -25,6 +30,8 @@ from rote.kernel.inspection import (
     inspect_indexes,
     inspect_log,
 )
+from rote.kernel.seals import COMPACTION
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
 
 def verify(
@@ -35,21 +42,46 @@ def verify(
     against: dict[str, Any] | None,
     progress: Progress | None,
 ) -> VerifyReport:
-    """The report on one space as of its head."""
+    """The report on one space as of its head. When the space is compacted meanwhile it starts
+    over, because what it was about to read may be gone."""
     if against is not None:
         against = checkpoints.check_shape(against)
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        ground = _ground(engine, cache)
+        report = _report(engine, cache, indexes=indexes, against=against, progress=progress)
+        if _ground(engine, cache) == ground:
+            return report
+    raise Busy("the space is compacted all the time; try again")
+
+
+def _ground(engine: Engine, cache: SpaceCache) -> SideRecord | None:
+    return engine.reader().side(cache.number, COMPACTION, LINE)
+
+
+def _report(
+    engine: Engine,
+    cache: SpaceCache,
+    *,
+    indexes: Sequence[Index],
+    against: dict[str, Any] | None,
+    progress: Progress | None,
+) -> VerifyReport:
     reads = engine.reader()
     head = reads.head(cache.number)
     version = 0 if head is None else head.version
     blob_bytes = reads.blob_bytes(cache.number)
     inspection = Inspection(cache, version, progress, blob_bytes=blob_bytes)
     # A reader for each: damage that one pass stumbles over may cost it its connection.
-    for inspect in (inspect_log, inspect_entities, inspect_beside, inspect_blobs):
+    for inspect in (
+        inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs,
+    ):  # fmt: skip
         _guarded(inspection, inspect, engine.reader())
     for index in indexes:
         _guarded(inspection, partial(inspect_indexes, index=index), engine.reader())
     if against is not None:
-        inspection.faults += checkpoints.faults_against(cache, engine.reader(), against)
+        inspection.faults += checkpoints.faults_against(
+            cache, engine.reader(), against, oldest=inspection.oldest
+        )
     for words in engine.damage():
         inspection.fault("file", words)
     return VerifyReport(

@@ -1,6 +1,7 @@
 """Copying a space between two stores, page by page, whoever answers their ports.
 
     blobs       those that the target does not have, one by one, each with its bytes
+    foundation  into an empty target, when the source was compacted: as a whole, in one transaction
     commits     up to the source's head as it was before the blobs were listed, each page one
                 transaction of the target; so no commit describes a blob that is not there.
                 What was erased comes erased, and what the target still has of it goes.
@@ -18,13 +19,14 @@ from rote.contract import (
     CHECKPOINT,
     CopyProgress,
     CopyReport,
+    FoundationPage,
     Head,
     Port,
     SideRow,
     SpaceInfo,
     check_row_follows,
 )
-from rote.errors import InvalidInput, NotFound, invariant
+from rote.errors import Compacted, InvalidInput, NotFound, invariant
 from rote.space.blobs import BlobFile
 from rote.values.limits import PAGE_MAX
 
@@ -43,7 +45,10 @@ def copy_space(
     _check_target(source, target, info)
     adopted = target.adopt(info.did, info.name, seed=seed)
     before = target.head(info.did).version
-    head, blobs = _copy_commits(source, target, info.did, tell)
+    blobs = _copy_blobs(source, target, info.did, tell)
+    gone = 0 if before else _copy_foundation(source, target, info.did, tell)
+    head, more = _copy_commits(source, target, info.did, tell)
+    blobs += more
     blobs += _copy_blobs(source, target, info.did, tell)
     sides = 0
     after: tuple[str, str] | None = ("", "")
@@ -66,7 +71,7 @@ def copy_space(
         name=adopted.name,
         version=head.version,
         head=head.hash,
-        commits=head.version - before,
+        commits=head.version - before - gone,
         sides=sides,
         blobs=blobs,
         with_key=with_key,
@@ -87,7 +92,11 @@ def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
             source_version=ours.version,
             target_version=theirs.version,
         )
-    if theirs.hash != source.head_at(info.did, version=theirs.version).hash:
+    try:
+        here = source.head_at(info.did, version=theirs.version)
+    except Compacted as error:
+        raise _too_far_back(info.did, theirs.version) from error
+    if theirs.hash != here.hash:
         raise InvalidInput(
             f"{info.name!r} has another history in the two stores: version {theirs.version} is not"
             " the same commit; copy to another store",
@@ -118,6 +127,33 @@ def _sides(port: Port, did: str) -> Iterator[SideRow]:
         after = page.until
 
 
+def _too_far_back(did: str, version: int) -> InvalidInput:
+    return InvalidInput(
+        f"the target ends at version {version}, and the source was compacted past it; copy to a"
+        " new store",
+        space=did,
+        version=version,
+    )
+
+
+def _copy_foundation(source: Port, target: Port, did: str, tell: CopyProgress) -> int:
+    """What a compacted source stands on comes first, as a whole; how many commits it has not."""
+    commits = 0
+
+    def pages() -> Iterator[FoundationPage]:
+        nonlocal commits
+        page = source.foundation_out(did, after=None)
+        while page is not None:
+            commits += len(page.commits)
+            yield page
+            tell("foundation", commits, commits)
+            page = None if page.next is None else source.foundation_out(did, after=page.next)
+
+    if source.foundation_out(did, after=None) is None:
+        return 0
+    return target.foundation_in(did, pages()).version - commits
+
+
 def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> tuple[Head, int]:
     """Bring the target up to what is the source's head now, or a later one where something is
     erased meanwhile; that head, and how many blobs came."""
@@ -125,7 +161,10 @@ def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> t
     done = target.head(did).version
     blobs = _copy_blobs(source, target, did, tell) if done < head.version else 0
     while done < head.version:
-        page = source.copy_out(did, since=done, until=head.version)
+        try:
+            page = source.copy_out(did, since=done, until=head.version)
+        except Compacted as error:
+            raise _too_far_back(did, done) from error
         reached = target.copy_in(did, page).version
         invariant(reached > done, "a page of a copy brought nothing")
         done = reached

@@ -15,6 +15,7 @@ from rote.contract import (
     Change,
     Commit,
     CommitRequest,
+    Compaction,
     CopyProgress,
     Erasure,
     Fact,
@@ -367,6 +368,16 @@ class Space:
         """
         self._check_writable()
         return self._port.erase(self.did, id, reason=reason, key=key)
+
+    def compact(
+        self, *, before: int, key: str | None = None, progress: CopyProgress | None = None
+    ) -> Compaction:
+        """Let go of history below a version and make the store smaller.
+
+        From `before` on everything reads as it did; below it nothing can be read any more.
+        """
+        self._check_writable()
+        return self._port.compact(self.did, before=before, key=key, progress=progress)
 
     def _head(self) -> Head:
         return self._port.head(self.did) if self._pinned is None else self._pinned

@@ -300,6 +300,12 @@ class PostgresReader:
         )
         return [_side(row) for row in rows]
 
+    def indexes(self, space: int) -> list[str]:
+        rows = self._all(
+            f"select name from {self._schema}.derived_state where space = $1 order by name", space
+        )
+        return [name for (name,) in rows]
+
     def indexed(self, space: int, index: str) -> int:
         rows = self._all(
             f"select indexed from {self._schema}.derived_state where space = $1 and name = $2",

@@ -260,7 +260,7 @@ class OptimisticWriter(PostgresWriter):
 
 def _after(known: Known, writes: Writes) -> Known:
     head = known.head
-    if writes.batch is not None:
+    if writes.batch is not None and writes.batch.commits:
         newest = writes.batch.commits[-1]
         head = HeadRow(newest.version, newest.hash, newest.at)
     return Known(head, known.changes + 1)

@@ -193,7 +193,7 @@ class Statement:
         self, space: int, batch: Batch | None, expected: Known | None, durability: str
     ) -> None:
         head = ""
-        if batch is not None:
+        if batch is not None and batch.commits:
             newest = batch.commits[-1]
             head = (
                 f", version = {self._bind(newest.version)}, hash = {self._bind(newest.hash)}"

@@ -365,6 +365,10 @@ class SqliteReader:
         )
         return [SideRecord(*row) for row in rows]
 
+    def indexes(self, space: int) -> list[str]:
+        rows = self._all("select name from derived_state where space = ? order by name", (space,))
+        return [name for (name,) in rows]
+
     def indexed(self, space: int, index: str) -> int:
         rows = self._all(
             "select indexed from derived_state where space = ? and name = ?", (space, index)

@@ -59,8 +59,9 @@ class SqliteWriter(SqliteReader):
                 self._move_pointer(space, entity)
         for branch in batch.branches:
             self.put_branch(space, branch)
-        newest = batch.commits[-1]
-        self._heads[space] = HeadRow(newest.version, newest.hash, newest.at)
+        if batch.commits:
+            newest = batch.commits[-1]
+            self._heads[space] = HeadRow(newest.version, newest.hash, newest.at)
 
     def put_branch(self, space: int, row: BranchRow) -> None:
         self._cursor.execute(

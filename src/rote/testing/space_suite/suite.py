@@ -11,6 +11,8 @@ from rote.testing.space_suite.branch_copies import BranchCopyTests
 from rote.testing.space_suite.branches import BranchTests
 from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.collection import CollectionTests
+from rote.testing.space_suite.compacted_copies import CompactedCopyTests
+from rote.testing.space_suite.compactions import CompactionTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
@@ -62,6 +64,8 @@ class SpaceSuite(
     CopyTests,
     BlobTests,
     CollectionTests,
+    CompactionTests,
+    CompactedCopyTests,
     ForgeryTests,
     BranchCopyTests,
     ErasureCopyTests,

@@ -1,0 +1,44 @@
+"""Every change of what a compaction has left is found as well: the same tests, on such a store."""
+
+import pytest
+
+from tests.faults.tampering import Row, Sample, make_sample
+from tests.faults.test_tamper import (
+    rows,
+    test_an_untouched_store_verifies,
+    test_every_changed_byte_is_found,
+    test_every_forged_row_is_found,
+    test_every_missing_row_is_found,
+    test_every_table_that_was_emptied_is_found,
+    test_two_rows_that_changed_places_are_found,
+    verdicts,
+)
+
+__all__ = [
+    "rows",
+    "test_an_untouched_store_verifies",
+    "test_every_changed_byte_is_found",
+    "test_every_forged_row_is_found",
+    "test_every_missing_row_is_found",
+    "test_every_table_that_was_emptied_is_found",
+    "test_two_rows_that_changed_places_are_found",
+    "verdicts",
+]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    return make_sample(tmp_path_factory.mktemp("sample") / "memory.db", compacted=True)
+
+
+def test_the_sample_holds_every_kind_of_what_is_left(
+    sample: Sample, rows: dict[str, list[Row]]
+) -> None:
+    facts = [row.cells for row in rows["facts"] if row.cells["space"] == 1]
+    left = [fact for fact in facts if fact["body"] is None and fact["value"] is not None]
+    assert {fact["op"] for fact in left} == {2}
+    assert {fact["op"] for fact in facts} == {1, 2, 3}
+    commits = [row.cells for row in rows["commits"] if row.cells["space"] == 1]
+    assert len(commits) < sample.version
+    assert any(commit["key"] for commit in commits[:3])
+    assert "compaction" in {row.cells["kind"] for row in rows["sides"]}

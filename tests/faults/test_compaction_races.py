@@ -1,0 +1,291 @@
+"""Another process compacts while this one reads: before each of its looks at the store, one by one.
+
+Whatever the moment, an answer is the right one or Compacted; never one that was put together from
+rows of which some had gone.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rote.contract import CommitRequest, View
+from rote.engines import Engine
+from rote.engines.sqlite import SqliteEngine
+from rote.errors import Compacted, Conflict, RoteError
+from rote.opening.keys import FolderKeys
+from rote.space import Space, Store
+from rote.testing import FixedClock, SeededIds, StoreSettings, open_on
+from rote.testing.postgres import postgres_engine
+from rote.testing.space_suite.indexes import WORDS
+from rote.values.blobs import meta_id
+from tests.lanes import examples
+
+A, B = "urn:a", "urn:b"
+LARGE = {"text": "words " * 400}
+# More looks than anything here takes.
+LOOKS_MAX = 1_000
+# Looks from one moment to the next where there are many.
+STRIDE = examples(9, 1)
+
+
+class Interrupted:
+    """Forwards everything; before one of the looks that its readers take, something happens."""
+
+    def __init__(self, target: Any, moment: "Moment") -> None:
+        self._target = target
+        self._moment = moment
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._target, name)
+        if name == "reader":
+            return lambda: Interrupted(member(), self._moment)
+        if not callable(member) or not hasattr(self._target, "newest"):
+            return member
+
+        def look(*arguments: Any, **options: Any) -> Any:
+            self._moment.passes()
+            return member(*arguments, **options)
+
+        return look
+
+
+class Moment:
+    """Counts looks, and acts before the one that was chosen."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self._chosen = 0
+        self._action: Callable[[], object] = lambda: None
+
+    def choose(self, look: int, action: Callable[[], object]) -> None:
+        self.looks, self._chosen, self._action = 0, look, action
+
+    def is_over(self) -> None:
+        """What was to be interrupted is done, and has taken so many looks."""
+        self._chosen = -1
+
+    def passes(self) -> None:
+        if self._chosen < 0:
+            return
+        self.looks += 1
+        if self.looks == self._chosen:
+            self._action()
+
+
+class Unscrubbed:
+    """Gives no room back, which takes its time and is nothing that a reader could see."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return (list) if name == "scrub" else getattr(self._target, name)
+
+
+class Rig:
+    """A store that is interrupted, and the other process that does it, on one place."""
+
+    def __init__(self, place: Path, kind: str) -> None:
+        self._place = place
+        self._kind = kind
+        self._spaces = 0
+        self.moment = Moment()
+        self.stores = [
+            self._open(Unscrubbed),
+            self._open(lambda engine: Interrupted(engine, self.moment)),
+        ]
+
+    def _open(self, wrap: Callable[[Any], Any]) -> Store:
+        engine: Engine = (
+            postgres_engine(self._place)
+            if self._kind == "postgres"
+            else SqliteEngine(self._place / "memory.db", durability="os")
+        )
+        settings = StoreSettings(clock=FixedClock(), ids=SeededIds(), indexes=(WORDS,))
+        return open_on(wrap(engine), settings, keys=FolderKeys(self._place / "keys"))
+
+    def space(self) -> None:
+        """Another space, in which all this has yet to happen; nobody remembers anything of it."""
+        self._spaces += 1
+        name = f"space-{self._spaces}"
+        self.moment.choose(0, lambda: None)
+        self.other = self.stores[0].space(name)
+        _write(self.other)
+        self.reader = self.stores[1].space(name)
+
+    def interrupt(self, look: int) -> None:
+        self.moment.choose(look, lambda: _overtake(self.other))
+
+
+def _write(space: Space) -> None:
+    """Versions 1 to 16: a large document that is replayed, branches, and a base far below."""
+    space.set(A, LARGE)
+    topic = space.create_branch("topic")
+    for number in range(5):
+        space.patch(A, [{"op": "add", "path": f"/m{number}", "value": number}])
+    topic.patch(A, [{"op": "add", "path": "/topic", "value": 1}])
+    space.transact([{"op": "set", "id": B, "value": 1}], key="k")
+    for number in range(5, 10):
+        space.patch(A, [{"op": "add", "path": f"/m{number}", "value": number}])
+    space.put_blob(b"payload")
+    space.set(B, 2)
+    assert space.version == 16
+
+
+def _overtake(other: Space) -> None:
+    """Write over everything, and leave only that."""
+    for number in range(10, 14):
+        other.patch(A, [{"op": "add", "path": f"/m{number}", "value": number}])
+    other.set(B, "overtaken")
+    other.compact(before=other.version)
+
+
+# Each read of version 9, and each of the newest state.
+PAST: dict[str, Callable[[Space], Any]] = {
+    "get": lambda space: space._port.read(space.did, [A], View("main", 9)),
+    "read many": lambda space: space._port.read(space.did, [A, B], View("main", 9)),
+    "on a branch": lambda space: space._port.read(space.did, [A], View("topic", 9)),
+    "at": lambda space: space.at(9).head,
+    "scan": lambda space: list(space.at(9).scan()),
+    "history": lambda space: space.at(9).history(A),
+    "branches": lambda space: space.at(9).branches(),
+    "log": lambda space: list(space.log(since=8, limit=3)),
+    "diff": lambda space: space.at(9).diff(4),
+    "find": lambda space: space._port.find(
+        space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View("main", 9)
+    ),
+    "copy": lambda space: space._port.copy_out(space.did, since=8, until=12),
+}  # fmt: skip
+CURRENT: dict[str, Callable[[Space], Any]] = {
+    "get": lambda space: space.get(A),
+    "read many": lambda space: space._port.read(space.did, [A, B], View()),
+    "scan": lambda space: list(space.scan()),
+    "diff": lambda space: space.diff("topic"),
+    "merge": lambda space: [
+        (conflict.base, conflict.ours, conflict.theirs)
+        for conflict in space.merge("topic", dry_run=True).conflicts
+    ],
+    "branches": lambda space: space.branches(),
+    "find": lambda space: space._port.find(
+        space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
+    ),
+    "blob": lambda space: space.blob_info(space.get(meta_id(HASH))["blob"]),
+}
+HASH = "239f59ed55e737c77147cf55ad0c1b030b6d7ee748a7426952f9b852d5a935e5"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path, request.param)
+    yield made
+    for store in made.stores:
+        store.close()
+
+
+def each_moment(rig: Rig, stride: int = 1) -> Iterator[None]:
+    """A space for each look that the compaction comes before, and one in which it never comes."""
+    for look in range(1, LOOKS_MAX, stride):
+        rig.space()
+        rig.interrupt(look)
+        yield
+        if rig.moment.looks < look:
+            return
+    raise AssertionError("it took more looks than it should")
+
+
+def answer_of(space: Space, read: Callable[[Space], Any]) -> Any:
+    try:
+        return read(space)
+    except RoteError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("name", PAST)
+def test_a_read_of_the_past_is_right_or_compacted(name: str, rig: Rig) -> None:
+    answers = []
+    for _ in each_moment(rig):
+        expected = PAST[name](rig.other)
+        answers.append(answer_of(rig.reader, PAST[name]))
+        assert answers[-1] in (expected, Compacted)
+    assert answers[0] == Compacted
+    assert answers[-1] == expected
+
+
+@pytest.mark.parametrize("name", CURRENT)
+def test_a_read_of_now_is_of_before_or_after(name: str, rig: Rig) -> None:
+    for _ in each_moment(rig):
+        before = CURRENT[name](rig.other)
+        answer = answer_of(rig.reader, CURRENT[name])
+        assert answer in (before, CURRENT[name](rig.other))
+    assert answer == before
+
+
+@pytest.mark.parametrize("name", ["get", "read many", "scan"])
+def test_nothing_wrong_is_remembered(name: str, rig: Rig) -> None:
+    for _ in each_moment(rig):
+        answer_of(rig.reader, PAST[name])
+        rig.moment.is_over()
+        for version in (None, rig.other.version):
+            for branch in ("main", "topic"):
+                view = View(branch, version)
+                assert rig.reader._port.read(rig.reader.did, [A, B], view) == (
+                    rig.other._port.read(rig.other.did, [A, B], view)
+                )
+
+
+def test_verify_that_was_overtaken_starts_over(rig: Rig) -> None:
+    for _ in each_moment(rig, STRIDE):
+        report = rig.reader.verify()
+        assert report.ok, report.faults
+
+
+def test_a_merge_that_was_overtaken_takes_everything_along(rig: Rig) -> None:
+    for _ in each_moment(rig, STRIDE):
+        assert rig.reader.merge("topic", on_conflict="paths").status == "merged"
+        rig.moment.is_over()
+        value = rig.reader.get(A)
+        members = {f"m{number}" for number in range(10)} | {"topic"}
+        assert members <= value.keys()
+        assert rig.other.get(A) == value
+        assert rig.other.verify().ok
+
+
+def test_gc_that_was_overtaken_drops_nothing_that_is_referred_to(rig: Rig) -> None:
+    """The reference is in a fact that stays, of a commit that does not."""
+    for _ in each_moment(rig, STRIDE):
+        look = rig.moment._chosen
+        rig.moment.choose(0, lambda: None)
+        rig.other.set("urn:c", {"$blob": HASH})
+        rig.other.delete(meta_id(HASH))
+        rig.interrupt(look)
+        rig.reader.gc(grace_seconds=0)
+        rig.moment.is_over()
+        assert rig.reader.blob(HASH) == b"payload"
+
+
+def test_whoever_writes_afterwards_writes_on_what_is_there(rig: Rig) -> None:
+    """A cache from below the line, of a process that hears of the compaction only here."""
+    rig.space()
+    assert [rig.reader.get(A), rig.reader.get(B)]
+    _overtake(rig.other)
+    read = {"id": A, "version": 9, "path": "/unrelated"}
+    request = CommitRequest([{"op": "set", "id": B, "value": 3}], reads=[read])
+    with pytest.raises(Conflict):
+        rig.reader._port.commit(rig.reader.did, request)
+    rig.reader.patch(A, [{"op": "add", "path": "/new", "value": 1}])
+    assert {f"m{number}" for number in range(14)} | {"new"} <= rig.other.get(A).keys()
+    assert rig.other.verify().ok
+
+
+def test_a_cache_from_below_the_line_is_dropped_though_its_commit_is_still_there(rig: Rig) -> None:
+    """The commit has a key, so it stays; those that followed it are gone, and what they wrote can
+    no longer be looked up in the log."""
+    rig.space()
+    rig.other.set(B, "known", key="stays")
+    assert rig.reader.get(A) and rig.reader.get(B) == "known"
+    for id in (A, B, "urn:c", "urn:c", "urn:c"):
+        rig.other.set(id, "later")
+    rig.other.compact(before=rig.other.version)
+    assert (rig.reader.get(A), rig.reader.get(B)) == ("later", "later")
