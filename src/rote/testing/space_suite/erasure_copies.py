@@ -69,7 +69,7 @@ class ErasureCopyTests(SpaceGround):
         other.patch(A, [add("/small", 1)])
         self.space.delete(A)
 
-    def _copied(self, target: Store) -> Space:
+    def _copied_whole(self, target: Store) -> Space:
         report = self.store.copy("notes", target)
         assert report.ok, report
         return target.space("notes")
@@ -88,7 +88,7 @@ class ErasureCopyTests(SpaceGround):
         self.space.erase(A, reason="asked to")
         self.space.set(A, "new")
         self.space.on("other").set(A, "also new")
-        copy = self._copied(self.open_fresh("target"))
+        copy = self._copied_whole(self.open_fresh("target"))
         self._check_equal(copy)
         # And it goes on by itself, with the salt that the entity has now.
         assert copy.patch(A, []).facts[0].salt == self.space.history(A)[0].salt
@@ -98,11 +98,11 @@ class ErasureCopyTests(SpaceGround):
     def test_a_copy_from_before_keeps_it_until_it_is_continued(self) -> None:
         self._write()
         target = self.open_fresh("target")
-        copy = self._copied(target)
+        copy = self._copied_whole(target)
         self.space.erase(A, reason="asked to")
         self.space.set(A, "new")
         assert copy.at(1).get(A) == {"text": MARK}
-        self._copied(target)
+        self._copied_whole(target)
         self._check_equal(copy)
         assert copy.at(1).get(A) is None
         # The key that stood for it tells nothing any more, there either.
@@ -120,7 +120,7 @@ class ErasureCopyTests(SpaceGround):
         newest = self.space.version
         for moment in range(newest):
             source = self.open_fresh(f"source {moment}")
-            self._copied(source)
+            self._copied_whole(source)
             target = self.open_fresh(f"target {moment}")
             meddle = partial(source.space("notes").erase, A, reason="meanwhile")
             port: Any = _Meddling(port_of(source), moment, meddle)

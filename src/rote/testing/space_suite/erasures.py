@@ -32,7 +32,7 @@ MARK = "the one and only " * 64
 
 
 class ErasureTests(IndexGround):
-    def write_much(self) -> Space:
+    def write_everywhere(self) -> Space:
         """An entity with every kind of fact on two branches, and neighbours; the other branch."""
         self.space.transact([put(A, {"text": MARK}), put(B, 1)], key="both")
         self.space.patch(A, [add("/more", MARK)])
@@ -46,7 +46,7 @@ class ErasureTests(IndexGround):
     # -- what is gone ------------------------------------------------------------------------------
 
     def test_an_erased_entity_is_absent_at_every_version_and_on_every_branch(self) -> None:
-        other = self.write_much()
+        other = self.write_everywhere()
         for view in (self.space, other):
             view.read(A)
             for version in range(self.space.version + 1):
@@ -62,7 +62,7 @@ class ErasureTests(IndexGround):
             assert A not in [found.id for found in view.scan()]
 
     def test_everything_else_stays_as_it_was(self) -> None:
-        other = self.write_much()
+        other = self.write_everywhere()
         newest = self.space.version
 
         def shown() -> list[Any]:
@@ -78,7 +78,7 @@ class ErasureTests(IndexGround):
         assert [fact.erased for fact in self.space.history(B)] == [False]
 
     def test_the_commit_is_on_main_and_has_an_event_and_no_facts(self) -> None:
-        other = self.write_much()
+        other = self.write_everywhere()
         newest, draws = self.space.version, len(self.ids.draws)
         erasure = other.erase(A, reason="asked to")
         commit = erasure.commit
@@ -92,7 +92,7 @@ class ErasureTests(IndexGround):
         assert self.space.branches()[0].head_version == commit.version
 
     def test_the_state_has_the_version_of_the_erasure_and_the_hash_of_the_last_fact(self) -> None:
-        other = self.write_much()
+        other = self.write_everywhere()
         last, elsewhere = self.space.read(A), other.read(A)
         erased = self.space.erase(A, reason="asked to").commit.version
         assert (self.space.read(A).version, self.space.read(A).hash) == (erased, last.hash)
@@ -101,7 +101,7 @@ class ErasureTests(IndexGround):
         assert self.space.at(1).read(A).version == 1
 
     def test_history_and_log_show_what_happened_without_content(self) -> None:
-        self.write_much()
+        self.write_everywhere()
         before, commits = self.space.history(A), logged(self.space)
         self.space.erase(A, reason="asked to")
         after = self.space.history(A)
@@ -137,7 +137,7 @@ class ErasureTests(IndexGround):
     # -- what is left ------------------------------------------------------------------------------
 
     def test_verify_counts_what_was_erased_and_a_checkpoint_still_holds(self) -> None:
-        self.write_much()
+        self.write_everywhere()
         checkpoint = self.space.checkpoint()
         erasure = self.space.erase(A, reason="asked to")
         report = self.space.verify(against=checkpoint)
@@ -173,7 +173,7 @@ class ErasureTests(IndexGround):
         return found
 
     def test_a_backup_made_afterwards_holds_nothing_of_it(self) -> None:
-        self.write_much()
+        self.write_everywhere()
         self.space.erase(A, reason="asked to")
         path = self.place / "backup.db"
         self.store.backup(path)
@@ -199,7 +199,7 @@ class ErasureTests(IndexGround):
     # -- afterwards --------------------------------------------------------------------------------
 
     def test_a_set_makes_it_live_again_with_a_new_salt_that_all_branches_share(self) -> None:
-        other = self.write_much()
+        other = self.write_everywhere()
         last, old = self.space.history(A)[0], self.space.history(A)[0].salt
         self.space.erase(A, reason="asked to")
         for view in (self.space, other):
@@ -231,7 +231,7 @@ class ErasureTests(IndexGround):
         assert (report.ok, report.erased) == (True, 2)
 
     def test_to_erase_again_makes_no_commit_and_gives_the_first_one_back(self) -> None:
-        self.write_much()
+        self.write_everywhere()
         first = self.space.erase(A, reason="asked to")
         again = self.space.erase(A, reason="asked once more", key="other")
         assert (again.commit, again.facts) == (first.commit, 0)
@@ -279,7 +279,7 @@ class ErasureTests(IndexGround):
     def test_a_read_from_before_conflicts_on_every_branch(
         self, read: dict[str, Any], branch: str
     ) -> None:
-        self.write_much()
+        self.write_everywhere()
         seen = self.space.version
         erased = self.space.erase(A, reason="asked to").commit.version
         self.space.set("urn:z", 1)
@@ -297,7 +297,7 @@ class ErasureTests(IndexGround):
         "read", [{"id": B}, {"prefix": "urn:b"}, {"from": B, "to": None}], ids=str
     )
     def test_a_read_of_something_else_does_not_conflict(self, read: dict[str, Any]) -> None:
-        self.write_much()
+        self.write_everywhere()
         seen = self.space.version
         self.space.erase(A, reason="asked to")
         self.space.transact([put(C, 1)], reads=[{"version": seen, **read}])
@@ -366,7 +366,7 @@ class ErasureTests(IndexGround):
         assert MARK not in str(logged(self.space)[-1].to_dict())
 
     def test_what_was_set_after_it_merges_like_anything_new(self) -> None:
-        other = self.write_much()
+        other = self.write_everywhere()
         self.space.erase(A, reason="asked to")
         other.set(A, "new")
         assert A in self.space.merge("other").merged
@@ -374,7 +374,7 @@ class ErasureTests(IndexGround):
         assert self.space.verify().ok
 
     def test_a_diff_shows_nothing_of_it(self) -> None:
-        self.write_much()
+        self.write_everywhere()
         self.space.erase(A, reason="asked to")
         changes = self.space.at(0).diff(self.space)
         assert [change.id for change in changes] == [B]
