@@ -482,9 +482,11 @@ def key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
 
 
 def _can_be_payload(commit: Commit, payload: Json) -> bool:
-    """A digest; none where an erasure has taken what it was made of, or may have."""
+    """A digest; none where an erasure has taken what it was made of, or may have: of a commit whose
+    facts were compacted away, nobody can tell."""
     if payload is None:
-        return _is(commit, "merge") or any(fact.erased for fact in commit.facts)
+        is_erased = any(fact.erased for fact in commit.facts)
+        return is_erased or not commit.facts or _is(commit, "merge")
     return type(payload) is str and is_sha256(payload) is not None
 
 

@@ -19,6 +19,7 @@ from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
 from rote.kernel.events import BranchMerged, read_event
+from rote.kernel.foundations import commits_below, foundation_of
 from rote.kernel.job import Job, Prepared, task_job
 from rote.kernel.lines import NEWEST, Branches
 from rote.kernel.plan import commit_at
@@ -125,6 +126,10 @@ def forget(
     if oldest is None:
         return Forgotten(0, before, [])
     _blur_keys(writes, cache, _merges(writes, space, after=oldest.version))
+    # Of commits that were compacted nobody knows any more what they wrote.
+    foundation = foundation_of(writes, space)
+    if foundation is not None:
+        _blur_keys(writes, cache, commits_below(writes, space, before=foundation.before))
     writes.drop_derived_of(space, id)
     pointers = [
         EntityRow(row.branch, id, row.version, row.index, live=False)

@@ -17,6 +17,7 @@ from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
 from rote.testing.space_suite.documents import DocumentTests
+from rote.testing.space_suite.erased_foundations import ErasedFoundationTests
 from rote.testing.space_suite.erasure_copies import ErasureCopyTests
 from rote.testing.space_suite.erasures import ErasureTests
 from rote.testing.space_suite.forgeries import ForgeryTests
@@ -69,6 +70,7 @@ class SpaceSuite(
     ForgeryTests,
     BranchCopyTests,
     ErasureCopyTests,
+    ErasedFoundationTests,
 ):
     """Every store, also one whose place ends with it."""
 
