@@ -216,6 +216,19 @@ def test_only_an_erasure_of_the_same_entity_explains_that_content_is_missing(
         assert faults == [("fact", 1, NEIGHBOUR)]
 
 
+def test_remains_that_were_changed_are_a_fault(store_path: Path) -> None:
+    """Into another digest, which only the fact's hash can tell."""
+    with opened(store_path) as space:
+        space.set(ID, 1)
+        space.erase(ID, reason="asked to")
+    other = rote.canonical({"body": "0" * 64, "value": None, "version": 2})
+    with raw(store_path) as connection:
+        connection.execute("update facts set value = ?", (other,))
+    with opened(store_path) as space:
+        faults = [(fault.kind, fault.version, fault.id) for fault in space.verify().faults]
+        assert faults == [("fact", 1, ID)]
+
+
 def test_content_that_came_back_is_a_fault(store_path: Path) -> None:
     """As a restored copy of the row would bring it."""
     with opened(store_path) as space:
