@@ -3,6 +3,7 @@ leaves over is finished later."""
 
 import contextlib
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
@@ -188,6 +189,44 @@ def test_content_that_was_taken_away_by_hand_is_a_fault(store_path: Path, change
         assert ("fact", 3, NEIGHBOUR) in {(f.kind, f.version, f.id) for f in report.faults}
         with contextlib.suppress(Corrupt):
             assert space.at(3).get(NEIGHBOUR) in (None, 2)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5], ids="version {}".format)
+def test_only_an_erasure_of_the_same_entity_explains_that_content_is_missing(
+    store_path: Path, version: int
+) -> None:
+    """Everything else was made to fit: what remains, and the pointer."""
+    with opened(store_path) as space:
+        salt = space.set(NEIGHBOUR, 1).facts[0].salt or ""
+        space.set(ID, 1)
+        space.erase(ID, reason="asked to")
+        space.set(ID, 2)
+    remains = {"body": sha256(bytes.fromhex(salt) + b"1").hexdigest(), "value": None}
+    with raw(store_path) as connection:
+        connection.execute(
+            "update facts set salt = null, body = null, value = ? where id = ?",
+            (rote.canonical({**remains, "version": version}), NEIGHBOUR),
+        )
+        connection.execute(
+            "insert into tombstones select * from entities where id = ?", (NEIGHBOUR,)
+        )
+        connection.execute("delete from entities where id = ?", (NEIGHBOUR,))
+    with opened(store_path) as space:
+        faults = [(fault.kind, fault.version, fault.id) for fault in space.verify().faults]
+        assert faults == [("fact", 1, NEIGHBOUR)]
+
+
+def test_remains_that_were_changed_are_a_fault(store_path: Path) -> None:
+    """Into another digest, which only the fact's hash can tell."""
+    with opened(store_path) as space:
+        space.set(ID, 1)
+        space.erase(ID, reason="asked to")
+    other = rote.canonical({"body": "0" * 64, "value": None, "version": 2})
+    with raw(store_path) as connection:
+        connection.execute("update facts set value = ?", (other,))
+    with opened(store_path) as space:
+        faults = [(fault.kind, fault.version, fault.id) for fault in space.verify().faults]
+        assert faults == [("fact", 1, ID)]
 
 
 def test_content_that_came_back_is_a_fault(store_path: Path) -> None:

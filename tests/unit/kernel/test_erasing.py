@@ -14,7 +14,7 @@ from rote.kernel.inspection import Inspection, inspect_entities, inspect_indexes
 from rote.kernel.thinning import _rewrite, _superseded
 from tests.faults.tampering import Tags, open_port
 
-ID = "urn:entity:a"
+ID = "urn:a"  # before all others, so that it is what is being looked at
 
 
 class Meddled:
