@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import blobs, branching, canonical, copying, doctor, reading, trust, writing
+from rote.cli import (
+    blobs,
+    branching,
+    canonical,
+    compacting,
+    copying,
+    doctor,
+    reading,
+    trust,
+    writing,
+)
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -65,4 +75,5 @@ app.command("backup")(trust.backup)
 app.command("copy")(copying.copy)
 app.add_typer(blobs.commands, name="blob")
 app.command("gc")(blobs.gc)
+app.command("compact")(compacting.compact)
 app.command("canonical")(canonical.canonicalise)

@@ -239,7 +239,7 @@ class CompactionTests(CompactionGround):
             self.space.compact(before=before)
         assert self.space.version == 1
 
-    def test_a_version_above_the_log_is_not_found(self) -> None:
+    def test_a_line_above_the_log_is_not_found(self) -> None:
         self.space.set(A, 1)
         with pytest.raises(VersionNotFound):
             self.space.compact(before=2)
