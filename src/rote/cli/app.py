@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import blobs, branching, canonical, copying, doctor, erasing, reading, trust, writing
+from rote.cli import (
+    blobs,
+    branching,
+    canonical,
+    compacting,
+    copying,
+    doctor,
+    erasing,
+    reading,
+    trust,
+    writing,
+)
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -66,4 +77,5 @@ app.command("copy")(copying.copy)
 app.command("erase")(erasing.erase)
 app.add_typer(blobs.commands, name="blob")
 app.command("gc")(blobs.gc)
+app.command("compact")(compacting.compact)
 app.command("canonical")(canonical.canonicalise)

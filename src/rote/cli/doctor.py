@@ -17,6 +17,7 @@ from typing import Any
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
+from rote.cli.reading import beginning
 from rote.errors import RoteError
 from rote.opening import locate
 from rote.space import Space
@@ -168,7 +169,7 @@ def _examine_space(examination: Examination, space: Space) -> None:
 def look_into(space: Space) -> list[str]:
     """Whether the newest commits are all there, and the first entities can be read."""
     newest = space.version
-    since = max(newest - _COMMITS_LOOKED_AT, 0)
+    since = beginning(space, max(newest - _COMMITS_LOOKED_AT, 0))
     present = {commit.version for commit in space.log(since=since, limit=newest - since)}
     for _ in islice(space.at(newest).scan(), _ENTITIES_LOOKED_AT):
         pass  # reading it is the test

@@ -57,6 +57,11 @@ def no() -> typer.Exit:
     return typer.Exit(Outcome.NO)
 
 
+def cannot_say() -> typer.Exit:
+    """To be raised when what would tell is gone."""
+    return typer.Exit(Outcome.CANNOT_SAY)
+
+
 def _settle(error: BaseException) -> Outcome:
     """Tell the user about an error."""
     match error:

@@ -20,7 +20,9 @@ from rote.contract import CopyProgress
 _PHASES = {
     "blobs": "copying blobs",
     "copying": "copying commits",
-    "dropping": "dropping blobs",
+    "dropping": "dropping what nothing needs",
+    "foundation": "copying what was left",
+    "keeping": "looking for what is needed",
     "reading": "reading commits",
     "scrubbing": "finishing erasures",
     "thinning": "looking at entities",

@@ -30,7 +30,9 @@ from rote.cli.output import (
     say,
     short,
 )
-from rote.contract import Commit, Fact
+from rote.contract import Branch, Commit, Fact
+from rote.errors import Compacted
+from rote.space import Space
 from rote.values.limits import INTEGER_MAX
 
 _FACTS_SHOWN = 3
@@ -65,8 +67,9 @@ def get_entity(
 def log(
     *,
     since: Annotated[
-        int, typer.Option("--since", metavar="VERSION", min=0, max=INTEGER_MAX, help="Above this.")
-    ] = 0,
+        int | None,
+        typer.Option("--since", metavar="VERSION", min=0, max=INTEGER_MAX, help="Above this."),
+    ] = None,
     limit: LimitOption = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw branches and merges.")] = False,
     store: StoreOption = STORE_DEFAULT,
@@ -75,18 +78,38 @@ def log(
 ) -> None:
     """List a space's commits on all branches, oldest first."""
     with opened_space(store, space) as opened:
-        commits = opened.log(since=since, limit=limit)
+        start = beginning(opened) if since is None else since
+        commits = opened.log(since=start, limit=limit)
         if as_json:
             for commit in commits:
                 print_json(commit.to_dict())
         elif graph:
-            lanes = Lanes(opened.at(min(since, opened.version)).branches())
+            lanes = Lanes(_branches_below(opened, start))
             for drawn, commit in lanes.draw(commits):
                 words = f"{commit.version}  {commit.branch}  {_words(commit)}  {short(commit.hash)}"
                 print_line(f"{drawn}  {words}")
         else:
             columns = ("version", "at", "author", "facts", "hash", "branch")
             print_rows(columns, (_commit_row(commit) for commit in commits))
+
+
+def beginning(space: Space, since: int = 0) -> int:
+    """The version above which the log is to be read: `since`, or where a compaction has ended."""
+    try:
+        next(space.log(since=since, limit=1), None)
+    except Compacted as error:
+        oldest: int = error.details["oldest"]
+        return oldest - 1
+    return since
+
+
+def _branches_below(space: Space, since: int) -> list[Branch]:
+    """Those that there were before the log is read."""
+    try:
+        return space.at(min(since, space.version)).branches()
+    except Compacted:
+        branches = space.at(since + 1).branches()
+        return [branch for branch in branches if branch.created_version <= since]
 
 
 def history(

@@ -16,7 +16,7 @@ from rote.cli.options import (
     opened_space,
     opened_store,
 )
-from rote.cli.outcome import no
+from rote.cli.outcome import cannot_say, no
 from rote.cli.output import (
     plural,
     print_json,
@@ -26,7 +26,7 @@ from rote.cli.output import (
     short,
 )
 from rote.cli.progress import bar, spinner
-from rote.contract import VerifyReport
+from rote.contract import UNDECIDED, VerifyReport
 from rote.values import canonical
 
 
@@ -49,6 +49,8 @@ def verify(
         print_json(report.to_dict())
     else:
         print_report(report, space)
+    if report.faults and all(fault.kind == UNDECIDED for fault in report.faults):
+        raise cannot_say()
     if not report.ok:
         raise no()
 

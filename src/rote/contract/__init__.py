@@ -26,7 +26,7 @@ from rote.contract.erasures import Erasure, Remains
 from rote.contract.facts import Commit, Fact, State
 from rote.contract.index import Hit, Index
 from rote.contract.port import CopyProgress, Port, Progress
-from rote.contract.reports import Fault, VerifyReport
+from rote.contract.reports import UNDECIDED, Fault, VerifyReport
 from rote.contract.requests import (
     CommitRequest,
     FactPage,
@@ -42,6 +42,7 @@ from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
 __all__ = [
     "CHECKPOINT",
     "DELETE",
+    "UNDECIDED",
     "BlobInfo",
     "BlobPart",
     "BlobRequest",

@@ -4,6 +4,9 @@ from msgspec import Struct, to_builtins
 
 from rote.values import Json
 
+# The kind of the fault that says: what a checkpoint states was compacted away since.
+UNDECIDED = "compacted"
+
 
 class Fault(Struct, frozen=True):
     """One thing in a store that is not as it was written."""

@@ -5,7 +5,7 @@ Frozen: docs/formats/checkpoint.md.
 
 from typing import Any
 
-from rote.contract import CHECKPOINT, Fault, KeyRing
+from rote.contract import CHECKPOINT, UNDECIDED, Fault, KeyRing
 from rote.engines import Engine, Reader
 from rote.engines.rows import HeadRow
 from rote.errors import Denied, InvalidInput
@@ -15,8 +15,6 @@ from rote.values import Identity, canonical, format_time, verify_signature
 
 KIND = "checkpoint/1"
 SIDE = CHECKPOINT
-# The kind of the fault that says: what a checkpoint states was compacted away since.
-UNDECIDED = "compacted"
 _PREFIX = b"rote checkpoint/1\0"
 _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
 

@@ -8,7 +8,15 @@ indexes catch up from the log by themselves.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from rote.contract import CopyPage, Head, Remains, SidePage, SideRow, check_row_follows
+from rote.contract import (
+    UNDECIDED,
+    CopyPage,
+    Head,
+    Remains,
+    SidePage,
+    SideRow,
+    check_row_follows,
+)
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput
@@ -260,7 +268,7 @@ def _check_checkpoint(cache: SpaceCache, reads: Reader, record: SideRecord) -> N
         return
     checkpoint = checkpoints.check_shape(decode_canonical(record.body))
     faults = checkpoints.faults_against(cache, reads, checkpoint, oldest=cache.oldest)
-    if faults and faults[0].kind != checkpoints.UNDECIDED:
+    if faults and faults[0].kind != UNDECIDED:
         raise Corrupt(f"a checkpoint of the source does not fit its log: {faults[0].message}")
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 from msgspec import structs
 
-from rote.contract import Fault, Index, Progress
+from rote.contract import UNDECIDED, Fault, Index, Progress
 from rote.engines import Reader
 from rote.engines.rows import (
     DELETE,
@@ -440,7 +440,7 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
             for fault in checkpoints.faults_against(
                 inspection.cache, reads, checkpoint, oldest=inspection.oldest
             )
-            if fault.kind != checkpoints.UNDECIDED
+            if fault.kind != UNDECIDED
         ]
 
 

@@ -2,7 +2,16 @@
 
 from msgspec.structs import replace
 
-from rote.engines.rows import DELETE, MAIN, PATCH, Batch, DerivedRow, HeadRow, Place
+from rote.engines.rows import (
+    DELETE,
+    MAIN,
+    PATCH,
+    Batch,
+    DerivedRow,
+    EntityRow,
+    HeadRow,
+    Place,
+)
 from rote.testing.engine_suite.ground import EngineGround, commit, fact
 
 
@@ -87,6 +96,27 @@ class RewritingTests(EngineGround):
             assert reads.derived_of(self.space, index, "urn:a") == []
             assert len(reads.derived_of(self.space, index, "urn:b")) == 1
             assert reads.indexed(self.space, index) == 1
+
+    def test_the_indexes_that_were_built_are_known_by_name(self) -> None:
+        assert self.engine.reader().indexes(self.space) == []
+        with self.engine.writer(self.space) as writes:
+            for index in ("words/1", "tags/1"):
+                writes.derive(self.space, index, rows=[], ended=[], indexed=1)
+        assert self.engine.reader().indexes(self.space) == ["tags/1", "words/1"]
+        with self.engine.writer(self.space) as writes:
+            writes.drop_derived(self.space, "words/1")
+            assert writes.indexes(self.space) == ["tags/1"]
+
+    def test_facts_can_be_added_without_a_commit_and_move_no_head(self) -> None:
+        self.write(fact("urn:a", 2))
+        head, older = self.engine.reader().head(self.space), fact("urn:b", 1)
+        with self.engine.writer(self.space) as writes:
+            pointer = EntityRow(MAIN, "urn:b", 1, 0, True)
+            writes.append(self.space, Batch([], [older], [pointer]))
+            assert writes.head(self.space) == head
+        reads = self.engine.reader()
+        assert reads.head(self.space) == head
+        assert reads.newest(self.space, ["urn:b"], ((MAIN, 9),)) == [older]
 
     def test_a_scrub_changes_no_answer(self) -> None:
         rows = [fact(f"urn:{number}", 1, index=number) for number in range(50)]
