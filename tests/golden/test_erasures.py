@@ -83,7 +83,8 @@ def test_the_formulas_give_every_hash_of_the_golden_file() -> None:
         assert (fact["salt"], fact["body"]) == (None, None)
     # The snapshot of the patch, which was small.
     value = sha256(bytes.fromhex(SALTS[0]) + '{"n":1,"text":"é"}'.encode()).hexdigest()
-    assert [remains["value"] for remains in golden["remains"]] == [None, value, None]
+    of_delete = sha256(bytes.fromhex(SALTS[0])).hexdigest()
+    assert [kept["value"] for kept in golden["remains"]] == [None, value, of_delete]
     for commit in golden["commits"]:
         hashed = {name: commit[name] for name in commit if name not in ("hash", "facts", "meta")}
         hashes = [fact["hash"] for fact in commit["facts"]]

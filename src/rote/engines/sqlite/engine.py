@@ -227,7 +227,7 @@ class SqliteEngine:
         with self._locked(sys._getframe()):
             self._check_open()
             try:
-                patiently(lambda: self._writer.connection.execute("vacuum"))
+                patiently(lambda: _rewrite(self._writer.connection))
             except apsw.Error as error:
                 raise translate(error, filename=self.filename) from error
             self.empty_log()
@@ -317,6 +317,16 @@ class SqliteEngine:
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", FORMAT)
+
+
+def _rewrite(connection: apsw.Connection) -> None:
+    """Into a new file, by way of a temporary one: a large store does not fit into memory."""
+    before = connection.pragma("temp_store")
+    connection.pragma("temp_store", 1)
+    try:
+        connection.execute("vacuum")
+    finally:
+        connection.pragma("temp_store", before)
 
 
 class _Own(Inside):

@@ -1,13 +1,12 @@
 """Copies of what was erased: it travels as what remains of it, and goes where it still was."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from rote.contract import CopyPage, Head, Port, Remains, SideRow
+from rote.contract import CopyPage, Head, Port, Remains, SidePage, SideRow
 from rote.errors import Corrupt
 from rote.space import Space, Store
 from rote.testing.space_suite.copies import adopting, page_of
@@ -69,7 +68,7 @@ class ErasureCopyTests(SpaceGround):
         other.patch(A, [add("/small", 1)])
         self.space.delete(A)
 
-    def _copied_whole(self, target: Store) -> Space:
+    def _brought(self, target: Store) -> Space:
         report = self.store.copy("notes", target)
         assert report.ok, report
         return target.space("notes")
@@ -88,7 +87,7 @@ class ErasureCopyTests(SpaceGround):
         self.space.erase(A, reason="asked to")
         self.space.set(A, "new")
         self.space.on("other").set(A, "also new")
-        copy = self._copied_whole(self.open_fresh("target"))
+        copy = self._brought(self.open_fresh("target"))
         self._check_equal(copy)
         # And it goes on by itself, with the salt that the entity has now.
         assert copy.patch(A, []).facts[0].salt == self.space.history(A)[0].salt
@@ -98,11 +97,11 @@ class ErasureCopyTests(SpaceGround):
     def test_a_copy_from_before_keeps_it_until_it_is_continued(self) -> None:
         self._write()
         target = self.open_fresh("target")
-        copy = self._copied_whole(target)
+        copy = self._brought(target)
         self.space.erase(A, reason="asked to")
         self.space.set(A, "new")
         assert copy.at(1).get(A) == {"text": MARK}
-        self._copied_whole(target)
+        self._brought(target)
         self._check_equal(copy)
         assert copy.at(1).get(A) is None
         # The key that stood for it tells nothing any more, there either.
@@ -118,17 +117,16 @@ class ErasureCopyTests(SpaceGround):
         on to the commit that explains it."""
         self._write()
         newest = self.space.version
-        for moment in range(newest):
+        for moment in range(newest + 1):
             source = self.open_fresh(f"source {moment}")
-            self._copied_whole(source)
+            self._brought(source)
             target = self.open_fresh(f"target {moment}")
-            meddle = partial(source.space("notes").erase, A, reason="meanwhile")
-            port: Any = _Meddling(port_of(source), moment, meddle)
+            port: Any = _Meddling(port_of(source), source.space("notes"), moment)
             report = Store(port, url="meddling").copy("notes", target)
             assert report.ok, report
             copy = target.space("notes")
             assert copy.read(A).erased
-            assert copy.verify().erased == 4
+            assert copy.verify().erased == 4 + (moment == newest)
 
     def test_a_page_of_an_erased_history_may_end_anywhere(self) -> None:
         self._write()
@@ -232,19 +230,25 @@ class ErasureCopyTests(SpaceGround):
 
 
 class _Meddling:
-    """A port at one of whose pages something happens first."""
+    """A port where A is erased before one of the pages, and set when all but side rows was read."""
 
-    def __init__(self, port: Port, page: int, meddle: Callable[[], object]) -> None:
+    def __init__(self, port: Port, space: Space, page: int) -> None:
         self._port = port
+        self._space = space
         self._pages = page
-        self._meddle = meddle
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
 
     def copy_out(self, space: str, *, since: int, until: int) -> CopyPage:
         if self._pages == 0:
-            self._meddle()
+            self._space.erase(A, reason="meanwhile")
         self._pages -= 1
         # One commit a page, so that there are several.
         return self._port.copy_out(space, since=since, until=min(since + 1, until))
+
+    def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
+        page = self._port.sides_out(space, after=after)
+        if self._pages == 0:
+            self._space.set(A, "late")
+        return page
