@@ -18,7 +18,7 @@ from rote.contract.copies import (
     SidePage,
     check_row_follows,
 )
-from rote.contract.facts import Commit, Fact, State
+from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
 from rote.contract.port import CopyProgress, Port, Progress
 from rote.contract.reports import Fault, VerifyReport
@@ -54,6 +54,7 @@ __all__ = [
     "FactPage",
     "Fault",
     "GcReport",
+    "Glance",
     "Guard",
     "Head",
     "Hit",

@@ -9,6 +9,7 @@ short, what came first goes first.
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -22,6 +23,13 @@ from rote.values import check_entity_id
 from rote.values.limits import CACHE_BYTES_MAX, CACHE_CATCH_UP_MAX
 
 _Key = tuple[int, str]  # branch, entity
+
+
+class Coverage(NamedTuple):
+    """How far an index is known to reach."""
+
+    noted: int  # the version that its row in the store says
+    complete: int  # it lists everything up to here: nothing that concerns it came since `noted`
 
 
 class SpaceCache:
@@ -43,6 +51,8 @@ class SpaceCache:
         self._ready = False
         self._graph = Graph()
         self._graph_lock = threading.Lock()
+        # What is known of the indexes, by name; knowing less only costs another look.
+        self.coverage: dict[str, Coverage] = {}
 
     # -- keeping up --------------------------------------------------------------------------------
 
@@ -104,6 +114,7 @@ class SpaceCache:
             self._bytes = 0
             self._ready = False
             self.known, self._known_hash = 0, b""
+            self.coverage.clear()
         with self._graph_lock:
             self._graph = Graph()
 

@@ -20,7 +20,7 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.errors import Corrupt
-from rote.kernel.cache import SpaceCache
+from rote.kernel.cache import Coverage, SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
 from rote.values import decode_canonical, format_time
@@ -53,6 +53,7 @@ class Draft(Struct):
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[Change] = field(default_factory=list)
+    coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
 
     def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:

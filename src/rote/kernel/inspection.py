@@ -389,6 +389,8 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
     while True:
         pointers = reads.entity_rows(inspection.space, after=after, limit=VERIFY_PAGE_ROWS)
         for pointer in pointers:
+            if not pointer.id.startswith(index.prefix):
+                continue
             line = ((pointer.branch, indexed),)
             expected = _expected(inspection, reads, index, pointer.id, line)
             actual = [

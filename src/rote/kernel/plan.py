@@ -132,8 +132,9 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
                 raise NotFound(f"{id} does not exist; {advice}", id=id)
             data = operation.otherwise
         assert data is not None
-        if operation.stamp:
-            data = stamped(data, operation.stamp, at)
+        stamp = operation.stamp_of_set()
+        if stamp:
+            data = stamped(data, stamp, at)
         size = len(data)
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
         steps.append((operation, SET, data, None, before, after))

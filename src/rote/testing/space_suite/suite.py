@@ -24,6 +24,8 @@ from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_lists import RecordListTests
+from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
@@ -61,6 +63,8 @@ class SpaceSuite(
     CollectionTests,
     ForgeryTests,
     BranchCopyTests,
+    RecordTests,
+    RecordListTests,
 ):
     """Every store, also one whose place ends with it."""
 
