@@ -1,6 +1,7 @@
 """Lists of memory records: order, prefixes, filters, pages, versions and branches."""
 
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,6 +16,43 @@ from rote.testing.space_suite.records import AT, LATER, RecordGround
 # One instant in three writings.
 TEN = ("2026-03-20T10:00:00Z", "2026-03-20T10:00:00+00:00", "2026-03-20T12:00:00.0+02:00")
 BEFORE_TEN, AFTER_TEN = "2026-03-20T09:59:59.999999Z", "2026-03-20T10:00:00.000001Z"
+
+
+PREFIXES: list[Any] = [
+    ("", ["%", "A_b", "a!", "a%b", "a_b", "aXb"]),
+    ("a", ["a!", "a%b", "a_b", "aXb"]), ("A", ["A_b"]), ("a%", ["a%b"]), ("%", ["%"]),
+    ("a_", ["a_b"]), ("a!", ["a!"]), ("ab", []), ("a_b", ["a_b"]), ("a_bc", []),
+    ("!", []), ("\0", []), ("\u00a0", []), ("x" * 5000, []),
+]  # fmt: skip
+
+
+TAGS_AND_SOURCES: list[Any] = [
+    ({"tags_any": ["a"]}, "1"), ({"tags_any": ["a", "c", "a"]}, "12"),
+    ({"tags_any": ["b"]}, "12"), ({"tags_any": ["z"]}, ""),
+    ({"tags_all": ["b"]}, "12"), ({"tags_all": ["b", "c"]}, "2"),
+    ({"tags_all": ["a", "c"]}, ""), ({"tags_any": ["a", "B"], "tags_all": ["b"]}, "1"),
+    ({"source": "x"}, "14"), ({"source": "X"}, "2"), ({"source": "y"}, ""),
+    ({"source": "x", "tags_any": ["a"]}, "1"),
+    ({}, "12345"), (None, "12345"), ({"tags_any": [], "tags_all": []}, "12345"),
+    ({"tags_any": None, "source": None, "limit": None, "created_after": None}, "12345"),
+]  # fmt: skip
+
+
+BAD_FILTERS: list[Any] = [
+    ("tag", ["a"]), ("", 1), ("tags_any", "a"), ("tags_any", [1]), ("tags_all", [""]),
+    ("tags_all", ["\ud800"]), ("tags_any", ["a"] * 101), ("source", 1), ("source", ""),
+    ("source", "\ud800"), ("created_after", "2026-01-01"), ("updated_before", 5),
+    ("valid_at_after", "2026-01-01T00:00:00"), ("since_last_accessed", "now"),
+    ("limit", -1), ("limit", 10_001), ("limit", True), ("limit", 1.0), ("limit", "5"),
+    ("offset", -1), ("offset", []), ("offset", 2**63),
+]  # fmt: skip
+
+
+PAGES: list[Any] = [
+    (2, 0, "01", 2), (2, 2, "23", 4), (2, 4, "4", None), (5, 0, "01234", None),
+    (4, 0, "0123", 4), (9, 1, "1234", None), (2, 9, "", None), (0, 0, "", None),
+    (0, 3, "", None), (None, 3, "34", None), (10_000, 0, "01234", None),
+]  # fmt: skip
 
 
 class RecordListTests(RecordGround):
@@ -47,20 +85,13 @@ class RecordListTests(RecordGround):
             with pytest.raises(InvalidInput):
                 self.memory.list("ops", include=include)  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize(
-        ("prefix", "found"),
-        [
-            ("", ["%", "A_b", "a!", "a%b", "a_b", "aXb"]),
-            ("a", ["a!", "a%b", "a_b", "aXb"]), ("A", ["A_b"]), ("a%", ["a%b"]), ("%", ["%"]),
-            ("a_", ["a_b"]), ("a!", ["a!"]), ("ab", []), ("a_b", ["a_b"]), ("a_bc", []),
-            ("!", []), ("\0", []), ("\u00a0", []), ("x" * 5000, []),
-        ],
-    )  # fmt: skip
-    def test_a_prefix_is_taken_as_it_is(self, prefix: str, found: list[str]) -> None:
+    def test_a_prefix_is_taken_as_it_is(self) -> None:
         self._put_all(["a%b", "a_b", "aXb", "A_b", "a!", "%"])
         self.memory.put("ops", "other", "zzz", {})
-        assert self.listed("ops", "k", prefix) == sorted(found)
-        assert self.listed("ops", None, prefix) == sorted(found) + (["zzz"] if not prefix else [])
+        for prefix, found in PREFIXES:
+            assert self.listed("ops", "k", prefix) == sorted(found)
+            more = [] if prefix else ["zzz"]
+            assert self.listed("ops", None, prefix) == sorted(found) + more
 
     def test_namespaces_and_kinds_do_not_see_each_other(self) -> None:
         memory = Memory(self.space, namespaces=["a", "a-b", "a_", "aa"])
@@ -81,26 +112,16 @@ class RecordListTests(RecordGround):
         self.memory.put("ops", "k", "4", {}, None, {"tags": [], "source": "x"})
         self.memory.put("ops", "k", "5", {})
 
-    @pytest.mark.parametrize(
-        ("filters", "found"),
-        [
-            ({"tags_any": ["a"]}, "1"), ({"tags_any": ["a", "c", "a"]}, "12"),
-            ({"tags_any": ["b"]}, "12"), ({"tags_any": ["z"]}, ""),
-            ({"tags_all": ["b"]}, "12"), ({"tags_all": ["b", "c"]}, "2"),
-            ({"tags_all": ["a", "c"]}, ""), ({"tags_any": ["a", "B"], "tags_all": ["b"]}, "1"),
-            ({"source": "x"}, "14"), ({"source": "X"}, "2"), ({"source": "y"}, ""),
-            ({"source": "x", "tags_any": ["a"]}, "1"),
-            ({}, "12345"), (None, "12345"), ({"tags_any": [], "tags_all": []}, "12345"),
-            ({"tags_any": None, "source": None, "limit": None, "created_after": None}, "12345"),
-        ],
-    )  # fmt: skip
-    def test_tags_and_source_are_exact(self, filters: Any, found: str) -> None:
+    def test_tags_and_source_are_exact(self) -> None:
         self._tagged()
-        assert self.listed("ops", filters=filters) == list(found)
+        for filters, found in TAGS_AND_SOURCES:
+            assert self.listed("ops", filters=filters) == list(found), filters
 
-    @pytest.mark.parametrize("written", TEN)
-    @pytest.mark.parametrize("asked", TEN)
-    def test_one_instant_in_any_writing_is_one_time(self, written: str, asked: str) -> None:
+    def test_one_instant_in_any_writing_is_one_time(self) -> None:
+        for written, asked in product(TEN, TEN):
+            self._compare(written, asked)
+
+    def _compare(self, written: str, asked: str) -> None:
         meta = {"valid_at": written, "last_accessed": written}
         self.memory.put("ops", "k", "1", {}, None, meta)
         self.memory.put("ops", "k", "2", {})
@@ -130,49 +151,29 @@ class RecordListTests(RecordGround):
         both = self.listed("ops", None, None, AT, {"updated_after": LATER, "created_before": AT})
         assert both == ["changed"]
 
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("tag", ["a"]), ("", 1), ("tags_any", "a"), ("tags_any", [1]), ("tags_all", [""]),
-            ("tags_all", ["\ud800"]), ("tags_any", ["a"] * 101), ("source", 1), ("source", ""),
-            ("source", "\ud800"), ("created_after", "2026-01-01"), ("updated_before", 5),
-            ("valid_at_after", "2026-01-01T00:00:00"), ("since_last_accessed", "now"),
-            ("limit", -1), ("limit", 10_001), ("limit", True), ("limit", 1.0), ("limit", "5"),
-            ("offset", -1), ("offset", None.__class__), ("offset", 2**63),
-        ],
-    )  # fmt: skip
-    def test_a_bad_filter_is_refused_by_name(self, name: str, value: Any) -> None:
-        with Unchanged(self, InvalidInput) as raised:
-            self.memory.list("ops", filters={name: value})
-        assert raised.value.details.get("filter", name) == name
-        assert name in str(raised.value)
+    def test_a_bad_filter_is_refused_by_name(self) -> None:
+        for name, value in BAD_FILTERS:
+            with Unchanged(self, InvalidInput) as raised:
+                self.memory.list("ops", filters={name: value})
+            assert name in str(raised.value)
 
     # -- pages -------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize(
-        ("limit", "offset", "found", "next_offset"),
-        [
-            (2, 0, "01", 2), (2, 2, "23", 4), (2, 4, "4", None), (5, 0, "01234", None),
-            (4, 0, "0123", 4), (9, 1, "1234", None), (2, 9, "", None), (0, 0, "", None),
-            (0, 3, "", None), (None, 3, "34", None), (10_000, 0, "01234", None),
-        ],
-    )  # fmt: skip
-    def test_a_page_says_where_the_next_one_begins(
-        self, limit: int | None, offset: int, found: str, next_offset: int | None
-    ) -> None:
+    def test_a_page_says_where_the_next_one_begins(self) -> None:
         self._put_all("01234", metadata={"tags": ["t"]})
         for more in ({}, {"tags_all": ["t"]}, {"updated_after": AT}):
-            filters = {"limit": limit, "offset": offset, **more}
-            listed = self.memory.list("ops", filters=filters)
-            assert [item["record_id"] for item in listed["items"]] == list(found)
-            assert listed.get("next_offset", "none") == (next_offset or "none")
+            for limit, offset, found, next_offset in PAGES:
+                filters = {"limit": limit, "offset": offset, **more}
+                listed = self.memory.list("ops", filters=filters)
+                assert [item["record_id"] for item in listed["items"]] == list(found)
+                assert listed.get("next_offset", "none") == (next_offset or "none")
 
-    @pytest.mark.parametrize("more", [{}, {"tags_any": ["t"]}, {"created_after": AT}])
-    def test_pages_at_a_version_do_not_mind_what_comes_later(self, more: dict[str, Any]) -> None:
+    def test_pages_at_a_version_do_not_mind_what_comes_later(self) -> None:
         ids = [f"{number:02}" for number in range(13)]
         self._put_all(ids, metadata={"tags": ["t"]})
         at = self.space.version
-        for size in (1, 2, 5, 12, 13, 14):
+        filtered: list[dict[str, Any]] = [{}, {"tags_any": ["t"]}, {"created_after": AT}]
+        for size, more in product((1, 5, 12, 13, 14), filtered):
             found: list[str] = []
             offset: int | None = 0
             while offset is not None:
@@ -180,8 +181,8 @@ class RecordListTests(RecordGround):
                 page = self.memory.list("ops", filters=filters, at=at)
                 found += [item["record_id"] for item in page["items"]]
                 offset = page.get("next_offset")
-                self.memory.put("ops", "k", f"0-{size}-{offset}", {}, None, {"tags": ["t"]})
-                self.memory.delete("ops", "k", ids[size % 13])
+            self.memory.put("ops", "k", f"0-{size}", {}, None, {"tags": ["t"]})
+            self.memory.delete("ops", "k", ids[size % 13])
             assert found == ids
 
     # -- versions, branches and the index ----------------------------------------------------------

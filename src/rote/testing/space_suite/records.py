@@ -40,6 +40,65 @@ class RecordGround(SpaceGround):
         return [item["record_id"] for item in self.memory.list(*arguments, **more)["items"]]
 
 
+BAD_METADATA: list[Any] = [
+    [], "text", 1,
+    {"source": ""}, {"source": 1},
+    {"confidence": 1.1}, {"confidence": -0.1}, {"confidence": True}, {"confidence": "1"},
+    {"confidence": float("nan")},
+    {"tags": "a"}, {"tags": [""]}, {"tags": [1]}, {"tags": ["\ud800"]},
+    {"valid_at": "2026-01-01T10:00:00"}, {"valid_at": "tomorrow"}, {"valid_at": 1},
+    {"last_accessed": "2026-02-30T00:00:00Z"},
+    {"access_count": -1}, {"access_count": True}, {"access_count": 1.5},
+    {"unknown": float("inf")}, {"unknown": "\udfff"},
+]  # fmt: skip
+
+
+BAD_CALLS: list[Any] = [
+    ("nothing", []), ("", []), (None, []), (1, []), ("call", []), ("_entity", []),
+    ("get", KEY[:2]), ("get", [*KEY, "more"]), ("put", KEY), ("append", KEY),
+    ("list", []), ("delete", []), ("get", "abc"), ("get", None), ("get", {"a": 1}),
+    ("put", [*KEY, []]), ("put", [*KEY, "text"]), ("put", [*KEY, None]),
+    ("append", [*KEY, []]), ("append", [*KEY, 1]),
+    ("put", ["", "k", "i", {}]), ("put", ["ops", "", "i", {}]), ("put", ["ops", "k", "", {}]),
+    ("put", ["unknown", "k", "i", {}]), ("put", ["OPS", "k", "i", {}]),
+    ("put", [1, "k", "i", {}]), ("put", ["ops", 1, "i", {}]), ("put", ["ops", "k", None, {}]),
+    ("put", ["ops", "k", "\ud800", {}]), ("put", ["ops", "\u2028", "i", {}]),
+    ("put", ["ops", "k", "\x7f", {}]),
+    ("put", [*KEY, {}, 0]), ("put", [*KEY, {}, -1]), ("put", [*KEY, {}, 1.5]),
+    ("put", [*KEY, {}, True]), ("put", [*KEY, {}, "60"]), ("put", [*KEY, {}, 2**63]),
+    ("put", [*KEY, {}, 10**12]), ("append", [*KEY, {}, 0]),
+    ("put", [*KEY, {"x": float("nan")}]), ("put", [*KEY, {"x": "\udc00"}]),
+    ("append", [*KEY, {"x": float("inf")}]), ("put", [*KEY, {"x": 2**64}]),
+    ("get", ["unknown", "k", "i"]), ("touch", ["ops", "k", ""]), ("prune", ["unknown"]),
+    ("prune", [1]), ("list", ["unknown"]), ("list", ["ops", ""]), ("list", ["ops", 1]),
+    ("list", ["ops", None, 1]), ("list", ["ops", None, "\ud800"]),
+    ("list", ["ops", None, None, "yesterday"]), ("list", ["ops", None, None, None, []]),
+    ("retention_report", [-1]), ("retention_report", ["x"]),
+]  # fmt: skip
+
+
+BAD_SETTINGS: list[Any] = [
+    {"namespaces": []}, {"namespaces": "ops"}, {"namespaces": ["Ops"]},
+    {"namespaces": ["a" * 65]}, {"namespaces": ["a b"]}, {"namespaces": [1]},
+    {"profile": "v2"}, {"profile": None},
+    {"default_ttl_by_namespace": {"ops": 0}}, {"default_ttl_by_namespace": {"x": 1}},
+    {"default_ttl_by_namespace": [1]},
+    {"prune_strategy_by_namespace": {"ops": "all"}},
+    {"prune_strategy_by_namespace": {"x": "none"}},
+]  # fmt: skip
+
+
+NO_RECORDS: list[Any] = [
+    None, 1, "text", [], {}, {"payload": {}},
+    {"namespace": "ops", "record_kind": "k", "record_id": "other", "created_at": AT,
+     "updated_at": AT, "ttl_seconds": None, "payload": {}, "metadata": None},
+    {"namespace": "ops", "record_kind": "k", "record_id": "i", "created_at": AT,
+     "updated_at": "never", "ttl_seconds": None, "payload": {}, "metadata": None},
+    {"namespace": ["ops"], "record_kind": {}, "record_id": 1, "created_at": AT,
+     "updated_at": AT, "ttl_seconds": 10**18, "payload": {}, "metadata": None},
+]  # fmt: skip
+
+
 class RecordTests(RecordGround):
     # -- put and get -------------------------------------------------------------------------------
 
@@ -82,15 +141,18 @@ class RecordTests(RecordGround):
         assert self.record(Memory(self.space.at(1)))["payload"] == {"n": 1}
         assert [fact.op for fact in self.space.history(Memory.entity_id(*KEY))] == ["set", "set"]
 
-    @pytest.mark.parametrize("verb", ["put", "append", "delete", "touch", "prune"])
-    def test_a_pinned_view_is_not_written(self, verb: str) -> None:
+    def test_a_pinned_view_is_not_written(self) -> None:
         self.memory.put(*KEY, {"entries": []}, 1)
         self.clock.move(seconds=5)
         self.memory.put("ops", "k", "other", {})
         pinned = Memory(self.space.at(2))
-        arguments = {"put": (*KEY, {}), "append": (*KEY, {}), "prune": ()}.get(verb, KEY)
-        with Unchanged(self, InvalidInput):
-            pinned.call(verb, ("ops", "k", "other") if verb == "touch" else arguments)
+        other = ("ops", "k", "other")
+        for verb, arguments in (
+            ("put", (*KEY, {})), ("append", (*KEY, {})), ("delete", KEY), ("touch", other),
+            ("prune", ()),
+        ):  # fmt: skip
+            with Unchanged(self, InvalidInput):
+                pinned.call(verb, arguments)
 
     # -- metadata ----------------------------------------------------------------------------------
 
@@ -102,26 +164,17 @@ class RecordTests(RecordGround):
             "tags": ["b", "a"], "valid_at": "2026-01-01t10:00:00+02:00",
         }  # fmt: skip
 
-    @pytest.mark.parametrize("explicit", [None, {}, {"tags": ["mine"]}])
-    def test_explicit_metadata_wins_over_that_in_the_payload(self, explicit: Any) -> None:
-        self.memory.put(*KEY, {"_metadata": {"tags": ["theirs"]}}, None, explicit)
-        assert self.record()["metadata"] == explicit
+    def test_explicit_metadata_wins_over_that_in_the_payload(self) -> None:
+        choices: list[Any] = [None, {}, {"tags": ["mine"]}]
+        for explicit in choices:
+            self.memory.put(*KEY, {"_metadata": {"tags": ["theirs"]}}, None, explicit)
+            assert self.record()["metadata"] == explicit
 
-    @pytest.mark.parametrize(
-        "metadata",
-        [
-            [], "text", 1,
-            {"source": ""}, {"source": 1},
-            {"confidence": 1.1}, {"confidence": -0.1}, {"confidence": True}, {"confidence": "1"},
-            {"confidence": float("nan")},
-            {"tags": "a"}, {"tags": [""]}, {"tags": [1]}, {"tags": ["\ud800"]},
-            {"valid_at": "2026-01-01T10:00:00"}, {"valid_at": "tomorrow"}, {"valid_at": 1},
-            {"last_accessed": "2026-02-30T00:00:00Z"},
-            {"access_count": -1}, {"access_count": True}, {"access_count": 1.5},
-            {"unknown": float("inf")}, {"unknown": "\udfff"},
-        ],
-    )  # fmt: skip
-    def test_bad_metadata_is_refused(self, metadata: Any) -> None:
+    def test_bad_metadata_is_refused(self) -> None:
+        for metadata in BAD_METADATA:
+            self._refuse_metadata(metadata)
+
+    def _refuse_metadata(self, metadata: Any) -> None:
         for call in (
             lambda: self.memory.put(*KEY, {}, metadata=metadata),
             lambda: self.memory.append(*KEY, {}, metadata=metadata),
@@ -171,11 +224,12 @@ class RecordTests(RecordGround):
         assert memory._entries_after(commit, seen) == 2
         assert memory._entries_after(later, seen) == 3
 
-    @pytest.mark.parametrize("payload", [{}, {"entries": {}}, {"entries": None}, {"entries": "x"}])
-    def test_append_needs_a_list_of_entries(self, payload: Any) -> None:
-        self.memory.put(*KEY, payload)
-        with Unchanged(self, InvalidInput):
-            self.memory.append(*KEY, {})
+    def test_append_needs_a_list_of_entries(self) -> None:
+        payloads: list[Any] = [{}, {"entries": {}}, {"entries": None}, {"entries": "x"}]
+        for payload in payloads:
+            self.memory.put(*KEY, payload)
+            with Unchanged(self, InvalidInput):
+                self.memory.append(*KEY, {})
 
     def test_a_list_of_entries_that_goes_away_in_the_last_moment_is_not_made_up(self) -> None:
         self.memory.put(*KEY, {"entries": {}})
@@ -378,52 +432,24 @@ class RecordTests(RecordGround):
         assert call("delete", KEY) == {"ok": True, "deleted": True}
         assert call("capabilities")["memory_profile"] == "v1.1-deterministic-metadata"
 
-    @pytest.mark.parametrize(
-        ("verb", "arguments"),
-        [
-            ("nothing", []), ("", []), (None, []), (1, []), ("call", []), ("_entity", []),
-            ("get", KEY[:2]), ("get", [*KEY, "more"]), ("put", KEY), ("append", KEY),
-            ("list", []), ("delete", []), ("get", "abc"), ("get", None), ("get", {"a": 1}),
-            ("put", [*KEY, []]), ("put", [*KEY, "text"]), ("put", [*KEY, None]),
-            ("append", [*KEY, []]), ("append", [*KEY, 1]),
-            ("put", ["", "k", "i", {}]), ("put", ["ops", "", "i", {}]), ("put", ["ops", "k", "", {}]),
-            ("put", ["unknown", "k", "i", {}]), ("put", ["OPS", "k", "i", {}]),
-            ("put", [1, "k", "i", {}]), ("put", ["ops", 1, "i", {}]), ("put", ["ops", "k", None, {}]),
-            ("put", ["ops", "k", "\ud800", {}]), ("put", ["ops", "\u2028", "i", {}]),
-            ("put", ["ops", "k", "\x7f", {}]),
-            ("put", [*KEY, {}, 0]), ("put", [*KEY, {}, -1]), ("put", [*KEY, {}, 1.5]),
-            ("put", [*KEY, {}, True]), ("put", [*KEY, {}, "60"]), ("put", [*KEY, {}, 2**63]),
-            ("put", [*KEY, {}, 10**12]), ("append", [*KEY, {}, 0]),
-            ("put", [*KEY, {"x": float("nan")}]), ("put", [*KEY, {"x": "\udc00"}]),
-            ("append", [*KEY, {"x": float("inf")}]), ("put", [*KEY, {"x": 2**64}]),
-            ("get", ["unknown", "k", "i"]), ("touch", ["ops", "k", ""]), ("prune", ["unknown"]),
-            ("prune", [1]), ("list", ["unknown"]), ("list", ["ops", ""]), ("list", ["ops", 1]),
-            ("list", ["ops", None, 1]), ("list", ["ops", None, "\ud800"]),
-            ("list", ["ops", None, None, "yesterday"]), ("list", ["ops", None, None, None, []]),
-            ("retention_report", [-1]), ("retention_report", ["x"]),
-        ],
-    )  # fmt: skip
-    def test_a_bad_call_is_refused_and_stores_nothing(self, verb: Any, arguments: Any) -> None:
+    def test_a_bad_call_is_refused_and_stores_nothing(self) -> None:
         self.memory.put(*KEY, {"entries": []})
-        with Unchanged(self, InvalidInput) as raised:
-            self.memory.call(verb, arguments)
-        assert raised.value.code in ("invalid_input", "invalid_value")
+        for verb, arguments in BAD_CALLS:
+            with Unchanged(self, InvalidInput) as raised:
+                self.memory.call(verb, arguments)
+            assert raised.value.code in ("invalid_input", "invalid_value")
 
-    @pytest.mark.parametrize(
-        ("kind", "id"), [("k" * 201, "i"), ("k", "i" * 513), ("k", " " * 171), ("é" * 101, "i")]
-    )
-    def test_a_key_that_is_too_long_is_refused(self, kind: str, id: str) -> None:
-        with Unchanged(self, LimitExceeded):
+    def test_a_key_that_is_too_long_is_refused(self) -> None:
+        for kind, id in (("k" * 201, "i"), ("k", "i" * 513), ("k", " " * 171), ("é" * 101, "i")):
+            with Unchanged(self, LimitExceeded):
+                self.memory.put("ops", kind, id, {})
+
+    def test_a_key_that_fits_is_taken(self) -> None:
+        keys = [("k" * 200, "i" * 512), ("é" * 100, " " * 170), ("a!b", "\0\t\n"), ("*", "*")]
+        for kind, id in keys:
             self.memory.put("ops", kind, id, {})
-
-    @pytest.mark.parametrize(
-        ("kind", "id"),
-        [("k" * 200, "i" * 512), ("é" * 100, " " * 170), ("a!b", "\0\t\n"), ("*", "*")],
-    )
-    def test_a_key_that_fits_is_taken(self, kind: str, id: str) -> None:
-        self.memory.put("ops", kind, id, {})
-        [item] = self.memory.list("ops")["items"]
-        assert (item["record_kind"], item["record_id"]) == (kind, id)
+        items = self.memory.list("ops")["items"]
+        assert [(item["record_kind"], item["record_id"]) for item in items] == sorted(keys)
 
     def test_a_host_may_have_namespaces_of_its_own(self) -> None:
         memory = Memory(self.space, namespaces=["zoo", "a-1_b"])
@@ -432,21 +458,10 @@ class RecordTests(RecordGround):
         with pytest.raises(InvalidInput):
             memory.put("session", "k", "i", {})
 
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {"namespaces": []}, {"namespaces": "ops"}, {"namespaces": ["Ops"]},
-            {"namespaces": ["a" * 65]}, {"namespaces": ["a b"]}, {"namespaces": [1]},
-            {"profile": "v2"}, {"profile": None},
-            {"default_ttl_by_namespace": {"ops": 0}}, {"default_ttl_by_namespace": {"x": 1}},
-            {"default_ttl_by_namespace": [1]},
-            {"prune_strategy_by_namespace": {"ops": "all"}},
-            {"prune_strategy_by_namespace": {"x": "none"}},
-        ],
-    )  # fmt: skip
-    def test_bad_settings_are_refused(self, settings: dict[str, Any]) -> None:
-        with pytest.raises(InvalidInput):
-            Memory(self.space, **settings)
+    def test_bad_settings_are_refused(self) -> None:
+        for settings in BAD_SETTINGS:
+            with pytest.raises(InvalidInput):
+                Memory(self.space, **settings)
 
     def test_the_profile_v1_takes_all_of_v1_and_nothing_else(self) -> None:
         memory = Memory(self.space, profile="v1")
@@ -477,19 +492,11 @@ class RecordTests(RecordGround):
 
     # -- what others put under the ids of records --------------------------------------------------
 
-    @pytest.mark.parametrize(
-        "value",
-        [
-            None, 1, "text", [], {}, {"payload": {}},
-            {"namespace": "ops", "record_kind": "k", "record_id": "other", "created_at": AT,
-             "updated_at": AT, "ttl_seconds": None, "payload": {}, "metadata": None},
-            {"namespace": "ops", "record_kind": "k", "record_id": "i", "created_at": AT,
-             "updated_at": "never", "ttl_seconds": None, "payload": {}, "metadata": None},
-            {"namespace": ["ops"], "record_kind": {}, "record_id": 1, "created_at": AT,
-             "updated_at": AT, "ttl_seconds": 10**18, "payload": {}, "metadata": None},
-        ],
-    )  # fmt: skip
-    def test_what_is_no_record_is_absent_and_can_be_put(self, value: Any) -> None:
+    def test_what_is_no_record_is_absent_and_can_be_put(self) -> None:
+        for value in NO_RECORDS:
+            self._put_over(value)
+
+    def _put_over(self, value: Any) -> None:
         self.space.set(Memory.entity_id("ops", "k", "i"), value)
         self.space.set("record:ops!!k!!", 1)
         assert self.memory.get("ops", "k", "i") == {"found": False, "record": None}
