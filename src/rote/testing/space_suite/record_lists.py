@@ -249,3 +249,27 @@ class RecordListTests(RecordGround):
             "created", "expires", "source", "tag", "updated", "valid_at",
         ]  # fmt: skip
         assert len(hits) == len(set(RECORDS.terms(hits[0].id, self.space.get(hits[0].id))))
+
+
+class SharedRecordTests(RecordGround):
+    def test_records_that_a_program_without_the_index_has_put_are_listed(self) -> None:
+        self.memory.put("ops", "k", "1", {}, None, {"tags": ["t"]})
+        assert self.listed("ops", filters={"tags_any": ["t"]}) == ["1"]
+        without = Memory(self.open(indexes=()).space("notes"))
+        without.put("ops", "k", "2", {}, None, {"tags": ["t"]})
+        without.delete("ops", "k", "1")
+        # It is behind now, and must not follow what it cannot see the ground of.
+        self.memory.put("ops", "k", "3", {}, None, {"tags": ["t"]})
+        assert self.listed("ops", filters={"tags_any": ["t"]}) == ["2", "3"]
+        assert self.space.verify().ok
+
+    def test_two_stores_with_the_index_keep_it_together(self) -> None:
+        others = self.open().space("notes")
+        for number in range(4):
+            memory = Memory(others if number % 2 else self.space)
+            memory.put("ops", "k", str(number), {}, None, {"tags": ["t"]})
+            others.set("urn:other", number)
+            for space in (self.space, others):
+                items = Memory(space).list("ops", filters={"tags_any": ["t"]})["items"]
+                assert [item["record_id"] for item in items] == [str(n) for n in range(number + 1)]
+        assert self.space.verify().ok
