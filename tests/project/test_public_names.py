@@ -76,6 +76,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata)",
         "call": "(self, verb, arguments)",
         "capabilities": "(self)",
+        "check_namespace": "(self, namespace)",
         "delete": "(self, namespace, kind, id)",
         "entity_id": None,
         "get": "(self, namespace, kind, id, *, at)",

@@ -124,9 +124,9 @@ class Story:
             space = self.on(where)
             memory = Memory(space)
             if what == "put":
-                memory.put(*key, {"entries": []}, ttl, metadata)
+                memory.call("put", [*key, {"entries": []}, ttl, metadata])
             elif what == "append":
-                memory.append(*key, {"n": 1}, ttl, metadata)
+                memory.call("append", [*key, {"n": 1}, ttl, metadata])
             elif what == "branch":
                 if len(self.names) < BRANCHES_MAX:
                     space.create_branch(f"b{space.version}")

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import blobs, branching, canonical, copying, doctor, reading, trust, writing
+from rote.cli import (
+    blobs,
+    branching,
+    bridging,
+    canonical,
+    copying,
+    doctor,
+    memory,
+    reading,
+    trust,
+    writing,
+)
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -65,4 +76,8 @@ app.command("backup")(trust.backup)
 app.command("copy")(copying.copy)
 app.add_typer(blobs.commands, name="blob")
 app.command("gc")(blobs.gc)
+memory.commands.command("export")(bridging.export_memory)
+memory.commands.command("import")(bridging.import_memory)
+memory.commands.command("validate")(bridging.validate_file)
+app.add_typer(memory.commands, name="memory")
 app.command("canonical")(canonical.canonicalise)

@@ -70,6 +70,19 @@ def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
+def count_bar(words: str) -> Iterator[Callable[[int], None]]:
+    """Takes how many are done, of a number that nobody knows."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda done: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(words, total=None)
+        yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
 def spinner(words: str) -> Iterator[None]:
     """For work that cannot say how far it is."""
     console = stderr()

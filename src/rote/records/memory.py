@@ -48,11 +48,11 @@ class Memory:
     ) -> None:
         if not isinstance(space, Space):
             raise InvalidInput("a memory is made of a space: Memory(store.space(name))")
-        self._space = space
-        self._profile = profiles.check_profile(profile)
-        self._namespaces = check_namespaces(namespaces)
+        self.space = space
+        self.profile = profiles.check_profile(profile)
+        self.namespaces = check_namespaces(namespaces)
         self._retention = retention.parse_retention(
-            self._namespaces, default_ttl_by_namespace, prune_strategy_by_namespace
+            self.namespaces, default_ttl_by_namespace, prune_strategy_by_namespace
         )
 
     @staticmethod
@@ -87,7 +87,7 @@ class Memory:
             commit = self._set(entity, value, stamp, seen)
             return _written(commit, created=life is None)
 
-        return self._space.retry(put_once)
+        return self.space.retry(put_once)
 
     def append(  # noqa: PLR0917 - as above
         self,
@@ -111,7 +111,7 @@ class Memory:
             ttl_seconds=self._ttl(namespace, ttl_seconds),
             metadata=None if added.metadata is UNSET else added.metadata,
         )
-        return self._space.retry(lambda: self._append_once(entity, added, new))
+        return self.space.retry(lambda: self._append_once(entity, added, new))
 
     def _append_once(self, entity: str, added: "_Appended", new: dict[str, Any]) -> Result:
         seen, life = self._look(entity, sizes=(_ENTRIES,))
@@ -129,7 +129,7 @@ class Memory:
             "else_stamp": _TIMES,
         }
         try:
-            commit = self._space.transact([operation])
+            commit = self.space.transact([operation])
         except PatchFailed as error:
             raise _no_entries(entity) from error
         return _appended(commit, entries=self._entries_after(commit, seen))
@@ -141,16 +141,16 @@ class Memory:
             return 1
         if fact.parent == seen.hash and seen.sizes[0] is not None:
             return seen.sizes[0] + 1
-        after = self._space.at(commit.version).glance(fact.id, sizes=(_ENTRIES,))
+        after = self.space.at(commit.version).glance(fact.id, sizes=(_ENTRIES,))
         return after.sizes[0] or 0
 
     def delete(self, namespace: str, kind: str, id: str) -> Result:
         """Delete a record, expired or not; its history stays."""
         entity = self._entity(namespace, kind, id)
-        if not self._space.glance(entity).exists:
+        if not self.space.glance(entity).exists:
             return {"ok": True, "deleted": False}
         try:
-            self._space.delete(entity)
+            self.space.delete(entity)
         except NotFound as error:
             if error.details.get("id") != entity:
                 raise
@@ -160,10 +160,10 @@ class Memory:
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
         if namespace is not None:
-            self._check_namespace(namespace)
-        chosen = self._namespaces if namespace is None else (namespace,)
+            self.check_namespace(namespace)
+        chosen = self.namespaces if namespace is None else (namespace,)
         pruned = sum(
-            retention.prune_namespace(self._space, name)
+            retention.prune_namespace(self.space, name)
             for name in chosen
             if self._retention.prunes(name)
         )
@@ -173,7 +173,7 @@ class Memory:
         """Note that a record was used: last_accessed and access_count. Nothing else does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
-        return self._space.retry(lambda: self._touch_once(entity))
+        return self.space.retry(lambda: self._touch_once(entity))
 
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
@@ -186,7 +186,7 @@ class Memory:
         known = metadata if type(metadata) is dict else {}
         count = known.get("access_count")
         counted = (count if type(count) is int else 0) + 1
-        commit = self._space.transact(
+        commit = self.space.transact(
             [
                 {
                     "op": "patch",
@@ -212,7 +212,7 @@ class Memory:
         """A record, now or as it was at a version. Nothing is written."""
         entity = self._entity(namespace, kind, id)
         self._check_offered("at", at)
-        view = self._space if at is None else self._space.at(at)
+        view = self.space if at is None else self.space.at(at)
         record = record_of(view.read(entity))
         if record is not None:
             life = read_life(record["created_at"], record["updated_at"], record["ttl_seconds"])
@@ -232,7 +232,7 @@ class Memory:
         include: Iterable[str] = (),
     ) -> Result:
         """Records by kind and id, those that match. Nothing is written."""
-        self._check_namespace(namespace)
+        self.check_namespace(namespace)
         if kind is not None:
             check_kind(kind)
         if id_prefix is not None:
@@ -241,7 +241,7 @@ class Memory:
         for name, value in (("filters", filters), ("at", at), ("include", included or None)):
             self._check_offered(name, value)
         wanted = parse_filters(filters, updated_since)
-        base = self._space if at is None else self._space.at(at)
+        base = self.space if at is None else self.space.at(at)
         now = micros_of(base.now)
         found = find_records(
             base.at(base.version), wanted,
@@ -260,23 +260,23 @@ class Memory:
 
     def stats(self) -> Result:
         """How many records there are and how large they are."""
-        return retention.stats(self._space.at(self._space.version), self._namespaces)
+        return retention.stats(self.space.at(self.space.version), self.namespaces)
 
     def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
         """What has expired, what will soon, and how old everything is."""
-        now = micros_of(self._space.now)
+        now = micros_of(self.space.now)
         return retention.retention_report(
-            self._space.at(self._space.version), self._namespaces,
+            self.space.at(self.space.version), self.namespaces,
             now=now, expire_soon_seconds=expire_soon_seconds,
         )  # fmt: skip
 
     def capabilities(self) -> Result:
         """What a workflow may rely on here."""
-        return profiles.capabilities(self._profile, self._namespaces)
+        return profiles.capabilities(self.profile, self.namespaces)
 
     def call(self, verb: str, arguments: Iterable[Json] = ()) -> Result:
         """A verb with positional arguments, for hosts that speak v1."""
-        name, taken = profiles.check_call(self._profile, verb, arguments)
+        name, taken = profiles.check_call(self.profile, verb, arguments)
         result: Result = getattr(self, name)(*taken)
         return result
 
@@ -286,34 +286,35 @@ class Memory:
         self, entity: str, *, values: tuple[str, ...] = (), sizes: tuple[str, ...] = ()
     ) -> tuple[Glance, Life | None]:
         """A glance at a record, and its life when it has one that lasts."""
-        seen = self._space.glance(entity, values=(*_LIFE, *_KEY, *values), sizes=sizes)
+        seen = self.space.glance(entity, values=(*_LIFE, *_KEY, *values), sizes=sizes)
         life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
-        if life is not None and life.has_expired(micros_of(self._space.now)):
+        if life is not None and life.has_expired(micros_of(self.space.now)):
             life = None
         return seen, life
 
     def _set(
         self, entity: str, value: dict[str, Any], stamp: Iterable[str], seen: Glance
     ) -> Commit:
-        return self._space.transact(
+        return self.space.transact(
             [{"op": "set", "id": entity, "value": value, "stamp": tuple(stamp)}],
             reads=[{"id": entity, "version": seen.version}],
         )
 
     def _entity(self, namespace: str, kind: str, id: str) -> str:
-        self._check_namespace(namespace)
+        self.check_namespace(namespace)
         return entity_id(namespace, kind, id)
 
-    def _check_namespace(self, namespace: str) -> None:
-        if type(namespace) is not str or namespace not in self._namespaces:
+    def check_namespace(self, namespace: str) -> None:
+        """InvalidInput unless this memory has the namespace."""
+        if type(namespace) is not str or namespace not in self.namespaces:
             raise InvalidInput(
-                f"there is no namespace {namespace!r:.80}; there are {', '.join(self._namespaces)}",
+                f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
                 argument="namespace",
             )
 
     def _check_offered(self, name: str, value: object = True) -> None:
         if value is not None:
-            profiles.check_offered(self._profile, name)
+            profiles.check_offered(self.profile, name)
 
     def _ttl(self, namespace: str, ttl_seconds: int | UnsetType | None) -> int | None:
         if ttl_seconds is UNSET:
@@ -325,7 +326,7 @@ class Memory:
     ) -> Metadata | None:
         if metadata is not UNSET:
             return self._check_metadata(metadata)
-        if self._profile == profiles.V1:
+        if self.profile == profiles.V1:
             return None
         return check_metadata(payload.get("_metadata"), "payload._metadata")
 

@@ -1,5 +1,6 @@
 """Memory records: the verbs, what they return, and how long a record lives."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -175,13 +176,13 @@ class RecordTests(RecordGround):
             self._refuse_metadata(metadata)
 
     def _refuse_metadata(self, metadata: Any) -> None:
-        for call in (
-            lambda: self.memory.put(*KEY, {}, metadata=metadata),
-            lambda: self.memory.append(*KEY, {}, metadata=metadata),
-            lambda: self.memory.put(*KEY, {"_metadata": metadata}),
+        for verb, arguments in (
+            ("put", (*KEY, {}, None, metadata)),
+            ("append", (*KEY, {}, None, metadata)),
+            ("put", (*KEY, {"_metadata": metadata})),
         ):
             with Unchanged(self, InvalidInput):
-                call()
+                self.memory.call(verb, arguments)
 
     # -- append ------------------------------------------------------------------------------------
 
@@ -471,7 +472,7 @@ class RecordTests(RecordGround):
         assert memory.capabilities()["memory_profile"] == "v1"
         assert memory.capabilities()["filters"] == []
         assert "touch" not in memory.capabilities()["verbs"]
-        for refused in (
+        refused: list[Callable[[], Any]] = [
             lambda: memory.call("put", [*KEY, {}, 60, {}]),
             lambda: memory.call("append", [*KEY, {}, 60, None]),
             lambda: memory.call("list", ["workflow", None, None, None, {}]),
@@ -479,9 +480,10 @@ class RecordTests(RecordGround):
             lambda: memory.get(*KEY, at=1),
             lambda: memory.list("workflow", at=1),
             lambda: memory.list("workflow", include=("payload",)),
-        ):
+        ]
+        for call in refused:
             with Unchanged(self, InvalidInput) as raised:
-                refused()
+                call()
             assert "v1.1-deterministic-metadata" in str(raised.value)
 
     def test_a_version_that_is_not_there_is_not_found(self) -> None:
