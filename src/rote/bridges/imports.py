@@ -7,16 +7,17 @@ changes nothing. Times are those of the file.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from msgspec import Struct
 
-from rote.bridges.validator import validate
+from rote.bridges.validator import metadata_in, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.records import Memory
 from rote.records.envelope import FIELDS, Envelope
 from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata
+from rote.records.profiles import V1
 from rote.values import Json, canonical, decode
 from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, PAGE_MAX, VALUE_BYTES_MAX
 
@@ -119,17 +120,8 @@ def check_records(
                     path=problem.path,
                 )
         assert type(value) is dict
-        yield number, _normal(value)
-
-
-def _normal(value: dict[str, Any]) -> Envelope:
-    metadata = value.get("metadata")
-    if "metadata" not in value:
-        # A record of v1, whose payload may carry it.
-        metadata = value["payload"].get("_metadata")
-    record = {name: value.get(name) for name in FIELDS}
-    record["metadata"] = check_metadata(metadata, "payload._metadata")
-    return record
+        metadata = None if memory.profile == V1 else check_metadata(metadata_in(value)[1])
+        yield number, {**{name: value.get(name) for name in FIELDS}, "metadata": metadata}
 
 
 def _write(memory: Memory, numbered: list[tuple[int, Envelope]]) -> ImportReport:

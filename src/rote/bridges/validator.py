@@ -77,8 +77,18 @@ def _contents(record: dict[str, Any], profile: str) -> Iterator[Problem]:
     if "payload" in record:
         yield from _told("/payload", lambda: check_object(record["payload"], "payload"))
     if profile == V1_1:
-        yield from _told("/metadata", lambda: check_metadata(record.get("metadata")))
+        path, metadata = metadata_in(record)
+        yield from _told(path, lambda: check_metadata(metadata))
     yield from _told("", lambda: _check_size(record))
+
+
+def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
+    """Where the metadata of an envelope is, and what is there: records of v1 may have it in their
+    payload."""
+    payload = record.get("payload")
+    if "metadata" in record or type(payload) is not dict:
+        return "/metadata", record.get("metadata")
+    return "/payload/_metadata", payload.get("_metadata")
 
 
 def _check_size(record: dict[str, Any]) -> None:

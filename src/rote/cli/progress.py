@@ -21,6 +21,7 @@ _PHASES = {
     "blobs": "copying blobs",
     "copying": "copying commits",
     "dropping": "dropping blobs",
+    "indexing": "indexing commits",
     "reading": "reading commits",
     "thinning": "looking at entities",
     "verifying": "verifying commits and blobs",
