@@ -46,7 +46,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete_branch": "(self, name, *, key)",
         "did": None,
         "diff": "(self, other)",
-        "find": "(self, index, *, start, end, after)",
+        "find": "(self, index, *, start, end, after, limit)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
         "glance": "(self, id, *, values, sizes)",

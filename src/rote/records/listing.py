@@ -15,7 +15,7 @@ from rote.records.filters import Filters, Window
 from rote.records.index import NAME, instant_range, text_term
 from rote.records.keys import ids_under
 from rote.space import Space
-from rote.values.limits import RECORDS_READ_AT_ONCE
+from rote.values.limits import RECORDS_READ_AT_ONCE, RECORDS_READ_FIRST
 from rote.values.ranges import above, prefix_end
 
 # Of two windows the one that is likelier to be narrow.
@@ -38,21 +38,27 @@ def find_records(
 
 def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:
     """The records of entities, in that order."""
-    waiting, count = iter(ids), 1
+    waiting, count = iter(ids), RECORDS_READ_FIRST
     while chunk := list(islice(waiting, count)):
         for state in view.read_many(chunk):
             record = record_of(state)
             if record is not None:
                 yield record
-        # Few at first, because values may be large and many a list ends early.
-        count = min(count * 4, RECORDS_READ_AT_ONCE)
+        count = RECORDS_READ_AT_ONCE
 
 
 def scan_records(view: Space, prefix: str) -> Iterator[Envelope]:
-    for state in view.scan(prefix):
-        record = record_of(state)
-        if record is not None:
-            yield record
+    """The records whose ids start with a prefix, in order."""
+    after, count = None, RECORDS_READ_FIRST
+    while True:
+        states = list(view.scan(prefix, after=after, limit=count))
+        for state in states:
+            record = record_of(state)
+            if record is not None:
+                yield record
+        if len(states) < count:
+            return
+        after, count = states[-1].id, RECORDS_READ_AT_ONCE
 
 
 def _candidates(
@@ -61,14 +67,14 @@ def _candidates(
     """Every record that may match, in order."""
     # Without a kind an id prefix names no range of ids.
     within = ids_under(namespace, kind, id_prefix)
-    if filters.tags_all:
-        terms = [text_term("tag", namespace, filters.tags_all[0])]
-    elif filters.source is not None:
-        terms = [text_term("source", namespace, filters.source)]
-    else:
-        terms = [text_term("tag", namespace, tag) for tag in filters.tags_any]
+    terms = [text_term("tag", namespace, tag) for tag in filters.tags_all]
+    if filters.source is not None:
+        terms.append(text_term("source", namespace, filters.source))
     if terms:
-        return read_records(view, _listed_under(view, terms, within))
+        return read_records(view, _listed_under_all(view, terms, within))
+    if filters.tags_any:
+        terms = [text_term("tag", namespace, tag) for tag in filters.tags_any]
+        return read_records(view, _listed_under_any(view, terms, within))
     windows = dict(filters.windows)
     for name in _WINDOWS:
         if name in windows:
@@ -79,7 +85,33 @@ def _candidates(
     return scan_records(view, within)
 
 
-def _listed_under(view: Space, terms: list[str], within: str) -> Iterator[str]:
+def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[str]:
+    """The ids in a range that are listed under all of the terms, in order.
+
+    The terms take turns: each is asked for its first id from where the last one was, so what only
+    one of them has is jumped over.
+    """
+    if len(terms) == 1:
+        yield from _listed(view, terms[0], within)
+        return
+    end = prefix_end(within)
+    place, agreed, turn = within, 0, 0
+    while True:
+        # No id lies between an id and the same without its last character.
+        after = place if agreed == 0 else place[:-1]
+        term = terms[turn % len(terms)]
+        hits = view.find(NAME, start=term, end=above(term), after=Hit(term, after), limit=1)
+        hit = next(hits, None)
+        if hit is None or (end is not None and hit.id >= end):
+            return
+        agreed = agreed + 1 if hit.id == place else 1
+        place, turn = hit.id, turn + 1
+        if agreed == len(terms):
+            yield place
+            agreed = 0
+
+
+def _listed_under_any(view: Space, terms: list[str], within: str) -> Iterator[str]:
     """The ids in a range that are listed under any of the terms, in order, each once."""
     last = ""
     for id in merge(*[_listed(view, term, within) for term in terms]):

@@ -119,18 +119,26 @@ class Space:
         return self._port.glance(self.did, id, values=values, sizes=sizes, view=self._view)
 
     def find(
-        self, index: str, *, start: str = "", end: str | None = None, after: Hit | None = None
+        self,
+        index: str,
+        *,
+        start: str = "",
+        end: str | None = None,
+        after: Hit | None = None,
+        limit: int | None = None,
     ) -> Iterator[Hit]:
         """Entities that an index lists under terms in [start, end), above a hit, in (term, id)
         order. Ask a pinned view when all of them shall be of one state."""
-        size = _HITS_FIRST
-        while True:
+        size, left = _HITS_FIRST, check_limit(limit)
+        while left is None or left > 0:
+            size = size if left is None else min(size, left)
             hits = self._port.find(
                 self.did, index, start=start, end=end, after=after, limit=size, view=self._view
             )
             yield from hits
             if len(hits) < size:
                 return
+            left = None if left is None else left - len(hits)
             after, size = hits[-1], PAGE_MAX
 
     def scan(

@@ -132,6 +132,8 @@ LIST_LIMIT_MAX = 10_000
 FILTER_TAGS_MAX = 100
 # Records whose values are held at once while a list goes through them.
 RECORDS_READ_AT_ONCE = 256
+# The same when it begins: many a list ends early, and values may be large.
+RECORDS_READ_FIRST = 32
 # Expired records deleted by one commit, so that other writers get their turn.
 PRUNE_BATCH = 1_000
 # Records that a retention report names; it counts all of them.

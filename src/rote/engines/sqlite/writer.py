@@ -126,7 +126,7 @@ class SqliteWriter(SqliteReader):
 
     def drop_derived_of(self, space: int, id: str) -> None:
         self._cursor.execute(
-            "delete from derived where space = ?1 and id = ?2"
+            "delete from derived indexed by derived_by_entity where space = ?1 and id = ?2"
             " and name in (select name from derived_state where space = ?1)",
             (space, id),
         )
