@@ -65,7 +65,7 @@ def _key(record: dict[str, Any], namespaces: tuple[str, ...]) -> Iterator[Proble
 
 def _times(record: dict[str, Any]) -> Iterator[Problem]:
     for name in ("created_at", "updated_at"):
-        if name in record:
+        if name in record and instant_of(record[name]) is None:
             yield from _told(f"/{name}", partial(parse_time, record[name]))
     created, updated = (instant_of(record.get(name)) for name in ("created_at", "updated_at"))
     if created is not None and updated is not None and updated < created:

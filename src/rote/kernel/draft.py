@@ -6,7 +6,7 @@ one only reads; a commit that fails leaves the draft as it was.
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from rote.contract import Commit, Fact
 from rote.engines import Writer
@@ -33,6 +33,8 @@ class Change(Struct, frozen=True, gc=False):
     branch: int
     id: str
     entry: Entry
+    # What the branch itself had of it before, None when nothing; UNSET where it was not looked up.
+    before: Entry | UnsetType | None = UNSET
 
 
 class Draft(Struct):

@@ -12,6 +12,8 @@ others have little to look at.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import UNSET
+
 from rote.contract import Hit, Index, Progress, View
 from rote.engines import Engine, Reader, Writer
 from rote.engines.rows import DerivedRow
@@ -21,6 +23,9 @@ from rote.kernel.draft import Change
 from rote.kernel.entry import ABSENT, Entry, load
 from rote.kernel.history import page_size
 from rote.values.limits import CACHE_CATCH_UP_MAX, INDEX_BATCH_COMMITS
+
+# Where a row begins that is in the store and not among those about to be written.
+_STORED = 0
 
 
 def declared(indexes: Mapping[str, Index], name: str) -> Index:
@@ -141,7 +146,7 @@ def _advance(
     for change in changes:
         key = (change.branch, change.id)
         if key not in open_rows:
-            open_rows[key] = _open_terms(writes, space, index, change)
+            open_rows[key] = dict.fromkeys(_open_terms(writes, space, index, change), _STORED)
         current, terms = open_rows[key], terms_of(index, change.id, change.entry)
         for term in current.keys() - terms:
             since = current.pop(term)
@@ -157,9 +162,15 @@ def _advance(
     writes.derive(space, index.name, rows=list(rows.values()), ended=ended, indexed=indexed)
 
 
-def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> dict[str, int]:
+def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> set[str]:
+    """The terms of the rows that are open before a change. What is known of the entity says it;
+    its rows would too, but there is one for every term that it ever had."""
+    if change.before is None:
+        return set()
+    if change.before is not UNSET:
+        return terms_of(index, change.id, change.before)
     return {
-        row.term: row.start
+        row.term
         for row in reads.derived_of(space, index.name, change.id)
         if row.branch == change.branch and row.until is None
     }

@@ -32,10 +32,10 @@ class RecordIndex:
 
     def terms(self, id: str, value: Json, /) -> Iterable[str]:
         record = read_record(id, value)
-        if record is None:
+        life = None if record is None else life_of(record)
+        if record is None or life is None:
             return ()
-        namespace, metadata, life = record["namespace"], record["metadata"], life_of(record)
-        assert life is not None
+        namespace, metadata = record["namespace"], record["metadata"]
         instants = {
             "created": instant_of(life.created_at),
             "updated": life.updated_at,

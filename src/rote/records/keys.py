@@ -27,6 +27,7 @@ _END = "!!"
 _escaped = re.compile(r"[\x00-\x21]").sub
 # What no entity id may hold, and has no place in the order when it is escaped.
 _refused = re.compile(r"[\x7f-\x9f]|(?![\x00-\x20])\s").search
+_plain = re.compile(r"[\x22-\x7e]+").fullmatch
 _is_namespace = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
 
 
@@ -87,6 +88,8 @@ def check_kind(kind: object) -> str:
 
 
 def _part(text: object, argument: str, bytes_max: int) -> str:
+    if type(text) is str and len(text) <= bytes_max and _plain(text):
+        return text  # the most frequent one, without detours
     check_text(text, argument)
     assert type(text) is str
     if not text:

@@ -4,11 +4,13 @@ Checked is what comes in by the verbs and by imports. What is read back may have
 entity by other means, so the readers here take nothing for granted.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from rote.errors import InvalidInput
 from rote.space.arguments import check_text
 from rote.values import Json, parse_time
+from rote.values.limits import TIMES_REMEMBERED
 
 Metadata = dict[str, Any]
 
@@ -44,10 +46,11 @@ def _check_tags(tags: Any, place: str) -> list[str]:
 
 
 def _check_time(time: Any, place: str) -> str:
-    try:
-        parse_time(time)
-    except InvalidInput as error:
-        raise InvalidInput(f"{place}: {error}", argument=place) from None
+    if instant_of(time) is None:
+        try:
+            parse_time(time)
+        except InvalidInput as error:
+            raise InvalidInput(f"{place}: {error}", argument=place) from None
     text: str = time
     return text
 
@@ -92,8 +95,12 @@ def time_of(metadata: Metadata | None, name: str) -> int | None:
 
 def instant_of(time: Json) -> int | None:
     """The instant of an RFC 3339 time; None when it is not one."""
-    if type(time) is not str:
-        return None
+    return _remembered(time) if type(time) is str else None
+
+
+@lru_cache(maxsize=TIMES_REMEMBERED)
+def _remembered(time: str) -> int | None:
+    # A record's times are asked for several times on its way, and many records share them.
     try:
         return parse_time(time)
     except InvalidInput:

@@ -134,6 +134,8 @@ FILTER_TAGS_MAX = 100
 RECORDS_READ_AT_ONCE = 256
 # The same when it begins: many a list ends early, and values may be large.
 RECORDS_READ_FIRST = 32
+# Texts of times whose instants are remembered.
+TIMES_REMEMBERED = 4_096
 # Expired records deleted by one commit, so that other writers get their turn.
 PRUNE_BATCH = 1_000
 # Records that a retention report names; it counts all of them.

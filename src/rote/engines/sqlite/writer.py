@@ -107,8 +107,8 @@ class SqliteWriter(SqliteReader):
     ) -> None:
         self._cursor.executemany(
             "update derived set until = ? where space = ? and name = ? and term = ? and id = ?"
-            " and branch = ? and start = ?",
-            [(r.until, space, index, r.term, r.id, r.branch, r.start) for r in ended],
+            " and branch = ? and until is null",
+            [(r.until, space, index, r.term, r.id, r.branch) for r in ended],
         )
         self._cursor.executemany(
             "insert into derived values (?, ?, ?, ?, ?, ?, ?)",
