@@ -64,10 +64,11 @@ def envelope(
 
 def record_of(state: State) -> Envelope | None:
     """The record in an entity; None when there is none, or something else."""
-    return read_record(state.id, state.value) if state.exists else None
+    found = read_record(state.id, state.value) if state.exists else None
+    return None if found is None else found[0]
 
 
-def read_record(id: str, value: Json) -> Envelope | None:
+def read_record(id: str, value: Json) -> tuple[Envelope, Life] | None:
     """A value as a record; None when another program has put something else under its id."""
     if type(value) is not dict or value.keys() != _MEMBERS:
         return None
@@ -75,7 +76,8 @@ def read_record(id: str, value: Json) -> Envelope | None:
         return None
     if not is_key(id, value["namespace"], value["record_kind"], value["record_id"]):
         return None
-    return value if life_of(value) is not None else None
+    life = life_of(value)
+    return None if life is None else (value, life)
 
 
 def life_of(record: Envelope) -> Life | None:

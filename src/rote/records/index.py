@@ -9,12 +9,14 @@ Under one term entities are in the order of their ids, which is the order of lis
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 
-from rote.records.envelope import life_of, read_record
+from rote.records.envelope import read_record
 from rote.records.keys import PREFIX
 from rote.records.metadata import instant_of, source_of, tags_of, time_of
 from rote.values import Json
+from rote.values.limits import TERMS_REMEMBERED
 from rote.values.ranges import above
 from rote.values.times import MICROS_MIN
 
@@ -31,10 +33,10 @@ class RecordIndex:
     prefix = PREFIX
 
     def terms(self, id: str, value: Json, /) -> Iterable[str]:
-        record = read_record(id, value)
-        life = None if record is None else life_of(record)
-        if record is None or life is None:
+        found = read_record(id, value)
+        if found is None:
             return ()
+        record, life = found
         namespace, metadata = record["namespace"], record["metadata"]
         instants = {
             "created": instant_of(life.created_at),
@@ -58,6 +60,7 @@ class RecordIndex:
 RECORDS = RecordIndex()
 
 
+@lru_cache(maxsize=TERMS_REMEMBERED)
 def text_term(name: str, namespace: str, text: str) -> str:
     return f"{name} {namespace} {sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]}"
 

@@ -136,6 +136,8 @@ RECORDS_READ_AT_ONCE = 256
 RECORDS_READ_FIRST = 32
 # Texts of times whose instants are remembered.
 TIMES_REMEMBERED = 4_096
+# Tags and sources whose terms are remembered: many records have the same.
+TERMS_REMEMBERED = 4_096
 # Expired records deleted by one commit, so that other writers get their turn.
 PRUNE_BATCH = 1_000
 # Records that a retention report names; it counts all of them.
