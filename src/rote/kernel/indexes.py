@@ -159,7 +159,9 @@ def _advance(
             current[term] = change.version
             row = DerivedRow(term, change.id, change.branch, change.version, None)
             rows[(term, change.id, change.branch, change.version)] = row
-    writes.derive(space, index.name, rows=list(rows.values()), ended=ended, indexed=indexed)
+    # In the order of the store, which takes them faster so.
+    sorted_rows = [rows[place] for place in sorted(rows)]
+    writes.derive(space, index.name, rows=sorted_rows, ended=ended, indexed=indexed)
 
 
 def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> set[str]:
