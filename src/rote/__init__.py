@@ -20,6 +20,7 @@ from rote.contract import (
 )
 from rote.errors import ReadConflict, RoteError
 from rote.opening import open
+from rote.records import Memory
 from rote.space import Space, Store, Transaction
 from rote.values import canonical, digest, fingerprint, json_v1
 
@@ -35,6 +36,7 @@ __all__ = [
     "Fact",
     "Fault",
     "GcReport",
+    "Memory",
     "MergeConflict",
     "MergeResult",
     "ReadConflict",

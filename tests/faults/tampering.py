@@ -56,6 +56,7 @@ class Tags:
     """An index of entities by their tag."""
 
     name = "tags/1"
+    prefix = ""
 
     def terms(self, id: str, value: Json, /) -> Iterable[str]:
         return [str(value["tag"])] if isinstance(value, dict) and "tag" in value else []

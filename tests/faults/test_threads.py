@@ -45,6 +45,7 @@ class Remainders:
     """An index whose rows begin and end with nearly every write."""
 
     name = "remainders"
+    prefix = ""
 
     def terms(self, id: str, value: Json, /) -> list[str]:
         return [str(value % 5)] if type(value) is int else []

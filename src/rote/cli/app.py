@@ -10,11 +10,13 @@ import typer
 from rote.cli import (
     blobs,
     branching,
+    bridging,
     canonical,
     compacting,
     copying,
     doctor,
     erasing,
+    memory,
     reading,
     trust,
     writing,
@@ -78,4 +80,8 @@ app.command("erase")(erasing.erase)
 app.add_typer(blobs.commands, name="blob")
 app.command("gc")(blobs.gc)
 app.command("compact")(compacting.compact)
+memory.commands.command("export")(bridging.export_memory)
+memory.commands.command("import")(bridging.import_memory)
+memory.commands.command("validate")(bridging.validate_file)
+app.add_typer(memory.commands, name="memory")
 app.command("canonical")(canonical.canonicalise)

@@ -1,13 +1,13 @@
 """Commands about blobs: blob put, blob get, gc."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
+from rote.cli.input import opened_file
 from rote.cli.options import (
     BRANCH_DEFAULT,
     SPACE_DEFAULT,
@@ -20,7 +20,7 @@ from rote.cli.options import (
     opened_space,
 )
 from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line, say
+from rote.cli.output import opened_target, plural, print_json, print_line, say
 from rote.cli.progress import bar, byte_bar
 from rote.errors import NotFound
 from rote.space import Space
@@ -77,7 +77,7 @@ def put_blob(
         check_blob_hash(expect)
     # Opened first: a file that cannot be read makes no store.
     with (
-        _opened(file) as (stream, size),
+        opened_file(file) as (stream, size),
         opened_space(store, space, branch, create=True) as opened,
     ):
         with byte_bar("storing", size) as advance:
@@ -88,17 +88,6 @@ def put_blob(
             print_json(opened.blob_info(hash).to_dict())
         else:
             print_line(hash)
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The stream, and its size where it is known."""
-    if file == "-":
-        yield sys.stdin.buffer, None
-        return
-    path = Path(file)
-    with path.open("rb") as stream:
-        yield stream, path.stat().st_size
 
 
 @commands.command("get")
@@ -123,7 +112,8 @@ def get_blob(
             say(str(error))
             raise no() from error
         if output is not None:
-            _write_file(opened, hash, output)
+            with opened_target(output) as file:
+                _copy_bytes(opened, hash, file)
         if as_json:
             print_json(info.to_dict())
         elif output is None:
@@ -131,16 +121,6 @@ def get_blob(
             _copy_bytes(opened, hash, sys.stdout.buffer)
         else:
             print_line(f"{plural(info.size, 'byte')} written to {output}")
-
-
-def _write_file(space: Space, hash: str, path: Path) -> None:
-    """A whole new file, or none."""
-    with path.open("xb") as file:
-        try:
-            _copy_bytes(space, hash, file)
-        except BaseException:
-            path.unlink()
-            raise
 
 
 def _copy_bytes(space: Space, hash: str, target: BinaryIO) -> None:

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
+from rote.cli.progress import bar
 from rote.cli.reading import beginning
 from rote.errors import RoteError
 from rote.opening import locate
@@ -56,12 +59,19 @@ class Examination:
         }
 
 
-def doctor(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
+def doctor(
+    *,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="First build the indexes anew from the log.")
+    ] = False,
+    store: StoreOption = STORE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
     """Look at a store and its surroundings; exit 1 when there is a problem."""
     examination = Examination(_versions())
     unreachable: RoteError | None = None
     try:
-        _examine(examination, store)
+        _examine(examination, store, repair=repair)
     except RoteError as error:
         if examination.store:
             examination.problems.append(str(error))
@@ -88,7 +98,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _examine(examination: Examination, url: str) -> None:
+def _examine(examination: Examination, url: str, *, repair: bool) -> None:
     location = locate(url)
     if location.path is not None and location.path.is_file():
         # Before it is opened: what stops the opening may be seen here.
@@ -100,6 +110,8 @@ def _examine(examination: Examination, url: str) -> None:
         if location.keys is not None:
             _examine_keys(examination, location.keys, spaces)
         for space in spaces:
+            if repair:
+                _repair(examination, space)
             _examine_space(examination, space)
 
 
@@ -142,6 +154,17 @@ def _examine_keys(examination: Examination, folder: Path, spaces: list[Space]) -
 def _open_to_others(paths: list[Path]) -> Iterator[Path]:
     if os.name == "posix":
         yield from (path for path in sorted(paths) if path.stat().st_mode & _OTHERS)
+
+
+def _repair(examination: Examination, space: Space) -> None:
+    """Everything that can be made anew from the log."""
+    with bar() as advance:
+        space.reindex(
+            progress=None
+            if advance is None
+            else lambda done, total: advance("indexing", done, total)
+        )
+    examination.notes.append(f"space {space.name}: its indexes were built anew")
 
 
 def _examine_space(examination: Examination, space: Space) -> None:

@@ -1,6 +1,8 @@
 """JSON from the user: an argument, a file or the standard input, through the strict decoder."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,6 +35,17 @@ def decode_file(path: Path) -> Json:
 
 def decode_stdin() -> Json:
     return _decode_stream(sys.stdin.buffer, "standard input")
+
+
+@contextmanager
+def opened_file(argument: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The file, or the standard input for `-`; and its size where it is known."""
+    if argument == "-":
+        yield sys.stdin.buffer, None
+        return
+    path = Path(argument)
+    with path.open("rb") as stream:
+        yield stream, path.stat().st_size
 
 
 def _decode_stream(stream: BinaryIO, name: str) -> Json:

@@ -8,7 +8,10 @@ would obey is escaped, and nothing of it is read as markup.
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
 
 from rich import box
 from rich.console import Console
@@ -65,6 +68,21 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         for row in page:
             table.add_row(*map(Text, row))
         console.print(table, soft_wrap=False)
+
+
+@contextmanager
+def opened_target(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output; or a new file, which is whole at the end or gone."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        return
+    with path.open("xb") as file:
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def print_line(text: str, *, style: str = "") -> None:

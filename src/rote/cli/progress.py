@@ -22,6 +22,7 @@ _PHASES = {
     "copying": "copying commits",
     "dropping": "dropping what nothing needs",
     "foundation": "copying what was left",
+    "indexing": "indexing commits",
     "keeping": "looking for what is needed",
     "reading": "reading commits",
     "scrubbing": "finishing erasures",
@@ -70,6 +71,19 @@ def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(words, total=size)
         yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def count_bar(words: str) -> Iterator[Callable[[int], None]]:
+    """Takes how many are done, of a number that nobody knows."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda done: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(words, total=None)
+        yield lambda done: progress.update(task, completed=done)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from rote.contract.copies import (
     check_row_follows,
 )
 from rote.contract.erasures import Erasure, Remains
-from rote.contract.facts import Commit, Fact, State
+from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
 from rote.contract.port import CopyProgress, Port, Progress
 from rote.contract.reports import UNDECIDED, Fault, VerifyReport
@@ -64,6 +64,7 @@ __all__ = [
     "FoundationPage",
     "FoundationPlace",
     "GcReport",
+    "Glance",
     "Guard",
     "Head",
     "Hit",

@@ -84,6 +84,16 @@ class Commit(Struct, frozen=True, gc=False):
         return f"Commit({self.version} on {self.branch}, {len(self.facts)} facts, {self.hash[:12]})"
 
 
+class Glance(Struct, frozen=True, gc=False):
+    """Parts of one entity as seen at one point, at a cost that does not grow with the rest of it."""
+
+    exists: bool
+    version: int  # of the fact that made this state; 0 when never written
+    hash: str | None  # of that fact; None when never written
+    values: tuple[Json, ...]  # what is at the pointers that were asked for, None where nothing is
+    sizes: tuple[int | None, ...]  # the lengths of the arrays there, None where there is no array
+
+
 class State(Struct, frozen=True, gc=False):
     """One entity as seen at one point."""
 

@@ -12,6 +12,9 @@ class Index(Protocol):
     """Declares an index. `terms` must be pure: the same id and value always give the same terms."""
 
     name: str  # changes whenever `terms` changes meaning, so old rows are not mistaken for new ones
+    prefix: (
+        str  # only entities whose ids start with it are looked at; writes of others cost nothing
+    )
 
     def terms(self, id: str, value: Json, /) -> Iterable[str]: ...
 

@@ -14,7 +14,7 @@ from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, 
 from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationPage, FoundationPlace, SidePage
 from rote.contract.erasures import Erasure
-from rote.contract.facts import Commit, State
+from rote.contract.facts import Commit, Glance, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
 from rote.contract.requests import (
@@ -59,6 +59,12 @@ class Port(Protocol):
         """The states of `ids`, in that order, all from one state of the space."""
         ...
 
+    def glance(
+        self, space: str, id: str, *, values: Sequence[str], sizes: Sequence[str], view: View
+    ) -> Glance:
+        """What an entity holds at some pointers, and how long the arrays at others are."""
+        ...
+
     def scan(
         self, space: str, *, start: str, end: str | None, after: str | None, limit: int, view: View
     ) -> ScanPage:
@@ -78,6 +84,11 @@ class Port(Protocol):
         limit: int, view: View,
     ) -> tuple[Hit, ...]:  # fmt: skip
         """Entities that a declared index lists under terms in [start, end), in (term, id) order."""
+        ...
+
+    def reindex(self, space: str, *, progress: Progress | None) -> None:
+        """Drop all declared indexes and build them anew from the log. Not atomic; an index that is
+        only half built is finished before it answers."""
         ...
 
     # Branches. Making, deleting and merging are commits, and may be retried with their key.

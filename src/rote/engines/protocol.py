@@ -222,7 +222,8 @@ class Writer(Reader, Protocol):
         ended: Sequence[DerivedRow],
         indexed: int,
     ) -> None:
-        """Insert `rows`, set `until` of those in `ended`, and move the index to `indexed`."""
+        """Insert `rows`, set `until` of the open rows that have the term, id and branch of those in
+        `ended`, and move the index to `indexed`."""
         ...
 
     def drop_derived(self, space: int, index: str) -> None: ...

@@ -9,7 +9,7 @@ short, what came first goes first.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -34,6 +34,13 @@ _Key = tuple[int, str]  # branch, entity
 _Answer = TypeVar("_Answer")
 
 
+class Coverage(NamedTuple):
+    """How far an index is known to reach."""
+
+    noted: int  # the version that its row in the store says
+    complete: int  # it lists everything up to here: nothing that concerns it came since `noted`
+
+
 class SpaceCache:
     """The newest entries of one space, its head and its branches."""
 
@@ -56,6 +63,8 @@ class SpaceCache:
         self.blob_room = 0  # bytes that payloads may take before all of them are added up again
         self._graph = Graph()
         self._graph_lock = threading.Lock()
+        # What is known of the indexes, by name; knowing less only costs another look.
+        self.coverage: dict[str, Coverage] = {}
 
     # -- keeping up --------------------------------------------------------------------------------
 
@@ -128,6 +137,7 @@ class SpaceCache:
             self._bytes = 0
             self._ready = False
             self.known, self._known_hash, self.oldest = 0, b"", 0
+            self.coverage.clear()
         with self._graph_lock:
             self._graph = Graph()
 

@@ -121,6 +121,7 @@ class Committer:
                 draft.base, draft.version, draft.entries, hash=draft.hash, branch=draft.branch,
                 erased=draft.erased, oldest=draft.oldest,
             )  # fmt: skip
+            draft.cache.coverage.update(draft.coverage)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
             self._engine.harden()
@@ -169,9 +170,11 @@ class Committer:
         for blob in draft.blobs.values():
             writes.put_blob(number, blob)
         for index in self._indexes:
-            indexes.follow(
-                writes, number, index, draft.changes, before=draft.base, after=draft.version
+            coverage = indexes.follow(
+                writes, draft.cache, index, draft.changes, before=draft.base, after=draft.version
             )
+            if coverage is not None:
+                draft.coverage[index.name] = coverage
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         settle(

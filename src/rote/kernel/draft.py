@@ -6,7 +6,7 @@ one only reads; a commit that fails leaves the draft as it was.
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from rote.contract import Commit, Fact
 from rote.engines import Writer
@@ -20,7 +20,7 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.errors import Corrupt
-from rote.kernel.cache import SpaceCache
+from rote.kernel.cache import Coverage, SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
 from rote.kernel.remains import remains_in
@@ -34,6 +34,8 @@ class Change(Struct, frozen=True, gc=False):
     branch: int
     id: str
     entry: Entry
+    # What the branch itself had of it before, None when nothing; UNSET where it was not looked up.
+    before: Entry | UnsetType | None = UNSET
 
 
 class Draft(Struct):
@@ -54,6 +56,7 @@ class Draft(Struct):
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[Change] = field(default_factory=list)
+    coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
     erased: str | None = None  # the entity that it erases; the same
     oldest: int | None = None  # the oldest version that can be read after it, where it moves

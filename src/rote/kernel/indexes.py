@@ -3,21 +3,35 @@
 They follow the commits inside the same transaction. An index that fell behind (declared later, or
 another program committed without it) is brought up from the log before it answers, beginning with
 what a compaction has left. Everything in it can be dropped and rebuilt.
+
+A commit that writes nothing under the prefix of an index leaves the index alone, the version that
+it notes too. So an index is complete when nothing that concerns it came after that version; what
+this process has seen of that is remembered, and the version is moved on now and then, so that
+others have little to look at.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from rote.contract import Hit, Index, View
+from msgspec import UNSET
+
+from rote.contract import Hit, Index, Progress, View
 from rote.engines import Engine, Reader, Writer
 from rote.engines.rows import DerivedRow, FactRow, Line
 from rote.errors import Busy, InvalidInput
-from rote.kernel.cache import SpaceCache
+from rote.kernel.cache import Coverage, SpaceCache
 from rote.kernel.draft import Change
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
 from rote.kernel.foundations import facts_below
 from rote.kernel.history import page_size
-from rote.values.limits import CONTENTION_ATTEMPTS_MAX, INDEX_BATCH_COMMITS
+from rote.values.limits import (
+    CACHE_CATCH_UP_MAX,
+    CONTENTION_ATTEMPTS_MAX,
+    INDEX_BATCH_COMMITS,
+)
+
+# Where a row begins that is in the store and not among those about to be written.
+_STORED = 0
 
 
 def declared(indexes: Mapping[str, Index], name: str) -> Index:
@@ -27,20 +41,50 @@ def declared(indexes: Mapping[str, Index], name: str) -> Index:
 
 
 def follow(
-    writes: Writer, space: int, index: Index, changes: Sequence[Change], *, before: int, after: int
+    writes: Writer,
+    cache: SpaceCache,
+    index: Index,
+    changes: Sequence[Change],
+    *,
+    before: int,
+    after: int,
+) -> Coverage | None:
+    """Take along what a transaction changes, if the index was complete before it; how far it
+    reaches once the transaction is durable."""
+    coverage = _coverage(writes, cache, index, before)
+    if coverage is None:
+        return None
+    concerned = [change for change in changes if change.id.startswith(index.prefix)]
+    if not concerned and after - coverage.noted < INDEX_BATCH_COMMITS:
+        return Coverage(coverage.noted, after)
+    if writes.indexed(cache.number, index.name) != coverage.noted:
+        cache.coverage.pop(index.name, None)  # others have dropped it, or brought it further
+        return None
+    _advance(writes, cache.number, index, concerned, after)
+    return Coverage(after, after)
+
+
+def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
+    """Throw an index away and make it anew."""
+    with engine.writer(cache.number) as writes:
+        writes.drop_derived(cache.number, index.name)
+    cache.coverage.pop(index.name, None)
+    catch_up(engine, cache, index, progress=progress)
+
+
+def catch_up(
+    engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None = None
 ) -> None:
-    """Take along what a transaction changes, if the index was complete before it."""
-    if writes.indexed(space, index.name) == before:
-        _advance(writes, space, index, changes, after)
-
-
-def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
     """Bring an index up to the head, a bounded piece of the log at a time."""
     while True:
         reads = engine.reader()
         newest = cache.resolve(reads, None)
-        if reads.indexed(cache.number, index.name) >= newest:
+        coverage = _coverage(reads, cache, index, newest)
+        if coverage is not None:
+            cache.coverage[index.name] = coverage
             return
+        if progress is not None:
+            progress(reads.indexed(cache.number, index.name), newest)
         with engine.writer(cache.number) as writes:
             done = writes.indexed(cache.number, index.name)
             cache.sync(writes)
@@ -49,7 +93,7 @@ def catch_up(engine: Engine, cache: SpaceCache, index: Index) -> None:
             rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
             if rows:
                 until = rows[-1].version
-                changes = _changes(cache, writes, after=done, until=until)
+                changes = _changes(cache, writes, index, after=done, until=until)
                 _advance(writes, cache.number, index, changes, until)
 
 
@@ -90,12 +134,17 @@ def find(
     place = None if after is None else (after.term, after.id)
 
     def look(version: int) -> list[Hit] | None:
+        coverage = cache.coverage.get(index.name, Coverage(0, 0))
+        if coverage.complete < version:
+            return None  # others have committed since
         line = cache.line(reads, view.branch, version)
         hits = _hits(
             reads, cache.number, index.name, line, start=start, end=end, after=place, limit=limit
         )
-        # Others may have committed without it since, or dropped it.
-        return hits if reads.indexed(cache.number, index.name) >= version else None
+        if reads.indexed(cache.number, index.name) >= coverage.noted:
+            return hits
+        cache.coverage.pop(index.name, None)  # others have dropped it
+        return None
 
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         catch_up(engine, cache, index)
@@ -158,7 +207,7 @@ def _advance(
     for change in changes:
         key = (change.branch, change.id)
         if key not in open_rows:
-            open_rows[key] = _open_terms(writes, space, index, change)
+            open_rows[key] = dict.fromkeys(_open_terms(writes, space, index, change), _STORED)
         current, terms = open_rows[key], terms_of(index, change.id, change.entry)
         for term in current.keys() - terms:
             since = current.pop(term)
@@ -171,26 +220,57 @@ def _advance(
             current[term] = change.version
             row = DerivedRow(term, change.id, change.branch, change.version, None)
             rows[(term, change.id, change.branch, change.version)] = row
-    writes.derive(space, index.name, rows=list(rows.values()), ended=ended, indexed=indexed)
+    # In the order of the store, which takes them faster so.
+    sorted_rows = [rows[place] for place in sorted(rows)]
+    writes.derive(space, index.name, rows=sorted_rows, ended=ended, indexed=indexed)
 
 
-def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> dict[str, int]:
+def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> set[str]:
+    """The terms of the rows that are open before a change. What is known of the entity says it;
+    its rows would too, but there is one for every term that it ever had."""
+    if change.before is None:
+        return set()
+    if change.before is not UNSET:
+        return terms_of(index, change.id, change.before)
     return {
-        row.term: row.start
+        row.term
         for row in reads.derived_of(space, index.name, change.id)
         if row.branch == change.branch and row.until is None
     }
 
 
-def _changes(cache: SpaceCache, reads: Reader, *, after: int, until: int) -> list[Change]:
+def _changes(
+    cache: SpaceCache, reads: Reader, index: Index, *, after: int, until: int
+) -> list[Change]:
     """What the commits in (after, until] left of each entity they wrote, from the log."""
-    newest = {
-        (fact.version, fact.branch, fact.id): None
-        for fact in reads.facts(cache.number, after=after, until=until)
-    }
+    written: dict[tuple[int, int], dict[str, None]] = {}
+    for fact in reads.facts(cache.number, after=after, until=until):
+        if fact.id.startswith(index.prefix):
+            written.setdefault((fact.version, fact.branch), {})[fact.id] = None
     changes = []
-    for version, branch, id in newest:
+    for (version, branch), ids in written.items():
         line = cache.branches.line(cache.branches.name(branch), version)
-        entry = load(reads, cache.number, [id], line).get(id, ABSENT)
-        changes.append(Change(version, branch, id, entry))
+        entries = load(reads, cache.number, list(ids), line)
+        changes += [Change(version, branch, id, entries.get(id, ABSENT)) for id in ids]
     return changes
+
+
+def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> Coverage | None:
+    """How far an index reaches that is complete at the version; None when it is behind, or when
+    finding out would take longer than a look."""
+    known = cache.coverage.get(index.name, Coverage(0, 0))
+    if known.complete == version:
+        return known
+    noted = reads.indexed(cache.number, index.name)
+    if noted >= version:
+        return Coverage(noted, version)
+    # What was known of one that others have dropped since says nothing.
+    is_same = noted >= known.noted and known.complete < version
+    since = max(noted, known.complete if is_same else 0)
+    if version - since > INDEX_BATCH_COMMITS:
+        return None
+    limit = CACHE_CATCH_UP_MAX
+    changed = reads.changed(cache.number, after=since, until=version, limit=limit)
+    if len(changed) == limit or any(id.startswith(index.prefix) for _, id in changed):
+        return None
+    return Coverage(noted, version)

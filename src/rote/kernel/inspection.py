@@ -475,6 +475,8 @@ def _found_in_index(
     while True:
         pointers = reads.entity_rows(inspection.space, after=after, limit=VERIFY_PAGE_ROWS)
         for pointer in pointers:
+            if not pointer.id.startswith(index.prefix):
+                continue
             line = ((pointer.branch, indexed),)
             expected = _expected(inspection, reads, index, pointer.id, line)
             actual = [

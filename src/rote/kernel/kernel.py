@@ -30,6 +30,7 @@ from rote.contract import (
     FoundationPage,
     FoundationPlace,
     GcReport,
+    Glance,
     Head,
     Hit,
     IdSource,
@@ -67,7 +68,7 @@ from rote.kernel import (
 from rote.kernel.blobs import BlobKeeper
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
-from rote.kernel.entry import Entry, state_of
+from rote.kernel.entry import Entry, glance_at, state_of
 from rote.kernel.job import Task, job_of, task_job
 from rote.kernel.payloads import Payload
 from rote.kernel.spaces import Spaces
@@ -153,6 +154,17 @@ class Kernel:
             entries = self._entries_at(cache, reads, branch, ids, version)
         return tuple([state_of(id, entries[id]) for id in ids])
 
+    def glance(
+        self, space: str, id: str, *, values: Sequence[str], sizes: Sequence[str], view: View
+    ) -> Glance:
+        check_entity_id(id)
+        cache, reads = self._spaces.cache(space), self._engine.reader()
+        if view.version is None:
+            entry = cache.current(reads, view.branch, id)
+        else:
+            entry = self._entries_at(cache, reads, view.branch, (id,), view.version)[id]
+        return glance_at(entry, values, sizes)
+
     def _entries_at(
         self, cache: SpaceCache, reads: Reader, branch: str, ids: Sequence[str], version: int
     ) -> dict[str, Entry]:
@@ -203,6 +215,11 @@ class Kernel:
             limit=limit,
             view=view,
         )
+
+    def reindex(self, space: str, *, progress: Progress | None) -> None:
+        cache = self._spaces.cache(space)
+        for index in self._indexes.values():
+            indexes.rebuild(self._engine, cache, index, progress=progress)
 
     # -- branches ----------------------------------------------------------------------------------
 

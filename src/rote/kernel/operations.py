@@ -19,7 +19,7 @@ from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, VALUE_BYTES_MAX
 _STAMP_BYTES = 64
 _MEMBERS = {
     "set": frozenset({"op", "id", "value", "stamp"}),
-    "patch": frozenset({"op", "id", "ops", "else", "stamp"}),
+    "patch": frozenset({"op", "id", "ops", "else", "stamp", "else_stamp"}),
     "delete": frozenset({"op", "id"}),
 }
 
@@ -33,6 +33,11 @@ class Operation(Struct, frozen=True, gc=False):
     data: bytes | None = None  # canonical value of a set, canonical operations of a patch
     otherwise: bytes | None = None  # canonical value to set when a patch finds nothing
     stamp: tuple[str, ...] = ()  # pointers that receive the commit's time
+    otherwise_stamp: tuple[str, ...] | None = None  # the same for `otherwise`; None: as `stamp`
+
+    def stamp_of_set(self) -> tuple[str, ...]:
+        """The stamp of what is set, where a patch finds nothing that of its `otherwise`."""
+        return self.stamp if self.otherwise_stamp is None else self.otherwise_stamp
 
 
 def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
@@ -55,7 +60,8 @@ def check_size(operations: list[Operation], meta: bytes | None) -> None:
     for operation in operations:
         size += len(operation.quoted_id) + len(operation.data or b"")
         size += len(operation.otherwise or b"")
-        size += sum(len(quoted(pointer)) + _STAMP_BYTES for pointer in operation.stamp)
+        pointers = (*operation.stamp, *(operation.otherwise_stamp or ()))
+        size += sum(len(quoted(pointer)) + _STAMP_BYTES for pointer in pointers)
     if size > COMMIT_BYTES_MAX:
         raise LimitExceeded(
             "the commit in bytes", size=size, limit=COMMIT_BYTES_MAX, advice="split the commit"
@@ -74,6 +80,8 @@ def _as_sent(operation: Operation) -> bytes:
     members = []
     if operation.otherwise is not None:
         members.append(b'"else":%b' % operation.otherwise)
+    if operation.otherwise_stamp is not None:
+        members.append(b'"else_stamp":%b' % canonical(operation.otherwise_stamp))
     members.append(b'"id":%b' % operation.quoted_id.encode())
     if operation.kind == SET:
         members.append(b'"op":"set"')
@@ -125,7 +133,10 @@ def _parse_patch(raw: Mapping[str, Any], id: str) -> Operation:
     if len(data) > VALUE_BYTES_MAX:
         raise LimitExceeded("the patch in bytes", size=len(data), limit=VALUE_BYTES_MAX)
     otherwise = value_bytes(raw["else"]) if "else" in raw else None
-    return Operation(PATCH, id, quoted(id), data, otherwise, _parse_stamp(raw))
+    if "else_stamp" in raw and otherwise is None:
+        raise InvalidInput("else_stamp stamps the value of else; give else too")
+    otherwise_stamp = _parse_stamp(raw, "else_stamp") if "else_stamp" in raw else None
+    return Operation(PATCH, id, quoted(id), data, otherwise, _parse_stamp(raw), otherwise_stamp)
 
 
 def _parse_delete(raw: Mapping[str, Any], id: str) -> Operation:
@@ -135,15 +146,15 @@ def _parse_delete(raw: Mapping[str, Any], id: str) -> Operation:
 _PARSERS = {"set": _parse_set, "patch": _parse_patch, "delete": _parse_delete}
 
 
-def _parse_stamp(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    if "stamp" not in raw:
+def _parse_stamp(raw: Mapping[str, Any], member: str = "stamp") -> tuple[str, ...]:
+    if member not in raw:
         return ()
-    pointers = raw["stamp"]
+    pointers = raw[member]
     if type(pointers) not in (list, tuple):
-        raise InvalidInput("stamp must be a list of JSON pointers")
+        raise InvalidInput(f"{member} must be a list of JSON pointers")
     for pointer in pointers:
         if not parse_pointer(pointer):
-            raise InvalidInput("stamp cannot replace the whole value; name a member")
+            raise InvalidInput(f"{member} cannot replace the whole value; name a member")
     return tuple(pointers)
 
 

@@ -133,8 +133,9 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
                 raise NotFound(f"{id} does not exist; {advice}", id=id)
             data = operation.otherwise
         assert data is not None
-        if operation.stamp:
-            data = stamped(data, operation.stamp, at)
+        stamp = operation.stamp_of_set()
+        if stamp:
+            data = stamped(data, stamp, at)
         size = len(data)
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
         steps.append((operation, SET, data, None, before, after))
@@ -166,6 +167,7 @@ def _add(
     entities: dict[tuple[int, str], EntityRow] = {}
     entries: dict[tuple[int, str], Entry] = {}
     known_salts: dict[str, bytes] | None = None
+    own: dict[str, Entry | None] = {}
     for position, (operation, op, body, snapshot, before, after) in enumerate(steps):
         id, quoted_id, salt = operation.id, operation.quoted_id, before.salt
         if salt is None:
@@ -180,6 +182,7 @@ def _add(
         after.version, after.hash, after.salt = version, hash, salt
         facts.append(FactRow(number, version, position, id, op, hash, parent, salt, body, snapshot))
         key = (number, id)
+        own.setdefault(id, before if before.version > branch.fork_version else None)
         revived = before.version > 0 and not before.exists
         if key in draft.entities:
             revived = revived or draft.entities[key].revived
@@ -207,7 +210,9 @@ def _add(
     draft.entities.update(entities)
     draft.entries.update(entries)
     if draft.follows:
-        draft.changes += [Change(version, number, key[1], entries[key]) for key in entries]
+        draft.changes += [
+            Change(version, number, id, entry, own[id]) for (_, id), entry in entries.items()
+        ]
     if job.key is not None or job.guard is not None:
         _add_sides(draft, job, version)
     return commit

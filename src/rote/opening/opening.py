@@ -8,6 +8,7 @@ from rote.kernel import Kernel
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.records import RECORDS
 from rote.space import Store
 from rote.space.arguments import check_path
 from rote.values import Identity, check_author
@@ -56,5 +57,6 @@ def open(
         keys=MemoryKeys() if location.keys is None else FolderKeys(location.keys),
         author=author,
         seed=key,
+        indexes=(RECORDS,),
     )
     return Store(kernel, url=location.shown, create=create)

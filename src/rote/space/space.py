@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BufferedReader
-from typing import Any
+from typing import Any, TypeVar
 
 from rote.contract import (
     BlobInfo,
@@ -20,7 +20,9 @@ from rote.contract import (
     Erasure,
     Fact,
     GcReport,
+    Glance,
     Head,
+    Hit,
     MergeRequest,
     MergeResult,
     Port,
@@ -35,10 +37,14 @@ from rote.errors import Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.transaction import Transaction
-from rote.values import Json, check_branch_name, micros_of, parse_time
+from rote.values import Json, check_branch_name, datetime_of, micros_of, parse_time
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
+
+T = TypeVar("T")
+# Hits asked for first: few, because most callers stop early.
+_HITS_FIRST = 128
 
 
 class Space:
@@ -83,6 +89,13 @@ class Space:
         """The hash of that version's commit; None when the space is empty."""
         return self._head().hash
 
+    @property
+    def now(self) -> datetime:
+        """What time it is here: the store's clock; on a pinned view the time of its commit."""
+        if self._pinned is None:
+            return datetime_of(self._port.now())
+        return datetime_of(self._pinned.at or 0)
+
     def __repr__(self) -> str:
         at = "" if self._pinned is None else f" at {self._pinned.version}"
         return f"Space({self.name!r} on {self.branch}{at})"
@@ -97,6 +110,38 @@ class Space:
     def read(self, id: str) -> State:
         """The value of an entity with its version and hash; also when it does not exist."""
         return self._port.read(self._info.did, (id,), self._view)[0]
+
+    def read_many(self, ids: Sequence[str]) -> list[State]:
+        """The states of many entities, in that order, all from one state of the space."""
+        return list(self._port.read(self.did, ids, self._view))
+
+    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+        """Parts of an entity without the rest: the `values` at some JSON pointers, and the `sizes`
+        of the arrays at others."""
+        return self._port.glance(self.did, id, values=values, sizes=sizes, view=self._view)
+
+    def find(
+        self,
+        index: str,
+        *,
+        start: str = "",
+        end: str | None = None,
+        after: Hit | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Hit]:
+        """Entities that an index lists under terms in [start, end), above a hit, in (term, id)
+        order. Ask a pinned view when all of them shall be of one state."""
+        size, left = _HITS_FIRST, check_limit(limit)
+        while left is None or left > 0:
+            size = size if left is None else min(size, left)
+            hits = self._port.find(
+                self.did, index, start=start, end=end, after=after, limit=size, view=self._view
+            )
+            yield from hits
+            if len(hits) < size:
+                return
+            left = None if left is None else left - len(hits)
+            after, size = hits[-1], PAGE_MAX
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
@@ -182,36 +227,38 @@ class Space:
 
         Tried again when someone else was faster; Conflict when all attempts were in vain.
         """
-        if type(attempts) is not int or attempts < 1:
-            raise InvalidInput("attempts must be an integer from 1 on")
         if not callable(function):
             raise InvalidInput("update needs a function from the old value to the new one")
+
+        def update_once() -> Commit:
+            state = self.read(id)
+            operation = {"op": "set", "id": id, "value": function(state.value)}
+            return self.transact([operation], reads=[{"id": id, "version": state.version}])
+
+        return self.retry(update_once, attempts=attempts)
+
+    def retry(self, function: Callable[[], T], *, attempts: int = 32) -> T:
+        """Call a function that reads and commits, again as long as it raises Conflict."""
+        if type(attempts) is not int or attempts < 1:
+            raise InvalidInput("attempts must be an integer from 1 on")
         if attempts == 1:
-            return self._update_once(id, function)
+            return function()
         try:
-            return self._update_once(id, function)
+            return function()
         except Conflict:
             # Threads that were too slow take turns, so that they do not outrun each other for ever;
             # for a while only, because the function may wait for another thread.
             in_turn = self._turns.acquire(timeout=TURN_SECONDS_MAX)
             try:
-                return self._update_again(id, function, attempts - 1)
+                for _ in range(attempts - 2):
+                    try:
+                        return function()
+                    except Conflict:
+                        continue
+                return function()
             finally:
                 if in_turn:
                     self._turns.release()
-
-    def _update_again(self, id: str, function: Callable[[Json], Json], attempts: int) -> Commit:
-        for _ in range(attempts - 1):
-            try:
-                return self._update_once(id, function)
-            except Conflict:
-                continue
-        return self._update_once(id, function)
-
-    def _update_once(self, id: str, function: Callable[[Json], Json]) -> Commit:
-        state = self.read(id)
-        operation = {"op": "set", "id": id, "value": function(state.value)}
-        return self.transact([operation], reads=[{"id": id, "version": state.version}])
 
     def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
         """Reads and writes that become one commit when the block ends, or nothing."""
@@ -355,6 +402,10 @@ class Space:
     ) -> VerifyReport:
         """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
         return self._port.verify(self.did, against=against, progress=progress)
+
+    def reindex(self, *, progress: Progress | None = None) -> None:
+        """Build the indexes of this space anew from its log."""
+        self._port.reindex(self.did, progress=progress)
 
     def checkpoint(self) -> dict[str, Any]:
         """A signed statement of the head, to be kept elsewhere."""

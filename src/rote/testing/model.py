@@ -363,7 +363,8 @@ def _fact(operation: Mapping[str, Any], state: ModelState, at: str) -> ModelFact
     if not state.exists:
         if "else" not in operation:
             raise Refused(NotFound)
-        return ModelFact(id, "set", _stamped(operation["else"], stamps))
+        member = "else_stamp" if "else_stamp" in operation else "stamp"
+        return ModelFact(id, "set", _stamped(operation["else"], _stamps(operation, at, member)))
     if operation["op"] == "delete":
         return ModelFact(id, "delete", None)
     try:
@@ -382,8 +383,8 @@ def _after(state: ModelState, fact: ModelFact, version: int) -> ModelState:
     return ModelState(apply_naively(state.value, fact.body), True, version)
 
 
-def _stamps(operation: Mapping[str, Any], at: str) -> list[dict[str, Any]]:
-    return [{"op": "add", "path": path, "value": at} for path in operation.get("stamp", [])]
+def _stamps(operation: Mapping[str, Any], at: str, member: str = "stamp") -> list[dict[str, Any]]:
+    return [{"op": "add", "path": path, "value": at} for path in operation.get(member, [])]
 
 
 def _stamped(value: Json, stamps: list[dict[str, Any]]) -> Json:

@@ -6,6 +6,7 @@ from rote.contract import Clock, IdSource, Index, KeyRing
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.opening.sources import SystemTokens
+from rote.records import RECORDS
 from rote.space import Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -19,7 +20,7 @@ class StoreSettings:
     ids: IdSource = field(default_factory=SeededIds)
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
-    indexes: tuple[Index, ...] = ()  # derived indexes that the store keeps
+    indexes: tuple[Index, ...] = (RECORDS,)  # derived indexes that the store keeps
 
 
 def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:

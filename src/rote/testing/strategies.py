@@ -186,9 +186,14 @@ def operations(
         {"op": st.just("patch"), "id": id, "ops": patches()},
         optional={"else": documents(), **stamp},
     )
+    change_or_make = st.fixed_dictionaries(
+        {"op": st.just("patch"), "id": id, "ops": patches(), "else": documents()},
+        optional={**stamp, "else_stamp": st.sampled_from([[], ["/made"]])},
+    )
     remove = st.fixed_dictionaries({"op": st.just("delete"), "id": id})
     # Sets come first and often: without them there is nothing to patch or delete.
-    return st.lists(st.one_of(put, stamped, put, change, remove), min_size=1, max_size=size_max)
+    kinds = st.one_of(put, stamped, put, change, change_or_make, remove)
+    return st.lists(kinds, min_size=1, max_size=size_max)
 
 
 def format_tokens(tokens: Sequence[str]) -> str:

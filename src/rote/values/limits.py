@@ -126,6 +126,31 @@ POSTGRES_SETTLE_SECONDS_MAX = 40
 # Commits that an index takes in at once when it catches up, so that writers get their turn.
 INDEX_BATCH_COMMITS = 256
 
+# -- records --------------------------------------------------------------------------------------
+# The parts of a record's key as they are written in its entity id; together they fit into one.
+NAMESPACE_BYTES_MAX = 64
+RECORD_KIND_BYTES_MAX = 200
+RECORD_ID_BYTES_MAX = 512
+NAMESPACES_MAX = 1_000
+# From the first to the last second of the calendar: no sum of a time and a ttl means more.
+TTL_SECONDS_MAX = 9_999 * 366 * 86_400
+# One page of a list; without a limit a list is everything.
+LIST_LIMIT_MAX = 10_000
+# Tags in one filter; each is a look into the index.
+FILTER_TAGS_MAX = 100
+# Records whose values are held at once while a list goes through them.
+RECORDS_READ_AT_ONCE = 256
+# The same when it begins: many a list ends early, and values may be large.
+RECORDS_READ_FIRST = 32
+# Texts of times whose instants are remembered.
+TIMES_REMEMBERED = 4_096
+# Tags and sources whose terms are remembered: many records have the same.
+TERMS_REMEMBERED = 4_096
+# Expired records deleted by one commit, so that other writers get their turn.
+PRUNE_BATCH = 1_000
+# Records that a retention report names; it counts all of them.
+REPORT_RECORDS_MAX = 1_000
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows asked for at once while a page is filled or looked up: sizes are known only after,
 # and what does not fit was read for nothing.

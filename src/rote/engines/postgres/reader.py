@@ -324,15 +324,16 @@ class PostgresReader:
         after: tuple[str, str] | None,
         limit: int,
     ) -> list[DerivedRow]:
-        term, id = after or ("", "")
-        below = "" if end is None else " and term < $7"
-        values = [start.encode(), term.encode(), _cut(id), limit]
+        # One lower bound: of two, the planner might walk from the other one.
+        term, id = max(after or ("", ""), (start, ""))
+        below = "" if end is None else " and term < $6"
+        values = [term.encode(), _cut(id), limit]
         bounds = [] if end is None else [end.encode()]
-        is_open, caps = _open_on(line, first=7 + len(bounds))
+        is_open, caps = _open_on(line, first=6 + len(bounds))
         columns = f"select term, id, branch, start, until from {self._schema}.derived"
         rows = self._all(
-            f"{columns} where space = $1 and name = $2 and term >= $3{below}"
-            f" and (term, id) > ($4, $5) and {is_open} order by term, id, branch limit $6",
+            f"{columns} where space = $1 and name = $2 and (term, id) > ($3, $4){below}"
+            f" and {is_open} order by term, id, branch limit $5",
             space, index, *values, *bounds, *caps,
         )  # fmt: skip
         if len(rows) == limit:

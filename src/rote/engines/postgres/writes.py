@@ -248,7 +248,7 @@ class Statement:
                 f"update {self._schema}.derived as old set until = ended.until from moved, {rows}"
                 " as ended (term, id, branch, start, until)"
                 f" where old.space = moved.number and old.name = {name} and old.term = ended.term"
-                " and old.id = ended.id and old.branch = ended.branch and old.start = ended.start"
+                " and old.id = ended.id and old.branch = ended.branch and old.until is null"
             )
         if derivation.rows:
             rows = self._unnest(_DERIVED, [_term(row) for row in derivation.rows])

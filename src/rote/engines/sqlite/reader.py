@@ -391,9 +391,10 @@ class SqliteReader:
         is_open = "start <= cap_of(branch) and (until is null or until > cap_of(branch))"
         self._on_line(line)
         rows = self._all(
-            f"{columns} where space = ? and name = ? and term >= ? and term < ?"
-            f" and (term, id) > (?, ?) and {is_open} order by term, id, branch limit ?",
-            (space, index, start, bound, *(after or ("", "")), limit),
+            # One lower bound: of two, the planner might walk from the other one.
+            f"{columns} where space = ? and name = ? and (term, id) > (?, ?) and term < ?"
+            f" and {is_open} order by term, id, branch limit ?",
+            (space, index, *max(after or ("", ""), (start, "")), bound, limit),
         )
         if len(rows) == limit:
             # The last pair may go on past the page: take it whole.
@@ -407,7 +408,7 @@ class SqliteReader:
 
     def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]:
         rows = self._all(
-            "select term, id, branch, start, until from derived"
+            "select term, id, branch, start, until from derived indexed by derived_by_entity"
             " where space = ? and name = ? and id = ? order by branch, term, start",
             (space, index, id),
         )

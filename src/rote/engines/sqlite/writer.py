@@ -108,8 +108,8 @@ class SqliteWriter(SqliteReader):
     ) -> None:
         self._cursor.executemany(
             "update derived set until = ? where space = ? and name = ? and term = ? and id = ?"
-            " and branch = ? and start = ?",
-            [(r.until, space, index, r.term, r.id, r.branch, r.start) for r in ended],
+            " and branch = ? and until is null",
+            [(r.until, space, index, r.term, r.id, r.branch) for r in ended],
         )
         self._cursor.executemany(
             "insert into derived values (?, ?, ?, ?, ?, ?, ?)",
@@ -127,7 +127,7 @@ class SqliteWriter(SqliteReader):
 
     def drop_derived_of(self, space: int, id: str) -> None:
         self._cursor.execute(
-            "delete from derived where space = ?1 and id = ?2"
+            "delete from derived indexed by derived_by_entity where space = ?1 and id = ?2"
             " and name in (select name from derived_state where space = ?1)",
             (space, id),
         )

@@ -15,6 +15,7 @@ class Words:
     """Lists an entity under every word of its `text`."""
 
     name = "words/1"
+    prefix = ""
 
     def terms(self, id: str, value: Any, /) -> Iterable[str]:
         text = value.get("text", "") if isinstance(value, dict) else ""

@@ -1,8 +1,10 @@
 """Operations: what set, patch and delete do, alone and together."""
 
+from typing import Any
+
 import pytest
 
-from rote.errors import NotFound, PatchFailed
+from rote.errors import InvalidInput, NotFound, PatchFailed, PayloadMismatch
 from rote.testing.space_suite.ground import (
     A,
     B,
@@ -160,6 +162,26 @@ class OperationTests(SpaceGround):
     def test_stamp_goes_into_else_too(self) -> None:
         self.space.transact([change(A, add("/n", 1), stamp=["/at"], **{"else": {}})])
         assert self.space.get(A) == {"at": AT}
+
+    def test_else_may_have_a_stamp_of_its_own(self) -> None:
+        operation = change(
+            A, add("/n", 1), stamp=["/changed"], **{"else": {}, "else_stamp": ["/made", "/changed"]}
+        )
+        self.space.transact([operation], key="first")
+        self.clock.move(seconds=1)
+        later = self.space.transact([operation], key="second").at
+        assert self.space.get(A) == {"made": AT, "changed": later, "n": 1}
+        assert later != AT
+
+    def test_a_key_stands_for_the_stamp_of_else_too(self) -> None:
+        self.space.transact([change(A, **{"else": {}, "else_stamp": ["/at"]})], key="once")
+        with Unchanged(self, PayloadMismatch):
+            self.space.transact([change(A, **{"else": {}, "else_stamp": ["/on"]})], key="once")
+
+    @pytest.mark.parametrize("more", [{"else_stamp": ["/at"]}, {"else": {}, "else_stamp": [""]}])
+    def test_a_stamp_of_else_without_a_place_is_refused(self, more: dict[str, Any]) -> None:
+        with Unchanged(self, InvalidInput):
+            self.space.transact([change(A, **more)])
 
     def test_stamp_is_the_commits_time_also_when_the_clock_went_back(self) -> None:
         self.space.set(B, 1)

@@ -29,6 +29,8 @@ from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
+from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
@@ -71,9 +73,11 @@ class SpaceSuite(
     BranchCopyTests,
     ErasureCopyTests,
     ErasedFoundationTests,
+    RecordTests,
+    RecordListTests,
 ):
     """Every store, also one whose place ends with it."""
 
 
-class SharedSpaceSuite(SpaceSuite, SharingTests):
+class SharedSpaceSuite(SpaceSuite, SharingTests, SharedRecordTests):
     """A store whose place can be opened again and by several at once."""

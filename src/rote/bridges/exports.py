@@ -1,0 +1,54 @@
+"""Exports: the living records of a memory as envelopes, and nothing of the store they come from.
+
+    jsonl   one canonical envelope a line
+    json    the same lines as the elements of one array
+
+In the order of namespace, kind and id, so equal memories give equal bytes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from rote.errors import InvalidInput
+from rote.records import Memory
+from rote.records.envelope import Envelope
+from rote.records.filters import Filters
+from rote.records.listing import find_records
+from rote.values import canonical, micros_of
+
+FORMATS = ("jsonl", "json")
+Told = Callable[[int], None]  # how many records are done
+
+
+def export_records(memory: Memory, *, namespace: str | None = None) -> Iterator[Envelope]:
+    """All of one state, also while others write."""
+    chosen = memory.namespaces if namespace is None else (namespace,)
+    for name in chosen:
+        memory.check_namespace(name)
+    now = micros_of(memory.space.now)
+    view = memory.space.at(memory.space.version)
+    for name in chosen:
+        yield from find_records(view, Filters(), namespace=name, kind=None, id_prefix="", now=now)
+
+
+def write_export(
+    memory: Memory,
+    stream: BinaryIO,
+    *,
+    namespace: str | None = None,
+    format: str = "jsonl",
+    progress: Told | None = None,
+) -> int:
+    """Write an export; how many records it has."""
+    if format not in FORMATS:
+        raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(FORMATS)}")
+    start, between, end = (b"", b"\n", b"\n") if format == "jsonl" else (b"[\n", b",\n", b"\n]\n")
+    count = 0
+    for record in export_records(memory, namespace=namespace):
+        stream.write((between if count else start) + canonical(record))
+        count += 1
+        if progress is not None:
+            progress(count)
+    if count or format == "json":
+        stream.write(end if count else start + b"]\n")
+    return count

@@ -1,0 +1,106 @@
+"""What is wrong with an envelope: every problem, with its place, for people and for imports."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded
+from rote.records.envelope import FIELDS, check_object, check_ttl
+from rote.records.keys import entity_id
+from rote.records.metadata import check_metadata, instant_of
+from rote.records.profiles import V1, V1_1, check_profile
+from rote.values import Json, canonical, parse_time
+from rote.values.limits import VALUE_BYTES_MAX
+
+_OPTIONAL = frozenset({"metadata"})
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """An error keeps a record out; a warning does not."""
+
+    kind: str  # "error" or "warning"
+    path: str  # a JSON pointer into the record
+    message: str
+
+    def to_dict(self) -> dict[str, Json]:
+        return {"kind": self.kind, "path": self.path, "message": self.message}
+
+
+def validate(record: Json, *, namespaces: Iterable[str], profile: str = V1_1) -> list[Problem]:
+    """All problems of one envelope under a profile."""
+    check_profile(profile)
+    if type(record) is not dict:
+        return [Problem("error", "", "a record must be an object")]
+    known = tuple(namespaces)
+    return [
+        *_shape(record, profile),
+        *_key(record, known),
+        *_times(record),
+        *_contents(record, profile),
+    ]
+
+
+def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
+    for name in FIELDS:
+        if name not in record and name not in _OPTIONAL:
+            yield Problem("error", f"/{name}", f"{name} is missing")
+    for name in sorted(str(name) for name in record.keys() - set(FIELDS)):
+        yield Problem("error", f"/{name}", "an envelope has no such member")
+    if profile == V1 and record.get("metadata") is not None:
+        yield Problem("error", "/metadata", f"the profile {V1} knows no metadata")
+
+
+def _key(record: dict[str, Any], namespaces: tuple[str, ...]) -> Iterator[Problem]:
+    namespace = record.get("namespace")
+    if "namespace" in record and namespace not in namespaces:
+        message = f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)}"
+        yield Problem("error", "/namespace", message)
+    if "record_kind" in record:
+        yield from _told("/record_kind", lambda: entity_id("x", record["record_kind"], "id"))
+    if "record_id" in record:
+        yield from _told("/record_id", lambda: entity_id("x", "kind", record["record_id"]))
+
+
+def _times(record: dict[str, Any]) -> Iterator[Problem]:
+    for name in ("created_at", "updated_at"):
+        if name in record and instant_of(record[name]) is None:
+            yield from _told(f"/{name}", partial(parse_time, record[name]))
+    created, updated = (instant_of(record.get(name)) for name in ("created_at", "updated_at"))
+    if created is not None and updated is not None and updated < created:
+        yield Problem("warning", "/updated_at", "it was changed before it was made")
+    yield from _told("/ttl_seconds", lambda: check_ttl(record.get("ttl_seconds")))
+
+
+def _contents(record: dict[str, Any], profile: str) -> Iterator[Problem]:
+    if "payload" in record:
+        yield from _told("/payload", lambda: check_object(record["payload"], "payload"))
+    if profile == V1_1:
+        path, metadata = metadata_in(record)
+        yield from _told(path, lambda: check_metadata(metadata))
+    yield from _told("", lambda: _check_size(record))
+
+
+def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
+    """Where the metadata of an envelope is, and what is there: records of v1 may have it in their
+    payload."""
+    payload = record.get("payload")
+    if "metadata" in record or type(payload) is not dict:
+        return "/metadata", record.get("metadata")
+    return "/payload/_metadata", payload.get("_metadata")
+
+
+def _check_size(record: dict[str, Any]) -> None:
+    size = len(canonical(record))
+    if size > VALUE_BYTES_MAX:
+        raise LimitExceeded("the record in bytes", size=size, limit=VALUE_BYTES_MAX)
+
+
+def _told(path: str, check: Callable[[], object]) -> Iterator[Problem]:
+    try:
+        check()
+    except InvalidValue as error:
+        yield Problem("error", error.details["pointer"], error.details["reason"])
+    except (InvalidInput, LimitExceeded) as error:
+        yield Problem("error", path, str(error))

@@ -1,0 +1,292 @@
+"""Commands about memory records: rote memory put, get, append, list, delete, prune, stats, report."""
+
+from typing import Annotated, Any
+
+import typer
+from msgspec import UNSET, UnsetType
+
+from rote.cli.input import decode_argument
+from rote.cli.options import (
+    BRANCH_DEFAULT,
+    SPACE_DEFAULT,
+    STORE_DEFAULT,
+    AtOption,
+    BranchOption,
+    JsonOption,
+    LimitOption,
+    SpaceOption,
+    StoreOption,
+    opened_space,
+    point_of,
+)
+from rote.cli.outcome import no
+from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
+from rote.errors import InvalidInput
+from rote.records import Memory
+
+commands = typer.Typer(
+    help="Records with metadata, filters and a time to live.", no_args_is_help=True
+)
+
+NamespaceArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE", help="session, long_term, daily_log, workflow or ops.")
+]
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="The kind of record.")]
+RecordArgument = Annotated[str, typer.Argument(metavar="ID", help="The record's id in its kind.")]
+PayloadArgument = Annotated[
+    str, typer.Argument(metavar="OBJECT", help="A JSON object, @file, or - for stdin.")
+]
+TtlOption = Annotated[
+    str | None,
+    typer.Option("--ttl", metavar="SECONDS|never", help="How long it lives after each write."),
+]
+MetadataOption = Annotated[
+    str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
+]
+_COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
+
+
+@commands.command("put")
+def put_record(
+    namespace: NamespaceArgument,
+    kind: KindArgument,
+    id: RecordArgument,
+    payload: PayloadArgument,
+    *,
+    ttl: TtlOption = None,
+    metadata: MetadataOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Store a record whole; makes the store and the space when they are new."""
+    body: Any = decode_argument(payload)
+    living, known = _ttl(ttl), _metadata(metadata)
+    with opened_space(store, space, branch, create=True) as opened:
+        written = Memory(opened).put(namespace, kind, id, body, living, known)
+    _print_written(written, "created" if written["created"] else "replaced", as_json=as_json)
+
+
+@commands.command("append")
+def append_entry(
+    namespace: NamespaceArgument,
+    kind: KindArgument,
+    id: RecordArgument,
+    entry: PayloadArgument,
+    *,
+    ttl: TtlOption = None,
+    metadata: MetadataOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Add an entry to a record's list of entries; makes the record when it is new."""
+    added: Any = decode_argument(entry)
+    living, known = _ttl(ttl), _metadata(metadata)
+    with opened_space(store, space, branch, create=True) as opened:
+        written = Memory(opened).append(namespace, kind, id, added, living, known)
+    entries = f"{written['entries']:,} " + ("entry" if written["entries"] == 1 else "entries")
+    _print_written(written, entries, as_json=as_json)
+
+
+@commands.command("get")
+def get_record(
+    namespace: NamespaceArgument,
+    kind: KindArgument,
+    id: RecordArgument,
+    *,
+    at: AtOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a record; exit 1 when there is none, or it has expired."""
+    point = None if at is None else point_of(at)
+    with opened_space(store, space, branch) as opened:
+        result = Memory(opened).get(namespace, kind, id, at=point)
+    if as_json:
+        print_json(result)
+    elif result["found"]:
+        print_value(result["record"])
+    if not result["found"]:
+        if not as_json:
+            say(f"there is no record {namespace} {kind} {id}" + ("" if at is None else f" at {at}"))
+        raise no()
+
+
+@commands.command("list")
+def list_records(
+    namespace: NamespaceArgument,
+    *,
+    kind: Annotated[str | None, typer.Option("--kind", metavar="KIND")] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="What ids start with.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="May be given again: all of them."),
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="TEXT")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Changed at this time or later.")
+    ] = None,
+    filters: Annotated[
+        str | None,
+        typer.Option("--filters", metavar="OBJECT", help="Any filters, as a JSON object."),
+    ] = None,
+    limit: LimitOption = None,
+    offset: Annotated[
+        int | None, typer.Option("--offset", metavar="N", min=0, help="Leave out so many.")
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--include", metavar="NAME", help="payload or metadata, with --json."),
+    ] = None,
+    at: AtOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """List records by kind and id, those that match all filters."""
+    given: Any = {} if filters is None else decode_argument(filters)
+    if type(given) is not dict:
+        raise InvalidInput("--filters takes a JSON object")
+    options = {"tags_all": tag, "source": source, "limit": limit, "offset": offset}
+    given.update({name: value for name, value in options.items() if value is not None})
+    members = tuple(include or ()) if as_json else ("metadata",)
+    point = None if at is None else point_of(at)
+    with opened_space(store, space, branch) as opened:
+        result = Memory(opened).list(
+            namespace, kind, prefix, since, given, at=point, include=members
+        )
+    if as_json:
+        print_json(result)
+        return
+    print_rows(_COLUMNS, (_item_row(item) for item in result["items"]))
+    if "next_offset" in result:
+        say(f"more follow: --offset {result['next_offset']}")
+
+
+@commands.command("delete")
+def delete_record(
+    namespace: NamespaceArgument,
+    kind: KindArgument,
+    id: RecordArgument,
+    *,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a record; its history stays. Exit 1 when there is none."""
+    with opened_space(store, space, branch) as opened:
+        result = Memory(opened).delete(namespace, kind, id)
+    if as_json:
+        print_json(result)
+    elif result["deleted"]:
+        print_line(f"deleted {namespace} {kind} {id}")
+    else:
+        say(f"there is no record {namespace} {kind} {id}")
+    if not result["deleted"]:
+        raise no()
+
+
+@commands.command("prune")
+def prune_records(
+    namespace: Annotated[str | None, typer.Argument(metavar="[NAMESPACE]")] = None,
+    *,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the records that have expired."""
+    with opened_space(store, space, branch) as opened:
+        result = Memory(opened).prune(namespace)
+    if as_json:
+        print_json(result)
+    else:
+        print_line(f"{plural(result['pruned'], 'record')} pruned")
+
+
+@commands.command("stats")
+def show_stats(
+    *,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """How many records there are in each namespace, and their size."""
+    with opened_space(store, space, branch) as opened:
+        result = Memory(opened).stats()
+    if as_json:
+        print_json(result)
+        return
+    rows = [*result["by_namespace"].items(), ("all", result)]
+    print_rows(
+        ("namespace", "records", "bytes"),
+        ((name, f"{counts['records']:,}", f"{counts['bytes']:,}") for name, counts in rows),
+    )
+
+
+@commands.command("report")
+def show_report(
+    *,
+    soon: Annotated[
+        int, typer.Option("--soon", metavar="SECONDS", min=0, help="What counts as soon.")
+    ] = 86_400,
+    store: StoreOption = STORE_DEFAULT,
+    space: SpaceOption = SPACE_DEFAULT,
+    branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """What has expired, what will soon, and how old records are."""
+    with opened_space(store, space, branch) as opened:
+        result = Memory(opened).retention_report(soon)
+    if as_json:
+        print_json(result)
+        return
+    names = tuple(result["totals"])
+    rows = [*result["by_namespace"].items(), ("all", result["totals"])]
+    print_rows(
+        ("namespace", *names),
+        ((name, *(f"{counts[column]:,}" for column in names)) for name, counts in rows),
+    )
+    print_rows(("age", "records"), ((age, f"{count:,}") for age, count in result["age"].items()))
+
+
+def _ttl(text: str | None) -> int | UnsetType | None:
+    if text is None:
+        return UNSET
+    if text == "never":
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(2**63)):
+        raise InvalidInput(f"--ttl takes seconds or never, not {text!r:.80}")
+    return int(text)
+
+
+def _metadata(text: str | None) -> Any:
+    return UNSET if text is None else decode_argument(text)
+
+
+def _item_row(item: dict[str, Any]) -> tuple[str, ...]:
+    ttl, metadata = item["ttl_seconds"], item["metadata"]
+    return (
+        item["record_kind"],
+        item["record_id"],
+        item["updated_at"],
+        "" if ttl is None else str(ttl),
+        "" if metadata is None else compact(metadata),
+    )
+
+
+def _print_written(written: dict[str, Any], words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(written)
+    else:
+        print_line(f"{words} at version {written['version']}")

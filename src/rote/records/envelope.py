@@ -1,0 +1,119 @@
+"""The envelope: a record as it is stored, and how long it lives."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from rote.contract import State
+from rote.errors import InvalidInput
+from rote.records.keys import is_key
+from rote.records.metadata import Metadata, instant_of
+from rote.values import Json, format_time
+from rote.values.limits import TTL_SECONDS_MAX
+from rote.values.times import MICROS_MAX
+
+Envelope = dict[str, Any]
+SECOND = 1_000_000
+FIELDS = (
+    "namespace", "record_kind", "record_id", "created_at", "updated_at", "ttl_seconds", "payload",
+    "metadata",
+)  # fmt: skip
+_MEMBERS = frozenset(FIELDS)
+
+
+class Life(Struct, frozen=True, gc=False):
+    """When a record was made, when it was last written, and how long it stays from then on."""
+
+    created_at: str
+    updated_at: int  # microseconds since the epoch
+    ttl_seconds: int | None
+
+    @property
+    def expires(self) -> int | None:
+        """The last instant at which it is there; None when it never expires."""
+        if self.ttl_seconds is None:
+            return None
+        return self.updated_at + self.ttl_seconds * SECOND
+
+    def has_expired(self, now: int) -> bool:
+        expires = self.expires
+        return expires is not None and now > expires
+
+
+def envelope(
+    key: tuple[str, str, str],
+    payload: Json,
+    *,
+    ttl_seconds: int | None,
+    metadata: Metadata | None,
+    created_at: str | None = None,
+) -> Envelope:
+    """A record to be stored; times that are None are stamped by the commit."""
+    namespace, kind, id = key
+    return {
+        "namespace": namespace,
+        "record_kind": kind,
+        "record_id": id,
+        "created_at": created_at,
+        "updated_at": None,
+        "ttl_seconds": ttl_seconds,
+        "payload": payload,
+        "metadata": metadata,
+    }
+
+
+def record_of(state: State) -> Envelope | None:
+    """The record in an entity; None when there is none, or something else."""
+    found = read_record(state.id, state.value) if state.exists else None
+    return None if found is None else found[0]
+
+
+def read_record(id: str, value: Json) -> tuple[Envelope, Life] | None:
+    """A value as a record; None when another program has put something else under its id."""
+    if type(value) is not dict or value.keys() != _MEMBERS:
+        return None
+    if type(value["payload"]) is not dict or type(value["metadata"]) not in (dict, type(None)):
+        return None
+    if not is_key(id, value["namespace"], value["record_kind"], value["record_id"]):
+        return None
+    life = life_of(value)
+    return None if life is None else (value, life)
+
+
+def life_of(record: Envelope) -> Life | None:
+    return read_life(record["created_at"], record["updated_at"], record["ttl_seconds"])
+
+
+def read_life(created_at: Json, updated_at: Json, ttl_seconds: Json) -> Life | None:
+    """What three values say about a record; None when they are not those of one."""
+    updated = instant_of(updated_at)
+    if instant_of(created_at) is None or updated is None:
+        return None
+    if ttl_seconds is not None and (
+        type(ttl_seconds) is not int or not 1 <= ttl_seconds <= TTL_SECONDS_MAX
+    ):
+        return None
+    assert type(created_at) is str
+    return Life(created_at, updated, ttl_seconds)
+
+
+def time_text(micros: int) -> str:
+    """An instant for people; one beyond the calendar is its end."""
+    return format_time(min(micros, MICROS_MAX))
+
+
+def check_ttl(ttl_seconds: Any, argument: str = "ttl_seconds") -> int | None:
+    if ttl_seconds is None:
+        return None
+    if type(ttl_seconds) is not int or not 1 <= ttl_seconds <= TTL_SECONDS_MAX:
+        raise InvalidInput(
+            f"{argument} must be an integer from 1 to {TTL_SECONDS_MAX:,}, or null for never",
+            argument=argument,
+        )
+    return ttl_seconds
+
+
+def check_object(value: Any, argument: str) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise InvalidInput(f"{argument} must be an object", argument=argument)
+    return value

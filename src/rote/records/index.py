@@ -1,0 +1,79 @@
+"""The index of records: which terms a record is listed under.
+
+    tag <namespace> <tag>            tag and source as the beginning of their digest, so that no
+    source <namespace> <source>      text makes a term long; who asks compares the record itself
+    created <namespace> <instant>    instants with all digits, so that terms are in their order
+    updated, valid_at, last_accessed, expires
+
+Under one term entities are in the order of their ids, which is the order of lists.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import sha256
+
+from rote.records.envelope import read_record
+from rote.records.keys import PREFIX
+from rote.records.metadata import instant_of, source_of, tags_of, time_of
+from rote.values import Json
+from rote.values.limits import TERMS_REMEMBERED
+from rote.values.ranges import above
+from rote.values.times import MICROS_MIN
+
+_DIGEST_CHARACTERS = 16
+_INSTANT_DIGITS = 20
+# Frozen; another meaning of any term is another name.
+NAME = "records/1"
+
+
+class RecordIndex:
+    """Declared by whoever opens a store."""
+
+    name = NAME
+    prefix = PREFIX
+
+    def terms(self, id: str, value: Json, /) -> Iterable[str]:
+        found = read_record(id, value)
+        if found is None:
+            return ()
+        record, life = found
+        namespace, metadata = record["namespace"], record["metadata"]
+        instants = {
+            "created": instant_of(life.created_at),
+            "updated": life.updated_at,
+            "valid_at": time_of(metadata, "valid_at"),
+            "last_accessed": time_of(metadata, "last_accessed"),
+            "expires": life.expires,
+        }
+        terms = [
+            instant_term(name, namespace, instant)
+            for name, instant in instants.items()
+            if instant is not None
+        ]
+        terms += (text_term("tag", namespace, tag) for tag in tags_of(metadata))
+        source = source_of(metadata)
+        if source is not None:
+            terms.append(text_term("source", namespace, source))
+        return terms
+
+
+RECORDS = RecordIndex()
+
+
+@lru_cache(maxsize=TERMS_REMEMBERED)
+def text_term(name: str, namespace: str, text: str) -> str:
+    return f"{name} {namespace} {sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]}"
+
+
+def instant_term(name: str, namespace: str, instant: int) -> str:
+    return f"{name} {namespace} {instant - MICROS_MIN:0{_INSTANT_DIGITS}d}"
+
+
+def instant_range(
+    name: str, namespace: str, after: int | None, before: int | None
+) -> tuple[str, str]:
+    """The terms of all instants from one to another, both included, as [start, end)."""
+    start = f"{name} {namespace} " if after is None else instant_term(name, namespace, after)
+    if before is None:
+        return start, f"{name} {namespace}!"
+    return start, above(instant_term(name, namespace, before))

@@ -1,0 +1,382 @@
+"""Memory: the verbs of the memory contract on a space.
+
+A record is one entity, so it has history, point-in-time reads, branches and conflict checks like
+any other. Results are plain data, and equal histories give equal results.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rote.contract import Commit, Glance
+from rote.errors import InvalidInput, NotFound, PatchFailed
+from rote.records import profiles, retention
+from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
+from rote.records.filters import parse_filters
+from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
+from rote.records.listing import find_records
+from rote.records.metadata import Metadata, check_metadata
+from rote.space import Space
+from rote.space.arguments import check_text
+from rote.values import Json, micros_of
+
+Result = dict[str, Any]
+Point = int | datetime | str
+
+_TIMES = ["/created_at", "/updated_at"]
+_LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
+_KEY = ("/namespace", "/record_kind", "/record_id")
+_ENTRIES = "/payload/entries"
+_ITEM = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds")
+_INCLUDED = ("payload", "metadata")
+
+
+class Memory:
+    """The memory verbs on a space, on its branch; on a pinned view the reading ones."""
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        namespaces: Iterable[str] | None = None,
+        profile: str = profiles.V1_1,
+        default_ttl_by_namespace: Mapping[str, int | None] | None = None,
+        prune_strategy_by_namespace: Mapping[str, str] | None = None,
+    ) -> None:
+        if not isinstance(space, Space):
+            raise InvalidInput("a memory is made of a space: Memory(store.space(name))")
+        self.space = space
+        self.profile = profiles.check_profile(profile)
+        self.namespaces = check_namespaces(namespaces)
+        self._retention = retention.parse_retention(
+            self.namespaces, default_ttl_by_namespace, prune_strategy_by_namespace
+        )
+
+    @staticmethod
+    def entity_id(namespace: str, kind: str, id: str) -> str:
+        """The entity that holds a record."""
+        return entity_id(namespace, kind, id)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def put(  # noqa: PLR0917 - hosts of v1 call it by position
+        self,
+        namespace: str,
+        kind: str,
+        id: str,
+        payload: Mapping[str, Json],
+        ttl_seconds: int | UnsetType | None = UNSET,
+        metadata: Metadata | UnsetType | None = UNSET,
+    ) -> Result:
+        """Store a record whole; when it was made stays as it is."""
+        entity = self._entity(namespace, kind, id)
+        body = check_object(payload, "payload")
+        ttl = self._ttl(namespace, ttl_seconds)
+        known = self._metadata_of(body, metadata)
+
+        def put_once() -> Result:
+            seen, life = self._look(entity)
+            created_at = None if life is None else life.created_at
+            value = envelope(
+                (namespace, kind, id), body, ttl_seconds=ttl, metadata=known, created_at=created_at
+            )
+            stamp = _TIMES if life is None else _TIMES[1:]
+            commit = self._set(entity, value, stamp, seen)
+            return _written(commit, created=life is None)
+
+        return self.space.retry(put_once)
+
+    def append(  # noqa: PLR0917 - as above
+        self,
+        namespace: str,
+        kind: str,
+        id: str,
+        entry: Mapping[str, Json],
+        ttl_seconds: int | UnsetType | None = UNSET,
+        metadata: Metadata | UnsetType | None = UNSET,
+    ) -> Result:
+        """Add an entry to the `entries` of a record, which is made when there is none."""
+        entity = self._entity(namespace, kind, id)
+        added = _Appended(
+            entry=check_object(entry, "entry"),
+            ttl_seconds=UNSET if ttl_seconds is UNSET else check_ttl(ttl_seconds),
+            metadata=UNSET if metadata is UNSET else self._check_metadata(metadata),
+        )
+        new = envelope(
+            (namespace, kind, id),
+            {"entries": [added.entry]},
+            ttl_seconds=self._ttl(namespace, ttl_seconds),
+            metadata=None if added.metadata is UNSET else added.metadata,
+        )
+        return self.space.retry(lambda: self._append_once(entity, added, new))
+
+    def _append_once(self, entity: str, added: "_Appended", new: dict[str, Any]) -> Result:
+        seen, life = self._look(entity, sizes=(_ENTRIES,))
+        if seen.exists and life is None:
+            # What has expired counts as absent: the new record takes its place.
+            return _appended(self._set(entity, new, _TIMES, seen), entries=1)
+        if seen.exists and seen.sizes[0] is None:
+            raise _no_entries(entity)
+        operation = {
+            "op": "patch",
+            "id": entity,
+            "ops": added.operations(),
+            "stamp": _TIMES[1:],
+            "else": new,
+            "else_stamp": _TIMES,
+        }
+        try:
+            commit = self.space.transact([operation])
+        except PatchFailed as error:
+            raise _no_entries(entity) from error
+        return _appended(commit, entries=self._entries_after(commit, seen))
+
+    def _entries_after(self, commit: Commit, seen: Glance) -> int:
+        """How many entries a commit left. It takes a second look when others were in between."""
+        fact = commit.facts[0]
+        if fact.op == "set":
+            return 1
+        if fact.parent == seen.hash and seen.sizes[0] is not None:
+            return seen.sizes[0] + 1
+        after = self.space.at(commit.version).glance(fact.id, sizes=(_ENTRIES,))
+        return after.sizes[0] or 0
+
+    def delete(self, namespace: str, kind: str, id: str) -> Result:
+        """Delete a record, expired or not; its history stays."""
+        entity = self._entity(namespace, kind, id)
+        if not self.space.glance(entity).exists:
+            return {"ok": True, "deleted": False}
+        try:
+            self.space.delete(entity)
+        except NotFound as error:
+            if error.details.get("id") != entity:
+                raise
+            return {"ok": True, "deleted": False}
+        return {"ok": True, "deleted": True}
+
+    def prune(self, namespace: str | None = None) -> Result:
+        """Delete expired records, of one namespace or of all."""
+        if namespace is not None:
+            self.check_namespace(namespace)
+        chosen = self.namespaces if namespace is None else (namespace,)
+        pruned = sum(
+            retention.prune_namespace(self.space, name)
+            for name in chosen
+            if self._retention.prunes(name)
+        )
+        return {"ok": True, "pruned": pruned}
+
+    def touch(self, namespace: str, kind: str, id: str) -> Result:
+        """Note that a record was used: last_accessed and access_count. Nothing else does."""
+        self._check_offered("touch")
+        entity = self._entity(namespace, kind, id)
+        return self.space.retry(lambda: self._touch_once(entity))
+
+    def _touch_once(self, entity: str) -> Result:
+        seen, life = self._look(entity, values=("/metadata",))
+        if life is None:
+            return {
+                "ok": True, "found": False, "last_accessed": None, "access_count": None,
+                "version": None,
+            }  # fmt: skip
+        metadata = seen.values[-1]
+        known = metadata if type(metadata) is dict else {}
+        count = known.get("access_count")
+        counted = (count if type(count) is int else 0) + 1
+        commit = self.space.transact(
+            [
+                {
+                    "op": "patch",
+                    "id": entity,
+                    "ops": [
+                        *([] if known else [{"op": "add", "path": "/metadata", "value": {}}]),
+                        {"op": "add", "path": "/metadata/access_count", "value": counted},
+                    ],
+                    "stamp": ["/metadata/last_accessed"],
+                }
+            ],
+            # Entries that are appended meanwhile do not matter.
+            reads=[{"id": entity, "version": seen.version, "path": "/metadata"}],
+        )
+        return {
+            "ok": True, "found": True, "last_accessed": commit.at, "access_count": counted,
+            "version": commit.version,
+        }  # fmt: skip
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def get(self, namespace: str, kind: str, id: str, *, at: Point | None = None) -> Result:
+        """A record, now or as it was at a version. Nothing is written."""
+        entity = self._entity(namespace, kind, id)
+        self._check_offered("at", at)
+        view = self.space if at is None else self.space.at(at)
+        record = record_of(view.read(entity))
+        if record is not None:
+            life = read_life(record["created_at"], record["updated_at"], record["ttl_seconds"])
+            if life is None or life.has_expired(micros_of(view.now)):
+                record = None
+        return {"found": record is not None, "record": record}
+
+    def list(
+        self,
+        namespace: str,
+        kind: str | None = None,
+        id_prefix: str | None = None,
+        updated_since: str | None = None,
+        filters: Mapping[str, Json] | None = None,
+        *,
+        at: Point | None = None,
+        include: Iterable[str] = (),
+    ) -> Result:
+        """Records by kind and id, those that match. Nothing is written."""
+        self.check_namespace(namespace)
+        if kind is not None:
+            check_kind(kind)
+        if id_prefix is not None:
+            check_text(id_prefix, "id_prefix")
+        included = _check_included(include)
+        for name, value in (("filters", filters), ("at", at), ("include", included or None)):
+            self._check_offered(name, value)
+        wanted = parse_filters(filters, updated_since)
+        base = self.space if at is None else self.space.at(at)
+        now = micros_of(base.now)
+        found = find_records(
+            base.at(base.version), wanted,
+            namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now,
+        )  # fmt: skip
+        if wanted.limit == 0:
+            return {"items": []}
+        last = None if wanted.limit is None else wanted.offset + wanted.limit
+        page = [
+            {member: record[member] for member in _ITEM + included}
+            for record in islice(found, wanted.offset, None if last is None else last + 1)
+        ]
+        if wanted.limit is not None and len(page) > wanted.limit:
+            return {"items": page[: wanted.limit], "next_offset": last}
+        return {"items": page}
+
+    def stats(self) -> Result:
+        """How many records there are and how large they are."""
+        return retention.stats(self.space.at(self.space.version), self.namespaces)
+
+    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
+        """What has expired, what will soon, and how old everything is."""
+        now = micros_of(self.space.now)
+        return retention.retention_report(
+            self.space.at(self.space.version), self.namespaces,
+            now=now, expire_soon_seconds=expire_soon_seconds,
+        )  # fmt: skip
+
+    def capabilities(self) -> Result:
+        """What a workflow may rely on here."""
+        return profiles.capabilities(self.profile, self.namespaces)
+
+    def call(self, verb: str, arguments: Iterable[Json] = ()) -> Result:
+        """A verb with positional arguments, for hosts that speak v1."""
+        name, taken = profiles.check_call(self.profile, verb, arguments)
+        result: Result = getattr(self, name)(*taken)
+        return result
+
+    # -- what the verbs share ----------------------------------------------------------------------
+
+    def _look(
+        self, entity: str, *, values: tuple[str, ...] = (), sizes: tuple[str, ...] = ()
+    ) -> tuple[Glance, Life | None]:
+        """A glance at a record, and its life when it has one that lasts."""
+        seen = self.space.glance(entity, values=(*_LIFE, *_KEY, *values), sizes=sizes)
+        life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
+        if life is not None and life.has_expired(micros_of(self.space.now)):
+            life = None
+        return seen, life
+
+    def _set(
+        self, entity: str, value: dict[str, Any], stamp: Iterable[str], seen: Glance
+    ) -> Commit:
+        return self.space.transact(
+            [{"op": "set", "id": entity, "value": value, "stamp": tuple(stamp)}],
+            reads=[{"id": entity, "version": seen.version}],
+        )
+
+    def _entity(self, namespace: str, kind: str, id: str) -> str:
+        self.check_namespace(namespace)
+        return entity_id(namespace, kind, id)
+
+    def check_namespace(self, namespace: str) -> None:
+        """InvalidInput unless this memory has the namespace."""
+        if type(namespace) is not str or namespace not in self.namespaces:
+            raise InvalidInput(
+                f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
+                argument="namespace",
+            )
+
+    def _check_offered(self, name: str, value: object = True) -> None:
+        if value is not None:
+            profiles.check_offered(self.profile, name)
+
+    def _ttl(self, namespace: str, ttl_seconds: int | UnsetType | None) -> int | None:
+        if ttl_seconds is UNSET:
+            return self._retention.ttl_of(namespace)
+        return check_ttl(ttl_seconds)
+
+    def _metadata_of(
+        self, payload: Mapping[str, Any], metadata: Metadata | UnsetType | None
+    ) -> Metadata | None:
+        if metadata is not UNSET:
+            return self._check_metadata(metadata)
+        if self.profile == profiles.V1:
+            return None
+        return check_metadata(payload.get("_metadata"), "payload._metadata")
+
+    def _check_metadata(self, metadata: Any) -> Metadata | None:
+        self._check_offered("metadata")
+        return check_metadata(metadata)
+
+
+class _Appended(Struct, frozen=True):
+    """What an append brings; what was left out stays as it is."""
+
+    entry: Mapping[str, Json]
+    ttl_seconds: int | UnsetType | None
+    metadata: Metadata | UnsetType | None
+
+    def operations(self) -> list[dict[str, Any]]:
+        operations: list[dict[str, Any]] = [
+            # It changes nothing, and fails unless there is an array.
+            {"op": "splice", "path": _ENTRIES, "index": 0, "remove": 0, "add": []},
+            {"op": "add", "path": f"{_ENTRIES}/-", "value": self.entry},
+        ]
+        for path, value in (("/ttl_seconds", self.ttl_seconds), ("/metadata", self.metadata)):
+            if value is not UNSET:
+                operations.append({"op": "add", "path": path, "value": value})
+        return operations
+
+
+def _written(commit: Commit, *, created: bool) -> Result:
+    return {"ok": True, "created": created, "updated_at": commit.at, "version": commit.version}
+
+
+def _appended(commit: Commit, *, entries: int) -> Result:
+    result = _written(commit, created=commit.facts[0].op == "set")
+    return {**result, "entries": entries}
+
+
+def _no_entries(entity: str) -> InvalidInput:
+    return InvalidInput(
+        "the payload of this record has no list `entries` to append to; put it with one",
+        entity=entity,
+    )
+
+
+def _check_included(include: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(include, str) or not isinstance(include, Iterable):
+        raise InvalidInput("include is a list of names", argument="include")
+    names = tuple(include)
+    for name in names:
+        if name not in _INCLUDED:
+            raise InvalidInput(
+                f"include knows payload and metadata, not {name!r:.80}", argument="include"
+            )
+    return names

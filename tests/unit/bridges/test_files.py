@@ -1,0 +1,211 @@
+"""Records leave and enter files: byte for byte, all or none, and a second time without effect."""
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+import rote
+from rote.bridges import export_records, import_records, validate, write_export
+from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.testing.clocks import FixedClock
+from rote.values import canonical, decode
+
+AT = "2026-01-01T12:00:00.000000Z"
+ENVELOPE: dict[str, Any] = {
+    "namespace": "ops", "record_kind": "k", "record_id": "1", "created_at": AT, "updated_at": AT,
+    "ttl_seconds": 60, "payload": {"x": 1}, "metadata": {"tags": ["a"], "source": "import"},
+}  # fmt: skip
+
+
+class Files:
+    """A memory with a few records, and others to bring them to."""
+
+    def __init__(self) -> None:
+        self.clock = FixedClock()
+        self._stores: list[rote.Store] = []
+        self.memory = self.empty()
+        for number in range(5):
+            self.memory.put(
+                "ops", "k", f"{number} \U0001f600", {"text": "two\nlines"}, None, {"tags": ["t"]}
+            )
+        self.memory.append("daily_log", "note", "2026-01-01", {"text": "x"}, 60)
+        self.memory.put("session", "turn", "gone", {}, 1)
+        self.clock.move(seconds=5)
+
+    def empty(self) -> rote.Memory:
+        store = rote.open(":memory:", clock=self.clock)
+        self._stores.append(store)
+        return rote.Memory(store.space("x"))
+
+    def close(self) -> None:
+        for store in self._stores:
+            store.close()
+
+
+@pytest.fixture
+def files() -> Iterator[Files]:
+    made = Files()
+    yield made
+    made.close()
+
+
+def exported(memory: rote.Memory, **more: Any) -> bytes:
+    stream = BytesIO()
+    write_export(memory, stream, **more)
+    return stream.getvalue()
+
+
+def lines(*records: dict[str, Any]) -> BytesIO:
+    return BytesIO(b"".join(canonical(record) + b"\n" for record in records))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "json"])
+@pytest.mark.parametrize("batch", [None, 1, 4])
+def test_a_round_trip_is_the_same_to_the_byte(files: Files, format: str, batch: int | None) -> None:
+    sent = exported(files.memory, format=format)
+    other = files.empty()
+    files.clock.move(seconds=1)
+    report = import_records(other, BytesIO(sent), batch=batch)
+    assert report.to_dict() == {
+        "records": 6, "changed": 6, "unchanged": 0,
+        "commits": {None: 1, 1: 6, 4: 2}[batch],
+    }  # fmt: skip
+    assert exported(other, format=format) == sent
+    assert other.list("ops", filters={"tags_any": ["t"]}) == files.memory.list(
+        "ops", filters={"tags_any": ["t"]}
+    )
+    before = other.space.version
+    assert import_records(other, BytesIO(sent), batch=batch).changed == 0
+    assert other.space.version == before
+
+
+def test_an_export_has_the_living_records_in_order_and_nothing_else(files: Files) -> None:
+    records = list(export_records(files.memory))
+    keys = [(r["namespace"], r["record_kind"], r["record_id"]) for r in records]
+    assert keys == sorted(keys)
+    assert len(keys) == 6
+    assert exported(files.memory, namespace="daily_log").count(b"\n") == 1
+    assert exported(files.memory, namespace="workflow") == b""
+    assert decode(exported(files.memory, namespace="workflow", format="json")) == []
+    assert decode(exported(files.memory, format="json")) == records
+    assert files.memory.space.did.encode() not in exported(files.memory)
+    with pytest.raises(InvalidInput):
+        exported(files.memory, format="xml")
+    with pytest.raises(InvalidInput):
+        exported(files.memory, namespace="unknown")
+
+
+def test_an_import_keeps_the_times_of_the_file(files: Files) -> None:
+    created = "2020-01-01T00:00:00+02:00"
+    import_records(files.memory, lines({**ENVELOPE, "created_at": created, "ttl_seconds": None}))
+    record = files.memory.get("ops", "k", "1")["record"]
+    assert (record["created_at"], record["updated_at"]) == (created, AT)
+
+
+def test_a_record_of_v1_brings_its_metadata_in_its_payload(files: Files) -> None:
+    record = {**ENVELOPE, "payload": {"_metadata": {"tags": ["v1", "v1"]}}}
+    del record["metadata"]
+    import_records(files.memory, lines(record))
+    assert files.memory.get("ops", "k", "1")["record"]["metadata"] == {"tags": ["v1"]}
+
+
+def test_only_what_differs_is_written(files: Files) -> None:
+    import_records(files.memory, lines(ENVELOPE))
+    changed = {**ENVELOPE, "record_id": "2"}
+    report = import_records(files.memory, lines(ENVELOPE, changed))
+    assert (report.records, report.changed, report.commits) == (2, 1, 1)
+    assert len(next(iter(files.memory.space.log(since=files.memory.space.version - 1))).facts) == 1
+
+
+BAD_LINES: list[tuple[bytes, str]] = [
+    (b"{", "line 3"),
+    (b'{"a":1,"a":2}', "line 3"),
+    (b'{"a":NaN}', "line 3"),
+    (b'{"a":"\\ud800"}', "line 3"),
+    (b"\xff", "line 3"),
+    (b"[]", "record 3"),
+    (b"1", "record 3"),
+    (canonical({**ENVELOPE, "namespace": "unknown"}), "record 3 at /namespace"),
+    (canonical({**ENVELOPE, "record_id": ""}), "record 3 at /record_id"),
+    (canonical({**ENVELOPE, "record_kind": "k" * 300}), "record 3 at /record_kind"),
+    (canonical({**ENVELOPE, "created_at": "2026-01-01T00:00:00"}), "record 3 at /created_at"),
+    (canonical({**ENVELOPE, "ttl_seconds": 0}), "record 3 at /ttl_seconds"),
+    (canonical({**ENVELOPE, "payload": []}), "record 3 at /payload"),
+    (canonical({**ENVELOPE, "metadata": {"tags": [""]}}), "record 3 at /metadata"),
+    (canonical({**ENVELOPE, "extra": 1}), "record 3 at /extra"),
+    (
+        canonical(
+            {n: v for n, v in {**ENVELOPE, "payload": {"_metadata": 5}}.items() if n != "metadata"}
+        ),
+        "record 3 at /payload/_metadata",
+    ),
+    (canonical({name: ENVELOPE[name] for name in ENVELOPE if name != "payload"}), "record 3 at"),
+    (canonical(ENVELOPE), "record 3 has the key of record 1"),
+]
+
+
+@pytest.mark.parametrize(("line", "told"), BAD_LINES)
+def test_a_bad_line_is_told_by_its_number_and_nothing_is_written(
+    files: Files, line: bytes, told: str
+) -> None:
+    good = [canonical({**ENVELOPE, "record_id": id}) for id in "12"]
+    if told.endswith("record 1"):
+        good[1] = canonical({**ENVELOPE, "record_id": "other"})
+    before = files.memory.space.head
+    with pytest.raises(RoteError, match=told) as raised:
+        import_records(files.memory, BytesIO(b"\n".join([*good, line, good[0]])))
+    assert raised.value.code == "invalid_input"
+    assert files.memory.space.head == before
+
+
+def test_empty_lines_count_and_hold_nothing(files: Files) -> None:
+    assert import_records(files.memory, BytesIO(b"\n  \n")).records == 0
+    with pytest.raises(InvalidInput, match="line 3"):
+        import_records(files.memory, BytesIO(b"\n\n{"))
+
+
+def test_batches_that_came_before_a_bad_line_stay(files: Files) -> None:
+    memory = files.empty()
+    records = [canonical({**ENVELOPE, "record_id": str(number)}) for number in range(5)]
+    with pytest.raises(InvalidInput, match="line 6"):
+        import_records(memory, BytesIO(b"\n".join([*records, b"{"])), batch=2)
+    assert len(memory.list("ops")["items"]) == 4
+    for batch in (0, -1, True, 100_001):
+        with pytest.raises(InvalidInput):
+            import_records(memory, BytesIO(b""), batch=batch)
+
+
+def test_more_records_than_a_commit_holds_want_batches(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.bridges.imports.OPERATIONS_MAX", 2)
+    records = [{**ENVELOPE, "record_id": str(number)} for number in range(3)]
+    with pytest.raises(LimitExceeded, match="batches"):
+        import_records(files.memory, lines(*records))
+    assert import_records(files.memory, lines(*records), batch=2).commits == 2
+
+
+def test_the_validator_tells_everything_at_once() -> None:
+    bad = {
+        **ENVELOPE, "namespace": "x", "record_id": 1, "updated_at": "2025-01-01T00:00:00Z",
+        "ttl_seconds": "1", "metadata": {"confidence": 2}, "more": 1,
+    }  # fmt: skip
+    problems = validate(bad, namespaces=["ops"])
+    assert [(problem.kind, problem.path) for problem in problems] == [
+        ("error", "/more"), ("error", "/namespace"), ("error", "/record_id"),
+        ("warning", "/updated_at"), ("error", "/ttl_seconds"), ("error", "/metadata"),
+    ]  # fmt: skip
+    assert all(problem.message for problem in problems)
+    assert validate(ENVELOPE, namespaces=["ops"]) == []
+    assert [p.path for p in validate([], namespaces=["ops"])] == [""]
+
+
+def test_the_validator_goes_by_the_profile() -> None:
+    paths = [p.path for p in validate(ENVELOPE, namespaces=["ops"], profile="v1")]
+    assert paths == ["/metadata"]
+    odd = {**ENVELOPE, "payload": {"_metadata": 5}, "metadata": None}
+    assert validate(odd, namespaces=["ops"], profile="v1") == []
+    with pytest.raises(InvalidInput):
+        validate(ENVELOPE, namespaces=["ops"], profile="v2")

@@ -1,0 +1,156 @@
+"""`rote memory …`: the verbs from the shell, as tables and as JSON, and files in and out."""
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from rote import Memory
+from rote.opening import open as open_store
+from rote.values import canonical, decode
+from tests.unit.cli.command import error_of, run, run_json, run_ok
+
+KEY = ("ops", "deploy", "web")
+META = '{"tags":["prod"],"source":"runner"}'
+
+BAD_INPUT: list[tuple[str, ...]] = [
+    ("put", "nowhere", "k", "i", "{}"), ("put", *KEY, "[]"), ("put", *KEY, "{"),
+    ("put", *KEY, "{}", "--ttl", "soon"), ("put", *KEY, "{}", "--ttl", "0"),
+    ("put", *KEY, "{}", "--metadata", "5"), ("get", "nowhere", "k", "i"),
+    ("list", "ops", "--filters", "[]"), ("list", "ops", "--filters", '{"x":1}'),
+    ("list", "ops", "--since", "today"), ("prune", "nowhere"),
+    ("export", "--format", "xml"), ("export", "--namespace", "nowhere"),
+    ("import", "absent.jsonl"), ("validate", "absent.jsonl"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def store(store_path: Path) -> Path:
+    run_ok("memory", "put", *KEY, '{"status":"done"}', "--metadata", META, store=store_path)
+    run_ok("memory", "append", "daily_log", "note", "2026-01-01", '{"n":1}', store=store_path)
+    return store_path
+
+
+def test_put_and_append_say_what_they_did(store: Path) -> None:
+    said = run_ok("memory", "put", *KEY, "{}", store=store)
+    assert said == "replaced at version 3\n"
+    assert run_ok("memory", "append", "ops", "k", "i", "{}", store=store) == (
+        "1 entry at version 4\n"
+    )
+    written = run_json("memory", "append", "ops", "k", "i", "{}", "--ttl", "never", store=store)
+    assert (written["entries"], written["version"], written["created"]) == (2, 5, False)
+
+
+def test_get_prints_the_record_or_says_no(store: Path) -> None:
+    record = decode(run_ok("memory", "get", *KEY, store=store))
+    assert type(record) is dict
+    assert record["payload"] == {"status": "done"}
+    assert run_json("memory", "get", *KEY, "--at", "1", store=store)["record"] == record
+    absent = run("memory", "get", "ops", "deploy", "api", store=store)
+    assert (absent.exit_code, absent.stdout) == (1, "")
+    assert absent.stderr == "there is no record ops deploy api\n"
+
+
+def test_list_has_a_row_for_each_record_and_tells_of_more(store: Path) -> None:
+    run_ok("memory", "put", "ops", "deploy", "api", "{}", "--ttl", "60", store=store)
+    rows = [line.split("\t") for line in run_ok("memory", "list", "ops", store=store).splitlines()]
+    assert [row[:2] + row[3:] for row in rows] == [
+        ["deploy", "api", "60", ""],
+        ["deploy", "web", "", '{"source":"runner","tags":["prod"]}'],
+    ]
+    first = run("memory", "list", "ops", "--limit", "1", store=store)
+    assert (first.exit_code, first.stderr) == (0, "more follow: --offset 1\n")
+    for options in (
+        ("--tag", "prod"), ("--source", "runner"), ("--prefix", "w"), ("--offset", "1"),
+        ("--filters", '{"tags_any":["prod"]}'),
+    ):  # fmt: skip
+        items = run_json("memory", "list", "ops", *options, store=store)["items"]
+        assert [item["record_id"] for item in items] == ["web"]
+    items = run_json("memory", "list", "ops", "--include", "payload", store=store)["items"]
+    assert [item["payload"] for item in items] == [{}, {"status": "done"}]
+
+
+def test_delete_says_no_when_there_is_nothing(store: Path) -> None:
+    assert run_ok("memory", "delete", *KEY, store=store) == "deleted ops deploy web\n"
+    assert run("memory", "delete", *KEY, store=store).exit_code == 1
+
+
+def test_prune_stats_and_report_count(store: Path) -> None:
+    assert run_ok("memory", "prune", store=store) == "0 records pruned\n"
+    assert run_ok("memory", "stats", store=store).splitlines()[-1].startswith("all\t2\t")
+    assert run_json("memory", "stats", store=store)["records"] == 2
+    assert run_ok("memory", "report", store=store).splitlines()[2] == "all\t2\t0\t2\t0\t0"
+    assert run_json("memory", "report", "--soon", "5", store=store)["age"]["last_24h"] == 2
+
+
+def test_bad_input_is_one_line(store: Path) -> None:
+    for arguments in BAD_INPUT:
+        error_of(run("memory", *arguments, store=None if arguments[0] == "validate" else store))
+
+
+def test_reading_makes_no_store(tmp_path: Path) -> None:
+    for arguments in (("get", *KEY), ("list", "ops"), ("stats",), ("prune",), ("export",)):
+        error_of(run("memory", *arguments, store=tmp_path / "new.db"))
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("format", ["jsonl", "json"])
+def test_what_is_exported_is_imported_elsewhere(store: Path, format: str) -> None:
+    file = store.with_name("records")
+    options = ("--format", format)
+    run_ok("memory", "export", "-o", str(file), *options, store=store)
+    other = store.with_name("other.db")
+    assert run_json("memory", "import", str(file), store=other) == {
+        "records": 2, "changed": 2, "unchanged": 0, "commits": 1,
+    }  # fmt: skip
+    said = run_ok("memory", "import", str(file), "--batch", "1", store=other)
+    assert said == "0 records imported, 2 there before\n"
+    assert run_ok("memory", "export", *options, store=other).encode() == file.read_bytes()
+
+
+def test_an_export_never_replaces_a_file(store: Path) -> None:
+    file = store.with_name("mine")
+    file.write_text("mine")
+    error_of(run("memory", "export", "-o", str(file), store=store))
+    assert file.read_text() == "mine"
+
+
+def test_validate_tells_every_problem_and_ends_with_no(tmp_path: Path) -> None:
+    good: dict[str, Any] = {
+        "namespace": "ops", "record_kind": "k", "record_id": "i", "ttl_seconds": None,
+        "created_at": "2026-01-02T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+        "payload": {}, "metadata": {},
+    }  # fmt: skip
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(canonical(good))
+    warned = run("memory", "validate", str(file))
+    assert (warned.exit_code, warned.stdout[:22]) == (0, "warning\t1/updated_at\ti")
+    file.write_bytes(canonical(good) + b"\n" + canonical({**good, "ttl_seconds": 0}))
+    refused = run("memory", "validate", str(file), "--json")
+    assert refused.exit_code == 1
+    told = [decode(line) for line in refused.stdout.splitlines()]
+    assert [(p["record"], p["kind"], p["path"]) for p in told if type(p) is dict] == [
+        (1, "warning", "/updated_at"),
+        (2, "warning", "/updated_at"),
+        (2, "error", "/ttl_seconds"),
+    ]
+    assert run("memory", "validate", str(file), "--profile", "v1").exit_code == 1
+
+
+def test_doctor_repairs_an_index_that_was_damaged(store: Path) -> None:
+    connection = apsw.Connection(str(store))
+    connection.execute("delete from derived where term like 'tag %'")
+    connection.close()
+    with open_store(store) as opened:
+        assert not opened.space("default").verify().ok
+        assert Memory(opened.space("default")).list("ops", filters={"tags_any": ["prod"]}) == {
+            "items": []
+        }
+    assert run("doctor", store=store).exit_code == 1
+    said = run_ok("doctor", "--repair", store=store)
+    assert "note: space default: its indexes were built anew\n" in said
+    with open_store(store) as opened:
+        assert opened.space("default").verify().ok
+        found = Memory(opened.space("default")).list("ops", filters={"tags_any": ["prod"]})
+        assert len(found["items"]) == 1
