@@ -10,6 +10,7 @@ import rote
 from rote.engines import Reader
 from rote.kernel import Kernel
 from rote.kernel.blob_inspection import inspect_blobs
+from rote.kernel.foundation_inspection import inspect_foundation
 from rote.kernel.inspection import Inspection, inspect_entities, inspect_indexes, inspect_log
 from rote.kernel.thinning import _rewrite, _superseded
 from tests.faults.tampering import Tags, open_port
@@ -73,8 +74,9 @@ def test_verify_finds_no_fault_wherever_an_erasure_comes_in_between(
     space.put_blob(b"payload")
     cache = port._spaces.cache(space.did)
     inspection = Inspection(cache, space.version, None)
-    if inspect is not inspect_log:
-        inspect_log(inspection, port._engine.reader())
+    for earlier in (inspect_foundation, inspect_log):
+        if inspect is not earlier:
+            earlier(inspection, port._engine.reader())
     reads = Meddled(port._engine.reader(), after, lambda: space.erase(ID, reason="meanwhile"))
     more = {"index": Tags()} if inspect is inspect_indexes else {}
     inspect(inspection, reads, **more)
