@@ -9,7 +9,6 @@ of the two handles: what one of them remembers must never hide what the other ha
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,30 +23,28 @@ from rote.contract import (
     Branch,
     BranchRequest,
     Commit,
+    Compaction,
     MergeRequest,
     MergeResult,
-    Port,
     State,
 )
-from rote.errors import Conflict, RoteError
+from rote.errors import Compacted, Conflict, RoteError
 from rote.patch import apply
-from rote.space import Space, Store
-from rote.testing.clocks import FixedClock
+from rote.space import Space
 from rote.testing.merge_model import Merging, ModelMerge, same
 from rote.testing.model import ModelCommit, ModelState, Refused, SpaceModel
-from rote.testing.sources import SeededIds
 from rote.testing.space_suite.formulas import check_chain
-from rote.testing.stores import StoreSettings
 from rote.testing.strategies import documents, operations, patches_for, pointers, pointers_into
+from rote.testing.world import OpenStore, World
 from rote.values import canonical, datetime_of, format_time, micros_of, parse_time
-
-OpenStore = Callable[[Path, StoreSettings], Store]
 
 # Few, so that writes meet; nested and beyond the BMP, so that order and prefixes matter.
 IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
 KEYS = ("k1", "k2")
 NAMES = ("b1", "b2", "b3", "b4")
+# Commits before a machine first compacts, so that there is something to let go of.
+COMPACTED_FROM = 6
 STRATEGIES = ("fail", "fail", "ours", "theirs", "latest", "paths")
 
 _Answer = TypeVar("_Answer")
@@ -59,35 +56,6 @@ def make_machine(openers: Mapping[str, OpenStore], *, shared: bool = True) -> ty
     shared  places can be opened several times and again; False for stores in memory
     """
     return type("StoreMachine", (SpaceMachine,), {"openers": dict(openers), "shared": shared})
-
-
-@dataclass
-class World:
-    """One store under test: its place, what it was given, and its open handles."""
-
-    open_store: OpenStore
-    place: Path
-    handles_count: int
-    clock: FixedClock = field(default_factory=FixedClock)
-    ids: SeededIds = field(default_factory=SeededIds)
-    stores: list[Store] = field(default_factory=list)
-    spaces: list[Space] = field(default_factory=list)
-
-    def open(self) -> None:
-        settings = StoreSettings(clock=self.clock, ids=self.ids)
-        for _ in range(self.handles_count):
-            self.stores.append(self.open_store(self.place, settings))
-            self.spaces.append(self.stores[-1].space("notes"))
-
-    def space(self, handle: int, branch: str = "main") -> Space:
-        space = self.spaces[handle % len(self.spaces)]
-        return space if branch == "main" else space.on(branch)
-
-    def close(self) -> None:
-        for store in self.stores:
-            store.close()
-        self.stores.clear()
-        self.spaces.clear()
 
 
 class SpaceMachine(RuleBasedStateMachine):
@@ -228,7 +196,10 @@ class SpaceMachine(RuleBasedStateMachine):
     def _take(self, first: Commit, expected: ModelCommit) -> None:
         """Compare a commit with the model's, and remember it when it is new."""
         if expected.version <= len(self.answers):
-            assert first == self.answers[expected.version - 1], "a key gave another commit back"
+            made = self.answers[expected.version - 1]
+            if made.version < self.model.oldest:
+                first, made = (replace(one, facts=(), previous=None) for one in (first, made))
+            assert first == made, "a key gave another commit back"
         else:
             self._check_commit(first, expected)
             self.answers.append(first)
@@ -249,7 +220,7 @@ class SpaceMachine(RuleBasedStateMachine):
         parent = self._branch(data)
         ask = BranchRequest(name, parent, at, key)
         answers = [
-            _outcome(partial(port_of(world, handle).create_branch, world.space(handle).did, ask))
+            _outcome(partial(world.port(handle).create_branch, world.space(handle).did, ask))
             for world in self.worlds
         ]
         expect = partial(
@@ -307,7 +278,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     def _merge_in_stores(self, handle: int, ask: MergeRequest) -> list[MergeResult | RoteError]:
         return [
-            _outcome(partial(port_of(world, handle).merge, world.space(handle).did, ask))
+            _outcome(partial(world.port(handle).merge, world.space(handle).did, ask))
             for world in self.worlds
         ]
 
@@ -332,9 +303,7 @@ class SpaceMachine(RuleBasedStateMachine):
     @rule(data=st.data(), handle=st.integers(0, 1))
     def compare(self, data: st.DataObject, handle: int) -> None:
         """A diff is what reading both states says."""
-        places = [
-            (self._branch(data), data.draw(st.integers(0, self.model.version))) for _ in range(2)
-        ]
+        places = [(self._branch(data), data.draw(self._versions())) for _ in range(2)]
         expected = []
         for id in self.model.ids():
             before, after = (self.model.read(id, version, branch) for branch, version in places)
@@ -368,7 +337,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def look_back(self, data: st.DataObject, handle: int) -> None:
-        version = data.draw(st.integers(0, self.model.version))
+        version = data.draw(self._versions())
         branch = self._branch(data)
         for world in self.worlds:
             self._check_version(world.space(handle, branch), version, branch)
@@ -383,7 +352,7 @@ class SpaceMachine(RuleBasedStateMachine):
     def scan(
         self, data: st.DataObject, prefix: str, after: str | None, limit: int | None, handle: int
     ) -> None:
-        version = data.draw(st.none() | st.integers(0, self.model.version))
+        version = data.draw(st.none() | self._versions())
         branch = self._branch(data)
         expected = self.model.scan(prefix, after=after, limit=limit, version=version, branch=branch)
         for world in self.worlds:
@@ -396,20 +365,22 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), id=st.sampled_from(IDS), handle=st.integers(0, 1))
     def look_through_history(self, data: st.DataObject, id: str, handle: int) -> None:
-        version = data.draw(st.integers(0, self.model.version))
+        version = data.draw(self._versions())
         limit = data.draw(st.none() | st.integers(0, 3))
         branch = self._branch(data)
-        expected = self.model.history(id, version, branch)[:limit]
+        history = self.model.history(id, version, branch)[:limit]
+        expected = [fact for fact in history if fact[0] >= self.model.oldest]
         for world in self.worlds:
             space = world.space(handle, branch).at(version)
-            facts = space.history(id, limit=limit)
+            found = space.history(id, limit=limit)
+            facts = [fact for fact in found if fact.version >= self.model.oldest]
             assert facts == [self.answers[at - 1].facts[index] for at, index, _ in expected], (
                 "the history is not what the commits said"
             )
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def read_log(self, data: st.DataObject, handle: int) -> None:
-        since = data.draw(st.integers(0, self.model.version + 1))
+        since = data.draw(st.integers(max(self.model.oldest - 1, 0), self.model.version + 1))
         limit = data.draw(st.none() | st.integers(0, 3))
         for world in self.worlds:
             found = list(world.space(handle).log(since=since, limit=limit))
@@ -418,12 +389,20 @@ class SpaceMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.version > 0)
     @rule(data=st.data(), offset=st.sampled_from((-1, 0, 1)), handle=st.integers(0, 1))
     def look_at_time(self, data: st.DataObject, offset: int, handle: int) -> None:
-        commit = data.draw(st.sampled_from(self.model.commits))
+        commit = data.draw(st.sampled_from(self.model.commits[max(self.model.oldest - 1, 0) :]))
         micros = parse_time(commit.at) + offset
         expected = self.model.version_at(format_time(micros))
         for world in self.worlds:
-            space = world.space(handle)
-            assert space.at(datetime_of(micros)).version == expected
+            found = _outcome(partial(world.space(handle).at, datetime_of(micros)))
+            if isinstance(found, Compacted):
+                assert expected < self.model.oldest
+            else:
+                assert isinstance(found, Space)
+                assert found.version == expected
+
+    def _versions(self) -> st.SearchStrategy[int]:
+        """Those that can be read."""
+        return st.just(0) | st.integers(self.model.oldest, self.model.version)
 
     # -- what happens around a store ---------------------------------------------------------------
 
@@ -431,6 +410,29 @@ class SpaceMachine(RuleBasedStateMachine):
     def move_clock(self, seconds: int) -> None:
         for world in self.worlds:
             world.clock.move(seconds=seconds)
+
+    @precondition(lambda self: self.model.version > COMPACTED_FROM)
+    @rule(data=st.data(), handle=st.integers(0, 1))
+    def compact(self, data: st.DataObject, handle: int) -> None:
+        """What goes must never be missed; all stores come to the same digest of what is left."""
+        newest = self.model.version
+        before = data.draw(st.integers(1, newest // 2) | st.integers(1, newest + 1))
+        answers = [
+            _outcome(partial(world.space(handle).compact, before=before)) for world in self.worlds
+        ]
+        first = answers[0]
+        checkpoint = {} if isinstance(first, RoteError) else first.checkpoint
+        try:
+            expected = self.model.compact(before, checkpoint=checkpoint, now=self._now())
+        except Refused as refused:
+            assert all(type(answer) is refused.kind for answer in answers)
+            return
+        assert isinstance(first, Compaction) and all(answer == first for answer in answers)
+        if expected is None:
+            assert first.commit is None
+        else:
+            assert first.commit is not None
+            self._take(first.commit, expected)
 
     @precondition(lambda self: self.shared and self.opened_at < self.model.version)
     @rule()
@@ -449,7 +451,8 @@ class SpaceMachine(RuleBasedStateMachine):
             checkpoint = space.checkpoint()
             report = space.verify(against=checkpoint)
             assert report.ok, report.faults
-            assert report.facts == sum(len(commit.facts) for commit in self.model.commits)
+            facts = sum(len(commit.facts) for commit in self.model.commits)
+            assert report.facts == facts or (0 < report.facts < facts and self.model.oldest)
 
     @invariant()
     def every_handle_shows_the_present(self) -> None:
@@ -469,10 +472,11 @@ class SpaceMachine(RuleBasedStateMachine):
             check_chain(self.worlds[0].spaces[0].did, self.answers)
             for world in self.worlds:
                 for space in world.spaces:
-                    assert list(space.log()) == self.answers
+                    since = max(self.model.oldest - 1, 0)
+                    assert list(space.log(since=since)) == self.answers[since:]
                     self._check_branches(space)
                     for name in self.model.branches:
-                        for version in range(self.model.version + 1):
+                        for version in range(self.model.oldest, self.model.version + 1):
                             self._check_version(space.on(name), version, name)
                 report = world.spaces[0].verify()
                 assert report.ok, report.faults
@@ -498,7 +502,8 @@ class SpaceMachine(RuleBasedStateMachine):
         expected = [
             Branch(
                 name, row.parent, row.fork_version, row.created_version,
-                max((c.version for c in self.model.commits if c.branch == name), default=0),
+                max((c.version for c in self.model.commits if c.branch == name and _counts(c)),
+                    default=0),
                 row.deleted_version is not None,
             )
             for name, row in self.model.branches.items()
@@ -548,6 +553,11 @@ class SpaceMachine(RuleBasedStateMachine):
             ]
 
 
+def _counts(commit: ModelCommit) -> bool:
+    """Whether a branch is newer by a commit: not by one that only let go of the past."""
+    return commit.event is None or commit.event["type"] != "compact"
+
+
 def _outcome(action: Callable[[], _Answer]) -> _Answer | RoteError:
     try:
         return action()
@@ -560,11 +570,6 @@ def _finish(tx: Any, id: str, value: Any) -> Commit:
         tx.set(id, value)
     assert isinstance(tx.commit, Commit)
     return tx.commit
-
-
-def port_of(world: World, handle: int) -> Port:
-    """What stands behind the face, for calls that the face would not make."""
-    return world.space(handle)._port
 
 
 def _range_read(

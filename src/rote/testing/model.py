@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rote.errors import (
+    Compacted,
     Conflict,
     InvalidInput,
     NotFound,
@@ -84,6 +85,7 @@ class SpaceModel:
     def __init__(self) -> None:
         self.commits: list[ModelCommit] = []
         self.branches = {"main": ModelBranch(None, 0, 0)}
+        self.oldest = 0  # below it nothing can be asked any more
 
     @property
     def version(self) -> int:
@@ -215,6 +217,8 @@ class SpaceModel:
         fork_version = self.version if at is None else at
         if fork_version > self.version:
             raise Refused(VersionNotFound)
+        if 0 < fork_version < self.oldest:
+            raise Refused(Compacted)
         self.branches[name] = ModelBranch(parent, fork_version, self.version + 1)
         event = {
             "type": "branch.create", "name": name, "parent": parent, "fork_version": fork_version,
@@ -232,6 +236,18 @@ class SpaceModel:
         self.branches[name] = replace(self.branches[name], deleted_version=self.version + 1)
         event = {"type": "branch.delete", "name": name}
         return self.append(name, (), now=now, key=key, sent=sent, event=event)
+
+    def compact(self, before: int, *, checkpoint: dict[str, Any], now: str) -> ModelCommit | None:
+        """Nothing is forgotten here, so whatever is said later is what the whole history says."""
+        if before > self.version:
+            raise Refused(VersionNotFound)
+        if before <= self.oldest:
+            if before < self.oldest:
+                raise Refused(InvalidInput)
+            return None
+        self.oldest = before
+        event = {"type": "compact", "before": before, "checkpoint": checkpoint}
+        return self.append("main", (), now=now, key=None, sent=b"", event=event)
 
     def _facts(
         self, operations: Sequence[Mapping[str, Any]], at: str, branch: str
@@ -257,6 +273,8 @@ class SpaceModel:
             raise Refused(Conflict, conflicts)
 
     def _conflict(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
+        if "path" in read and read["version"] + 1 < self.oldest:
+            read = {**read, "path": None}  # which paths were written can no longer be told
         for commit in reversed(self.line(read.get("branch", branch))):
             if commit.version <= read["version"]:
                 return None
