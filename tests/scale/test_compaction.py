@@ -6,6 +6,8 @@ state at the line, set at once, and then the same commits.
 
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ COMMITS = examples(2_000, 100_000)
 KEPT = examples(100, 1_000)
 ENTITIES = examples(100, 1_000)
 RATIO_MAX = 1.5
+THREADS = 16
 
 
 class Place:
@@ -80,10 +83,13 @@ def test_a_compacted_space_is_as_small_as_a_fresh_one(
     place: Callable[[str], Place], capsys: pytest.CaptureFixture[str]
 ) -> None:
     grown, fresh = place("grown"), place("fresh")
-    for number in range(COMMITS):
+    line = COMMITS - KEPT + 1
+    with ThreadPoolExecutor(THREADS) as threads:  # they share transactions
+        for _ in threads.map(partial(write, grown.space), range(line - 1)):
+            pass
+    for number in range(line - 1, COMMITS):
         write(grown.space, number)
     before = grown.size()
-    line = COMMITS - KEPT + 1
     view = grown.space.at(line - 1)
     fresh.space.transact(
         [{"op": "set", "id": state.id, "value": state.value} for state in view.scan()]

@@ -23,15 +23,23 @@ from rote.contract import (
     Branch,
     BranchRequest,
     Commit,
+    Compaction,
     Fact,
     MergeRequest,
     MergeResult,
-    Port,
     State,
 )
-from rote.errors import Conflict, RoteError
+from rote.errors import Compacted, Conflict, RoteError
 from rote.patch import apply
 from rote.space import Space
+from rote.testing.machine_calls import (
+    counts_as_head,
+    erase_by,
+    finish,
+    outcome_of,
+    range_read,
+    without,
+)
 from rote.testing.merge_model import Merging, ModelMerge, same
 from rote.testing.model import ModelCommit, ModelState, Refused, SpaceModel
 from rote.testing.space_suite.formulas import check_chain
@@ -44,6 +52,8 @@ IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
 KEYS = ("k1", "k2")
 NAMES = ("b1", "b2", "b3", "b4")
+# Commits before a machine first compacts, so that there is something to let go of.
+COMPACTED_FROM = 6
 STRATEGIES = ("fail", "fail", "ours", "theirs", "latest", "paths")
 
 _Answer = TypeVar("_Answer")
@@ -128,7 +138,7 @@ class SpaceMachine(RuleBasedStateMachine):
         pinned = self.model.version
         reads: list[dict[str, Any]] = [{"id": id, "version": pinned} for id in looked_at]
         if prefix is not None:
-            reads.append(_range_read(self.model, prefix, limit, pinned, branch=branch))
+            reads.append(range_read(self.model, prefix, limit, pinned, branch=branch))
         meanwhile = data.draw(st.none() | operations(IDS, size_max=1))
         written, value = data.draw(st.sampled_from(IDS)), data.draw(documents())
 
@@ -143,7 +153,7 @@ class SpaceMachine(RuleBasedStateMachine):
         if meanwhile is not None:
             self._commit(handle + 1, meanwhile, branch=self._branch(data))
         sent = [{"op": "set", "id": written, "value": value}]
-        answers = [_outcome(partial(_finish, tx, written, value)) for tx in transactions]
+        answers = [outcome_of(partial(finish, tx, written, value)) for tx in transactions]
         self._compare(answers, sent, reads=reads, key=None, branch=branch)
 
     def _commit(
@@ -156,7 +166,7 @@ class SpaceMachine(RuleBasedStateMachine):
         branch: str = "main",
     ) -> None:
         answers = [
-            _outcome(
+            outcome_of(
                 partial(world.space(handle, branch).transact, sent, reads=list(reads), key=key)
             )
             for world in self.worlds
@@ -196,7 +206,10 @@ class SpaceMachine(RuleBasedStateMachine):
     def _take(self, first: Commit, expected: ModelCommit) -> None:
         """Compare a commit with the model's, and remember it when it is new."""
         if expected.version <= len(self.answers):
-            assert first == self.answers[expected.version - 1], "a key gave another commit back"
+            made = self.answers[expected.version - 1]
+            if made.version < self.model.oldest:
+                first, made = (replace(one, facts=(), previous=None) for one in (first, made))
+            assert first == made, "a key gave another commit back"
         else:
             self._check_commit(first, expected)
             self.answers.append(first)
@@ -206,12 +219,14 @@ class SpaceMachine(RuleBasedStateMachine):
     @rule(id=st.sampled_from(IDS), key=st.sampled_from((None, "erased")), handle=st.integers(0, 1))
     def erase(self, id: str, key: str | None, handle: int) -> None:
         self.erased_at = self.model.version
-        answers = [_outcome(partial(_erase, world.space(handle), id, key)) for world in self.worlds]
+        answers = [
+            outcome_of(partial(erase_by, world.space(handle), id, key)) for world in self.worlds
+        ]
         before = self.model.version
         expect = partial(self.model.erase, id, reason="r", key=key, now=self._now())
         self._compare_commits(answers, expect)
         if self.model.version > before:
-            self.answers = [_without(commit, id) for commit in self.answers]
+            self.answers = [without(commit, id) for commit in self.answers]
 
     # -- branches ----------------------------------------------------------------------------------
 
@@ -229,7 +244,7 @@ class SpaceMachine(RuleBasedStateMachine):
         parent = self._branch(data)
         ask = BranchRequest(name, parent, at, key)
         answers = [
-            _outcome(partial(port_of(world, handle).create_branch, world.space(handle).did, ask))
+            outcome_of(partial(world.port(handle).create_branch, world.space(handle).did, ask))
             for world in self.worlds
         ]
         expect = partial(
@@ -244,7 +259,7 @@ class SpaceMachine(RuleBasedStateMachine):
     )
     def delete_branch(self, name: str, key: str | None, handle: int) -> None:
         answers = [
-            _outcome(partial(world.space(handle).delete_branch, name, key=key))
+            outcome_of(partial(world.space(handle).delete_branch, name, key=key))
             for world in self.worlds
         ]
         self._compare_commits(
@@ -287,7 +302,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     def _merge_in_stores(self, handle: int, ask: MergeRequest) -> list[MergeResult | RoteError]:
         return [
-            _outcome(partial(port_of(world, handle).merge, world.space(handle).did, ask))
+            outcome_of(partial(world.port(handle).merge, world.space(handle).did, ask))
             for world in self.worlds
         ]
 
@@ -312,9 +327,7 @@ class SpaceMachine(RuleBasedStateMachine):
     @rule(data=st.data(), handle=st.integers(0, 1))
     def compare(self, data: st.DataObject, handle: int) -> None:
         """A diff is what reading both states says."""
-        places = [
-            (self._branch(data), data.draw(st.integers(0, self.model.version))) for _ in range(2)
-        ]
+        places = [(self._branch(data), data.draw(self._versions())) for _ in range(2)]
         expected = []
         for id in self.model.ids():
             before, after = (self.model.read(id, version, branch) for branch, version in places)
@@ -348,7 +361,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def look_back(self, data: st.DataObject, handle: int) -> None:
-        version = data.draw(st.integers(0, self.model.version))
+        version = data.draw(self._versions())
         branch = self._branch(data)
         for world in self.worlds:
             self._check_version(world.space(handle, branch), version, branch)
@@ -363,7 +376,7 @@ class SpaceMachine(RuleBasedStateMachine):
     def scan(
         self, data: st.DataObject, prefix: str, after: str | None, limit: int | None, handle: int
     ) -> None:
-        version = data.draw(st.none() | st.integers(0, self.model.version))
+        version = data.draw(st.none() | self._versions())
         branch = self._branch(data)
         expected = self.model.scan(prefix, after=after, limit=limit, version=version, branch=branch)
         for world in self.worlds:
@@ -376,20 +389,22 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), id=st.sampled_from(IDS), handle=st.integers(0, 1))
     def look_through_history(self, data: st.DataObject, id: str, handle: int) -> None:
-        version = data.draw(st.integers(0, self.model.version))
+        version = data.draw(self._versions())
         limit = data.draw(st.none() | st.integers(0, 3))
         branch = self._branch(data)
-        expected = self.model.history(id, version, branch)[:limit]
+        history = self.model.history(id, version, branch)[:limit]
+        expected = [fact for fact in history if fact[0] >= self.model.oldest]
         for world in self.worlds:
             space = world.space(handle, branch).at(version)
-            facts = space.history(id, limit=limit)
+            found = space.history(id, limit=limit)
+            facts = [fact for fact in found if fact.version >= self.model.oldest]
             assert facts == [self.answers[at - 1].facts[index] for at, index, _ in expected], (
                 "the history is not what the commits said"
             )
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def read_log(self, data: st.DataObject, handle: int) -> None:
-        since = data.draw(st.integers(0, self.model.version + 1))
+        since = data.draw(st.integers(max(self.model.oldest - 1, 0), self.model.version + 1))
         limit = data.draw(st.none() | st.integers(0, 3))
         for world in self.worlds:
             found = list(world.space(handle).log(since=since, limit=limit))
@@ -398,12 +413,20 @@ class SpaceMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.version > 0)
     @rule(data=st.data(), offset=st.sampled_from((-1, 0, 1)), handle=st.integers(0, 1))
     def look_at_time(self, data: st.DataObject, offset: int, handle: int) -> None:
-        commit = data.draw(st.sampled_from(self.model.commits))
+        commit = data.draw(st.sampled_from(self.model.commits[max(self.model.oldest - 1, 0) :]))
         micros = parse_time(commit.at) + offset
         expected = self.model.version_at(format_time(micros))
         for world in self.worlds:
-            space = world.space(handle)
-            assert space.at(datetime_of(micros)).version == expected
+            found = outcome_of(partial(world.space(handle).at, datetime_of(micros)))
+            if isinstance(found, Compacted):
+                assert expected < self.model.oldest
+            else:
+                assert isinstance(found, Space)
+                assert found.version == expected
+
+    def _versions(self) -> st.SearchStrategy[int]:
+        """Those that can be read."""
+        return st.just(0) | st.integers(self.model.oldest, self.model.version)
 
     # -- what happens around a store ---------------------------------------------------------------
 
@@ -411,6 +434,29 @@ class SpaceMachine(RuleBasedStateMachine):
     def move_clock(self, seconds: int) -> None:
         for world in self.worlds:
             world.clock.move(seconds=seconds)
+
+    @precondition(lambda self: self.model.version > COMPACTED_FROM)
+    @rule(data=st.data(), handle=st.integers(0, 1))
+    def compact(self, data: st.DataObject, handle: int) -> None:
+        """What goes must never be missed; all stores come to the same digest of what is left."""
+        newest = self.model.version
+        before = data.draw(st.integers(1, newest // 2) | st.integers(1, newest + 1))
+        answers = [
+            outcome_of(partial(world.space(handle).compact, before=before)) for world in self.worlds
+        ]
+        first = answers[0]
+        checkpoint = {} if isinstance(first, RoteError) else first.checkpoint
+        try:
+            expected = self.model.compact(before, checkpoint=checkpoint, now=self._now())
+        except Refused as refused:
+            assert all(type(answer) is refused.kind for answer in answers)
+            return
+        assert isinstance(first, Compaction) and all(answer == first for answer in answers)
+        if expected is None:
+            assert first.commit is None
+        else:
+            assert first.commit is not None
+            self._take(first.commit, expected)
 
     @precondition(lambda self: self.shared and self.opened_at < self.model.version)
     @rule()
@@ -431,7 +477,11 @@ class SpaceMachine(RuleBasedStateMachine):
             assert report.ok, report.faults
             facts = [fact for commit in self.answers for fact in commit.facts]
             erased = sum(fact.erased for fact in facts)
-            assert (report.facts, report.erased) == (len(facts), erased)
+            if self.model.oldest:
+                assert 0 < report.facts <= len(facts)
+                assert report.erased <= erased
+            else:
+                assert (report.facts, report.erased) == (len(facts), erased)
 
     @invariant()
     def every_handle_shows_the_present(self) -> None:
@@ -451,10 +501,11 @@ class SpaceMachine(RuleBasedStateMachine):
             check_chain(self.worlds[0].spaces[0].did, self.made)
             for world in self.worlds:
                 for space in world.spaces:
-                    assert list(space.log()) == self.answers
+                    since = max(self.model.oldest - 1, 0)
+                    assert list(space.log(since=since)) == self.answers[since:]
                     self._check_branches(space)
                     for name in self.model.branches:
-                        for version in range(self.model.version + 1):
+                        for version in range(self.model.oldest, self.model.version + 1):
                             self._check_version(space.on(name), version, name)
                 report = world.spaces[0].verify()
                 assert report.ok, report.faults
@@ -480,7 +531,8 @@ class SpaceMachine(RuleBasedStateMachine):
         expected = [
             Branch(
                 name, row.parent, row.fork_version, row.created_version,
-                max((c.version for c in self.model.commits if c.branch == name), default=0),
+                max((c.version for c in self.model.commits if c.branch == name and counts_as_head(c)),
+                    default=0),
                 row.deleted_version is not None,
             )
             for name, row in self.model.branches.items()
@@ -533,45 +585,3 @@ class SpaceMachine(RuleBasedStateMachine):
                 )
                 for conflict in refused.conflicts
             ]
-
-
-def _outcome(action: Callable[[], _Answer]) -> _Answer | RoteError:
-    try:
-        return action()
-    except RoteError as error:
-        return error
-
-
-def _erase(space: Space, id: str, key: str | None) -> Commit:
-    return space.erase(id, reason="r", key=key).commit
-
-
-def _without(commit: Commit, id: str) -> Commit:
-    """A commit as it is told after an entity was erased."""
-    facts = [
-        replace(fact, data=None, salt=None, erased=True) if fact.id == id else fact
-        for fact in commit.facts
-    ]
-    return replace(commit, facts=tuple(facts))
-
-
-def _finish(tx: Any, id: str, value: Any) -> Commit:
-    with tx:
-        tx.set(id, value)
-    assert isinstance(tx.commit, Commit)
-    return tx.commit
-
-
-def port_of(world: World, handle: int) -> Port:
-    """What stands behind the face, for calls that the face would not make."""
-    return world.space(handle)._port
-
-
-def _range_read(
-    model: SpaceModel, prefix: str, limit: int | None, version: int, *, branch: str
-) -> dict[str, Any]:
-    """What a scan reads: all below the prefix, or up to the last entity that it gave."""
-    found = model.scan(prefix, limit=limit, version=version, branch=branch)
-    if limit is None or len(found) < limit:
-        return {"prefix": prefix, "version": version}
-    return {"from": prefix, "to": found[-1] + "\0", "version": version}

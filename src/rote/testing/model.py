@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rote.errors import (
+    Compacted,
     Conflict,
     InvalidInput,
     NotFound,
@@ -87,6 +88,7 @@ class SpaceModel:
         self.commits: list[ModelCommit] = []
         self.branches = {"main": ModelBranch(None, 0, 0)}
         self._blurred: set[int] = set()  # commits whose key is compared with nothing any more
+        self.oldest = 0  # below it nothing can be asked any more
 
     @property
     def version(self) -> int:
@@ -236,6 +238,8 @@ class SpaceModel:
         fork_version = self.version if at is None else at
         if fork_version > self.version:
             raise Refused(VersionNotFound)
+        if 0 < fork_version < self.oldest:
+            raise Refused(Compacted)
         self.branches[name] = ModelBranch(parent, fork_version, self.version + 1)
         event = {
             "type": "branch.create", "name": name, "parent": parent, "fork_version": fork_version,
@@ -271,9 +275,23 @@ class SpaceModel:
             for commit in self.commits[full[0].version :]
             if commit.event is not None and commit.event["type"] == "merge"
         ]
-        self._blurred |= {commit.version for commit in (*full, *merges)}
+        # Of what was compacted away nobody knows any more what it wrote.
+        compacted = self.commits[: max(self.oldest - 1, 0)]
+        self._blurred |= {commit.version for commit in (*full, *merges, *compacted)}
         event = {"type": "erase", "id": id, "reason": reason}
         return self.append("main", (), now=now, key=key, sent=sent, event=event)
+
+    def compact(self, before: int, *, checkpoint: dict[str, Any], now: str) -> ModelCommit | None:
+        """Nothing is forgotten here, so whatever is said later is what the whole history says."""
+        if before > self.version:
+            raise Refused(VersionNotFound)
+        if before <= self.oldest:
+            if before < self.oldest:
+                raise Refused(InvalidInput)
+            return None
+        self.oldest = before
+        event = {"type": "compact", "before": before, "checkpoint": checkpoint}
+        return self.append("main", (), now=now, key=None, sent=b"", event=event)
 
     def _facts(
         self, operations: Sequence[Mapping[str, Any]], at: str, branch: str
@@ -299,6 +317,8 @@ class SpaceModel:
             raise Refused(Conflict, conflicts)
 
     def _conflict(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
+        if "path" in read and read["version"] + 1 < self.oldest:
+            read = {**read, "path": None}  # which paths were written can no longer be told
         branch = read.get("branch", branch)
         erased = self._erased_since(read, branch)
         for commit in reversed(self.line(branch)):

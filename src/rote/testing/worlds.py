@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rote.contract import Port
 from rote.space import Space, Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -33,6 +34,10 @@ class World:
     def space(self, handle: int, branch: str = "main") -> Space:
         space = self.spaces[handle % len(self.spaces)]
         return space if branch == "main" else space.on(branch)
+
+    def port(self, handle: int) -> Port:
+        """What stands behind the face, for calls that the face would not make."""
+        return self.space(handle)._port
 
     def close(self) -> None:
         for store in self.stores:

@@ -1,0 +1,55 @@
+"""What the state machine does to a store in one step, and what it makes of the answer."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from rote.contract import Commit
+from rote.errors import RoteError
+from rote.space import Space
+from rote.testing.model import ModelCommit, SpaceModel
+
+_Answer = TypeVar("_Answer")
+
+
+def counts_as_head(commit: ModelCommit) -> bool:
+    """Whether a branch is newer by a commit: not by one that only let go of the past."""
+    return commit.event is None or commit.event["type"] != "compact"
+
+
+def outcome_of(action: Callable[[], _Answer]) -> _Answer | RoteError:
+    try:
+        return action()
+    except RoteError as error:
+        return error
+
+
+def erase_by(space: Space, id: str, key: str | None) -> Commit:
+    return space.erase(id, reason="r", key=key).commit
+
+
+def without(commit: Commit, id: str) -> Commit:
+    """A commit as it is told after an entity was erased."""
+    facts = [
+        replace(fact, data=None, salt=None, erased=True) if fact.id == id else fact
+        for fact in commit.facts
+    ]
+    return replace(commit, facts=tuple(facts))
+
+
+def finish(tx: Any, id: str, value: Any) -> Commit:
+    with tx:
+        tx.set(id, value)
+    assert isinstance(tx.commit, Commit)
+    return tx.commit
+
+
+def range_read(
+    model: SpaceModel, prefix: str, limit: int | None, version: int, *, branch: str
+) -> dict[str, Any]:
+    """What a scan reads: all below the prefix, or up to the last entity that it gave."""
+    found = model.scan(prefix, limit=limit, version=version, branch=branch)
+    if limit is None or len(found) < limit:
+        return {"prefix": prefix, "version": version}
+    return {"from": prefix, "to": found[-1] + "\0", "version": version}
