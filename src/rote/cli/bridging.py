@@ -97,14 +97,17 @@ def validate_file(
 ) -> None:
     """Tell everything that is wrong with a file of records; exit 1 when there is an error."""
     check_profile(profile)
-    failed = False
+    failed, count = False, 0
     with opened_file(file) as (stream, size), byte_bar("validating", size) as advance:
         for number, value in read_records(stream, advance):
             problems = validate(value, namespaces=namespace or NAMESPACES, profile=profile)
             failed = failed or any(problem.kind == "error" for problem in problems)
+            count += 1
             _print_problems(number, problems, as_json=as_json)
     if failed:
         raise no()
+    if not as_json:
+        print_line(f"ok: {plural(count, 'record')}", style="green")
 
 
 def _print_problems(number: int, problems: list[Problem], *, as_json: bool) -> None:

@@ -77,6 +77,12 @@ class DerivedRowTests(EngineGround):
         assert reads.derived_count(self.space, WORDS, until=1_000_000) == 5
         assert set(rows) == {ended, again, others[0], others[2]}
         assert self.open_at(3) == [ended, *others[1:]]
+        # Whoever ends a row need not know where it began; the closed one keeps its end.
+        with self.engine.writer(self.space) as writes:
+            unknown = DerivedRow("a", "urn:1", MAIN, 0, 8)
+            writes.derive(self.space, WORDS, rows=[], ended=[unknown], indexed=8)
+        rows = self.engine.reader().derived_of(self.space, WORDS, "urn:1")
+        assert set(rows) == {ended, DerivedRow("a", "urn:1", MAIN, 6, 8), others[0], others[2]}
 
     def test_rows_count_on_the_branches_of_the_line_each_up_to_its_cap(self) -> None:
         on_main = DerivedRow("a", "urn:1", MAIN, 1, 4)

@@ -239,6 +239,23 @@ class RecordListTests(RecordGround):
             ]
         assert self.space.verify().ok
 
+    def test_a_long_history_on_two_branches_leaves_one_open_row_for_each_term(self) -> None:
+        """What was open before a commit is known from the value that it replaces."""
+        for number in range(4):
+            self.clock.move(seconds=1)
+            self.memory.put("ops", "k", "i", {}, None, {"tags": ["t", f"t{number % 2}"]})
+        draft = Memory(self.space.create_branch("draft"))
+        for number in range(3):
+            self.clock.move(seconds=1)
+            draft.put("ops", "k", "i", {}, None, {"tags": [f"d{number}"]})
+            self.memory.append("ops", "k", f"log-{number}", {}, None, {"tags": ["t"]})
+            self.memory.append("ops", "k", f"log-{number}", {})
+        assert self.listed("ops", filters={"tags_any": ["t1"]}) == ["i"]
+        assert self.listed("ops", filters={"tags_any": ["t0", "d2"]}) == []
+        assert len(draft.list("ops", filters={"tags_any": ["d2"]})["items"]) == 1
+        assert draft.list("ops", filters={"tags_any": ["t", "d1"]})["items"] == []
+        assert self.space.verify().ok
+
     def test_the_index_names_records_only(self) -> None:
         self.space.set("urn:note", {"metadata": {"tags": ["t"]}})
         self.memory.put("ops", "k", "i", {}, 5, {"tags": ["t"], "source": "s", "valid_at": TEN[0]})
