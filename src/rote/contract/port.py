@@ -5,7 +5,7 @@ is atomic and sees one committed state. Reads may be retried freely; `commit` ma
 its key. Errors are those of rote.errors, nothing else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,6 +76,10 @@ class Port(Protocol):
         limit: int, view: View,
     ) -> tuple[Hit, ...]:  # fmt: skip
         """Entities that a declared index lists under terms in [start, end), in (term, id) order."""
+        ...
+
+    def query(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        """Selected entities and those that links lead to, all from one state."""
         ...
 
     # Branches. Making, deleting and merging are commits, and may be retried with their key.

@@ -7,7 +7,7 @@ copy     copies -> adoption -> engine
 blob     blobs -> payloads -> engine; then a commit that makes it count
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ from rote.kernel import (
     history,
     indexes,
     merging,
+    queries,
     scans,
     sides,
     verification,
@@ -200,6 +201,11 @@ class Kernel:
             limit=limit,
             view=view,
         )
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def query(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        return queries.query(self._spaces.cache(space), self._engine.reader(), query, view)
 
     # -- branches ----------------------------------------------------------------------------------
 

@@ -145,6 +145,14 @@ class Space:
             since = commits[-1].version
             limit = None if limit is None else limit - len(commits)
 
+    def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        """Selected entities and those that links lead to from them, all from one state.
+
+        {"select": {"<id>" | "<prefix>*" | "*": {"path": [...], "schema": ...}}, ...}, with branch,
+        at, since, limit, cursor, max_depth and max_entities; see docs/queries.md.
+        """
+        return self._port.query(self.did, query, self._view)
+
     # -- writing -----------------------------------------------------------------------------------
 
     def set(self, id: str, value: Json, *, key: str | None = None) -> Commit:

@@ -1,0 +1,21 @@
+"""Queries: what is selected, which links are followed, and what comes of it. Pure: whoever calls
+brings the states."""
+
+from rote.query.expansion import Place
+from rote.query.request import Cursor, Query, foreign_cursor, parse_query
+from rote.query.schemas import Schemas
+from rote.query.walk import Fetch, Root, Truncated, Walk, is_deleted
+
+__all__ = [
+    "Cursor",
+    "Fetch",
+    "Place",
+    "Query",
+    "Root",
+    "Schemas",
+    "Truncated",
+    "Walk",
+    "foreign_cursor",
+    "is_deleted",
+    "parse_query",
+]
