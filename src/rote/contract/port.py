@@ -82,6 +82,10 @@ class Port(Protocol):
         """Selected entities and those that links lead to, all from one state."""
         ...
 
+    def values(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        """The values of selected entities, with those that links lead to in the links' places."""
+        ...
+
     # Branches. Making, deleting and merging are commits, and may be retried with their key.
 
     def branches(self, space: str, *, version: int | None) -> tuple[Branch, ...]:

@@ -207,6 +207,9 @@ class Kernel:
     def query(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
         return queries.query(self._spaces.cache(space), self._engine.reader(), query, view)
 
+    def values(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        return queries.values(self._spaces.cache(space), self._engine.reader(), query, view)
+
     # -- branches ----------------------------------------------------------------------------------
 
     def branches(self, space: str, *, version: int | None) -> tuple[Branch, ...]:

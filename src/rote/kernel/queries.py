@@ -10,7 +10,18 @@ from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel import history, scans
 from rote.kernel.cache import SpaceCache
 from rote.kernel.entry import ABSENT, load, state_of
-from rote.query import Cursor, Query, Root, Schemas, Walk, foreign_cursor, is_deleted, parse_query
+from rote.query import (
+    Absent,
+    Cursor,
+    Filling,
+    Query,
+    Root,
+    Schemas,
+    Walk,
+    foreign_cursor,
+    is_deleted,
+    parse_query,
+)
 from rote.values import Json, parse_time
 from rote.values.limits import PAGE_MAX
 from rote.values.ranges import prefix_end
@@ -67,6 +78,32 @@ def query(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) 
         "facts": {id: fact_of(walk.facts[id]) for id in sorted(walk.facts)},
         "missing": sorted(walk.missing),
         "truncated": None if walk.truncated is None else walk.truncated.to_dict(),
+        "cursor": cursor,
+    }
+
+
+def values(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
+    """The values of the selected entities, with what their links lead to in the links' places."""
+    schemas = Schemas()
+    asked = parse_query(raw, schemas)
+    pinned = pin(cache, reads, asked, view)
+    found, cursor = page_of(asked, pinned)
+    # Of several selectors of one entity the most specific one says which value is meant.
+    places = {
+        root.state.id: asked.selectors(root.state.id)[0].place(root.state.id) for root in found
+    }
+    roots = [
+        Root(root.state, frozenset((places[root.state.id],)), root.shows_deleted) for root in found
+    ]
+    walk = Walk(pinned.fetch, schemas, depth_max=asked.max_depth, entities_max=asked.max_entities)
+    walk.run(roots)
+    filling = Filling(schemas, walk.facts, walk.seen)
+    filled = {id: filling.fill(place) for id, place in places.items()}
+    truncated = walk.truncated or filling.truncated
+    return {
+        "version": pinned.version,
+        "values": {id: value for id, value in filled.items() if not isinstance(value, Absent)},
+        "truncated": None if truncated is None else truncated.to_dict(),
         "cursor": cursor,
     }
 

@@ -2,13 +2,17 @@
 brings the states."""
 
 from rote.query.expansion import Place
+from rote.query.filling import Filling
+from rote.query.links import Absent
 from rote.query.request import Cursor, Query, foreign_cursor, parse_query
 from rote.query.schemas import Schemas
 from rote.query.walk import Fetch, Root, Truncated, Walk, is_deleted
 
 __all__ = [
+    "Absent",
     "Cursor",
     "Fetch",
+    "Filling",
     "Place",
     "Query",
     "Root",

@@ -31,13 +31,14 @@ def schema_of(nodes: Iterable[Node]) -> Schema:
     if not found:
         return EVERYTHING
     kinds: frozenset[str] | None = None
-    for node in _with_references(found):
-        if node is FALSE:
-            return NOTHING
-        if node.kinds is not None:
-            kinds = node.kinds if kinds is None else kinds & node.kinds
-            if not kinds:
+    for node in found:
+        for part in _chain(node):
+            if part is FALSE:
                 return NOTHING
+            if part.kinds is not None:
+                kinds = part.kinds if kinds is None else kinds & part.kinds
+    if kinds is not None and not kinds:
+        return NOTHING
     return frozenset(found)
 
 
@@ -50,7 +51,7 @@ def narrowed(schema: Schema, node: Node) -> Schema:
 
 def combines(schema: Schema) -> bool:
     """Whether options decide if a link is followed at all."""
-    return any(node.combines for node in _with_references(schema))
+    return any(part.combines for node in schema for part in _chain(node))
 
 
 def _collapsed(node: Node) -> Node:
@@ -71,14 +72,12 @@ def _is_open(node: Node) -> bool:
     )
 
 
-def _with_references(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes and what they refer to, options left aside."""
-    found: set[Node] = set()
-    for node in nodes:
-        at: Node | None = node
-        while at is not None and at not in found:
-            found.add(at)
-            at = at.reference
+def _chain(node: Node) -> list[Node]:
+    """A node and what it refers to, options left aside; FALSE ends a chain that would never end."""
+    found = [node]
+    while node.reference is not None:
+        node = FALSE if node.reference in found else node.reference
+        found.append(node)
     return found
 
 
@@ -114,6 +113,20 @@ def element(flat: Schema, index: int) -> Schema:
         elif node.prefix is not None:
             return NOTHING
     return schema_of(found)
+
+
+def default_of(node: Node) -> Json | Absent:
+    """What stands for a declared property that is missing."""
+    return next((part.default for part in _chain(node) if part.has_default), ABSENT)
+
+
+def order_of(node: Node) -> tuple[bytes, int]:
+    return node.order
+
+
+def in_order(flats: list[Schema]) -> list[Schema]:
+    """The same in every run: sets of nodes have no order of their own."""
+    return sorted(flats, key=lambda flat: sorted(map(order_of, flat)))
 
 
 # -- matching --------------------------------------------------------------------------------------

@@ -31,18 +31,8 @@ class Node:
     """One schema. What is None was not written."""
 
     __slots__ = (
-        "additional",
-        "all_of",
-        "allowed",
-        "any_of",
-        "default",
-        "has_default",
-        "items",
-        "kinds",
-        "prefix",
-        "properties",
-        "reference",
-        "required",
+        "additional", "all_of", "allowed", "any_of", "default", "has_default", "items", "kinds",
+        "order", "prefix", "properties", "reference", "required",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -58,6 +48,7 @@ class Node:
         self.reference: Node | None = None  # $ref
         self.default: Json = None
         self.has_default = False
+        self.order: tuple[bytes, int] = (b"", 0)  # its document, and its place in there
 
     @property
     def combines(self) -> bool:
@@ -97,7 +88,7 @@ class Schemas:
             raise InvalidInput(f"not a schema: {error}") from None
         node = self._documents.get(key)
         if node is None:
-            node = self._documents[key] = _Document(document).read()
+            node = self._documents[key] = _Document(document, key).read()
         return node
 
     def read_link(self, document: Json) -> Node:
@@ -109,8 +100,9 @@ class Schemas:
 
 
 class _Document:
-    def __init__(self, root: Json) -> None:
+    def __init__(self, root: Json, text: bytes) -> None:
         self._root = root
+        self._text = text
         self._nodes: dict[int, Node] = {}  # by the identity of what was written
         self._waiting: list[tuple[dict[str, Any], Node, _Tokens]] = []
         self._references: list[tuple[Node, str]] = []
@@ -136,6 +128,7 @@ class _Document:
         node = self._nodes.get(id(raw))
         if node is None:
             node = self._nodes[id(raw)] = Node()
+            node.order = (self._text, len(self._nodes))
             self._waiting.append((raw, node, place))
         return node
 

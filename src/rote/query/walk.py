@@ -60,7 +60,7 @@ class Walk:
         self._depth_max = depth_max
         self._entities_max = entities_max
         self._places_max = PLACES_PER_ENTITY_MAX * entities_max + PLACES_MORE_MAX
-        self._seen: set[Place] = set()
+        self.seen: set[Place] = set()  # every place that was followed to
         self._shows_deleted: set[str] = set()
         self._ahead: dict[str, State] = {}  # read to judge links; the next level needs them
         self.facts: dict[str, State] = {}
@@ -75,7 +75,7 @@ class Walk:
             if root.shows_deleted:
                 self._shows_deleted.add(root.state.id)
             level[root.state.id] = list(root.places)
-            self._seen |= root.places
+            self.seen |= root.places
         depth = 0
         while level and self.truncated is None:
             if depth > self._depth_max:
@@ -111,8 +111,8 @@ class Walk:
                 for place in level[id] if state.exists else ():
                     expansion = expand(self._schemas, place, state.value)
                     self._add(found, expansion.follows)
-                    perhaps |= expansion.perhaps - self._seen
-                    if expansion.cut or len(self._seen) > self._places_max:
+                    perhaps |= expansion.perhaps - self.seen
+                    if expansion.cut or len(self.seen) > self._places_max:
                         self.truncated = Truncated(ENTITIES, id)
                         return {}
             self._add(found, self._judge(perhaps))
@@ -120,8 +120,8 @@ class Walk:
 
     def _add(self, found: dict[str, list[Place]], places: Iterable[Place]) -> None:
         for place in places:
-            if place not in self._seen:
-                self._seen.add(place)
+            if place not in self.seen:
+                self.seen.add(place)
                 found.setdefault(place[0], []).append(place)
 
     def _judge(self, perhaps: set[Place]) -> Iterator[Place]:

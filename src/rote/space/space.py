@@ -153,6 +153,11 @@ class Space:
         """
         return self._port.query(self.did, query, self._view)
 
+    def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        """The values of selected entities at their paths, with the values behind followed links in
+        the links' places and with the defaults of schemas."""
+        return self._port.values(self.did, query, self._view)
+
     # -- writing -----------------------------------------------------------------------------------
 
     def set(self, id: str, value: Json, *, key: str | None = None) -> Commit:
