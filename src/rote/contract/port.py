@@ -5,7 +5,7 @@ is atomic and sees one committed state. Reads may be retried freely; `commit` ma
 its key. Errors are those of rote.errors, nothing else.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -84,6 +84,14 @@ class Port(Protocol):
 
     def values(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
         """The values of selected entities, with those that links lead to in the links' places."""
+        ...
+
+    def watch(
+        self, space: str, query: Mapping[str, Any], view: View, *, since: int | None,
+        timeout: float | None,
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
+        """Frames {from, to, upserts, removes} of a query's result, first from `since` to now, then
+        as it changes; ends after `timeout` seconds without one."""
         ...
 
     # Branches. Making, deleting and merging are commits, and may be retried with their key.

@@ -128,7 +128,7 @@ def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
     version = _version(cache, reads, asked, view)
     newest = cache.resolve(reads, None)
     if asked.since is not None and asked.since > newest:
-        raise _not_found("since", asked.since, newest)
+        raise not_found("since", asked.since, newest)
     return Pinned(cache, reads, branch, version)
 
 
@@ -142,7 +142,7 @@ def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
             else history.head_at(cache, reads, version=None, at=parse_time(asked.at)).version
         )
         if version > newest:
-            raise _not_found("at", version, newest)
+            raise not_found("at", version, newest)
         if view.version is not None and version != view.version:
             raise InvalidInput(
                 f"at: this view is pinned at version {view.version}; ask the space it came from",
@@ -161,7 +161,7 @@ def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
     return asked.cursor.version
 
 
-def _not_found(key: str, version: int, newest: int) -> VersionNotFound:
+def not_found(key: str, version: int, newest: int) -> VersionNotFound:
     error = VersionNotFound(version, newest=newest)
     error.args = (f"{key}: {error}",)
     error.details["key"] = key

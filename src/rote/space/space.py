@@ -158,6 +158,17 @@ class Space:
         the links' places and with the defaults of schemas."""
         return self._port.values(self.did, query, self._view)
 
+    def watch(
+        self,
+        query: Mapping[str, Any],
+        *,
+        since: int | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Frames of a query's result: first from what was shown at version `since` (None: from
+        nothing) to now, then whenever it changes. Ends after `timeout` seconds without a frame."""
+        return self._port.watch(self.did, query, self._view, since=since, timeout=timeout)
+
     # -- writing -----------------------------------------------------------------------------------
 
     def set(self, id: str, value: Json, *, key: str | None = None) -> Commit:
