@@ -23,6 +23,7 @@ from rote.testing.space_suite.keys import KeyTests
 from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
+from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.scans import ScanTests
@@ -32,6 +33,7 @@ from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
 from rote.testing.space_suite.views import ViewTests
+from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
 
 class SpaceSuite(
@@ -47,6 +49,8 @@ class SpaceSuite(
     ViewTests,
     ScanTests,
     HistoryTests,
+    QueryTests,
+    WatchTests,
     TransactionTests,
     SideRowTests,
     GuardTests,
@@ -65,5 +69,5 @@ class SpaceSuite(
     """Every store, also one whose place ends with it."""
 
 
-class SharedSpaceSuite(SpaceSuite, SharingTests):
+class SharedSpaceSuite(SpaceSuite, SharingTests, SharedWatchTests):
     """A store whose place can be opened again and by several at once."""
