@@ -101,9 +101,14 @@ def test_watches_see_what_two_processes_write(place: str) -> None:
 def test_watches_outlive_writers_that_are_killed(place: str) -> None:
     with open_store(place) as store:
         space = store.space(NAME)
-        watch_while(space, lambda: [kill_one(place, seed) for seed in range(KILLS)])
+        watch_while(space, lambda: kill_some(place))
         assert space.version >= KILLS
         assert space.verify().ok
+
+
+def kill_some(place: str) -> None:
+    for seed in range(KILLS):
+        kill_one(place, seed)
 
 
 def kill_one(place: str, seed: int) -> None:

@@ -1,5 +1,7 @@
 """Watches: whoever folds the frames holds what the query says, whatever happens in between."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ class Held:
         self.space = space.on(branch)
         since = graphs.random.choice([None, *range(space.version + 1)])
         facts = {} if since is None else self.space.at(since).query(self.query)["facts"]
-        kernel = space._port
+        kernel: Any = space._port
         self.watcher = Watcher(
             kernel._engine, kernel._spaces.cache(space.did), self.query, View(branch)
         )

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from rote.cli import blobs, branching, canonical, copying, doctor, reading, trust, writing
+from rote.cli import (
+    blobs,
+    branching,
+    canonical,
+    copying,
+    doctor,
+    querying,
+    reading,
+    trust,
+    writing,
+)
 from rote.cli.demo import story
 from rote.cli.outcome import Commands
 
@@ -56,6 +66,8 @@ app.command("patch")(writing.patch_entity)
 app.command("delete")(writing.delete_entity)
 app.command("log")(reading.log)
 app.command("history")(reading.history)
+app.command("query")(querying.query)
+app.command("watch")(querying.watch)
 app.add_typer(branching.branch, name="branch")
 app.command("merge")(branching.merge)
 app.command("diff")(branching.diff)

@@ -40,7 +40,7 @@ class QueryTests(SpaceGround):
     def test_wildcards_select_what_exists_and_overlap_without_doubling(self) -> None:
         self.space.transact([put("urn:x:1", 1), put("urn:x:2", 1), put("urn:y", 1), put(A, 1)])
         self.space.delete("urn:x:2")
-        select = {"urn:x*": {}, "urn:x:*": {}, "urn:x:1": {}, "urn:y": {}}
+        select: dict[str, Any] = {"urn:x*": {}, "urn:x:*": {}, "urn:x:1": {}, "urn:y": {}}
         result = self.space.query({"select": select})
         assert list(result["facts"]) == ["urn:x:1", "urn:y"]
         assert list(self.space.query({"select": {"*": {}}})["facts"]) == [A, "urn:x:1", "urn:y"]
@@ -82,7 +82,7 @@ class QueryTests(SpaceGround):
         branch = self.space.create_branch("draft")
         branch.set(A, 2)
         first = next(self.space.log())
-        select = {"select": {A: {}}}
+        select: dict[str, Any] = {"select": {A: {}}}
 
         def value(result: dict[str, Any]) -> Any:
             return result["version"], result["facts"].get(A, {}).get("value")
@@ -360,9 +360,10 @@ class QueryTests(SpaceGround):
             assert key in str(refused.value)
 
     def test_a_query_needs_a_select_and_a_branch_that_is_there(self) -> None:
-        for bad in ({}, None, []):
+        bad_ones: tuple[Any, ...] = ({}, None, [])
+        for bad in bad_ones:
             with pytest.raises(InvalidInput) as refused:
-                self.space.query(bad)  # type: ignore[arg-type]
+                self.space.query(bad)
             assert refused.value.details["key"] == "select"
         with pytest.raises(NotFound):
             self.space.query({"select": {}, "branch": "nowhere"})

@@ -55,7 +55,7 @@ class WatchTests(SpaceGround):
         assert list(watch) == []
 
     def test_the_first_frame_comes_also_when_it_is_empty(self) -> None:
-        empty = {"upserts": [], "removes": []}
+        empty: dict[str, Any] = {"upserts": [], "removes": []}
         assert list(self.watch(urn_a={})) == [{"from": None, "to": 0, **empty}]
         self.space.set(A, 1)
         assert list(self.watch(since=1, urn_a={})) == [{"from": 1, "to": 1, **empty}]
