@@ -87,8 +87,9 @@ class Walk:
     def _cut(self, reason: str, level: dict[str, list[Place]]) -> None:
         """The first id of a level that is not visited, if that leaves anything out."""
         for id in sorted(level):
-            known = id in self.facts or id in self.missing
-            if not known or any(path or schema is not NOTHING for _, path, schema in level[id]):
+            state = self.facts.get(id)
+            leads_on = any(path or schema is not NOTHING for _, path, schema in level[id])
+            if id not in self.missing and (state is None or (state.exists and leads_on)):
                 self.truncated = Truncated(reason, id)
                 return
 
@@ -125,17 +126,13 @@ class Walk:
                 found.setdefault(place[0], []).append(place)
 
     def _judge(self, perhaps: set[Place]) -> Iterator[Place]:
-        if not perhaps:
-            return
-        room = self._entities_max - len(self.facts)
-        for judged in judge(perhaps, self._read):
-            if judged.follows:
-                yield judged.place
-        while len(self._ahead) > room + PAGE_MAX:
-            self._ahead.popitem()
+        return (judged.place for judged in judge(perhaps, self._read) if judged.follows)
 
     def _read(self, ids: Sequence[str]) -> Mapping[str, State]:
-        """For looking through links: what is here already is not read again."""
+        """For looking through links: what is here already is not read again, and not more is kept
+        than the next level may need."""
+        while len(self._ahead) > self._entities_max - len(self.facts):
+            self._ahead.popitem()
         unknown = [id for id in ids if id not in self.facts and id not in self._ahead]
         if unknown:
             self._ahead.update(self._fetch(unknown))

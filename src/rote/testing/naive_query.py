@@ -72,7 +72,9 @@ class NaiveQuery:
 
     def _adds(self, found: Answer, spot: _Spot) -> bool:
         id, path, rules = spot
-        return (id not in found.facts and id not in found.missing) or path != () or rules != _FALSE
+        if id in found.facts:
+            return found.facts[id].exists and (path != () or rules != _FALSE)
+        return id not in found.missing
 
     def _roots(self, query: dict[str, Any]) -> set[_Spot]:
         roots: set[_Spot] = set()
