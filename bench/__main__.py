@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from bench import branches, commits, history, postgres, postgres_spaces, reads, values
+from bench import branches, commits, history, postgres, postgres_spaces, queries, reads, values
 from bench.harness import Benchmark, Effort, Row
 from bench.table import report_of, table_of
 
@@ -19,6 +19,7 @@ BENCHMARKS = [
     *reads.BENCHMARKS,
     *history.BENCHMARKS,
     *branches.BENCHMARKS,
+    *queries.BENCHMARKS,
     *values.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.contract import View
+from rote.kernel.pulse import Pulse
 from rote.kernel.watches import Watcher
 from rote.opening import open as open_store
 from rote.space import Space
@@ -27,14 +28,14 @@ class Held:
         facts = {} if since is None else self.space.at(since).query(self.query)["facts"]
         kernel: Any = space._port
         self.watcher = Watcher(
-            kernel._engine, kernel._spaces.cache(space.did), self.query, View(branch)
+            kernel._engine, kernel._spaces.cache(space.did), Pulse(), self.query, View(branch)
         )
         self.folded = Folded(since, facts)
         self.folded.take(self.watcher.start(since))
         self.check()
 
     def go_on(self) -> None:
-        frame = self.watcher.advance()
+        frame = self.watcher.advance(self.watcher.look())
         if frame is not None:
             assert frame["upserts"] or frame["removes"]
             self.folded.take(frame)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from rote.values.limits import WATCH_LOOK_SECONDS
+from rote.values.limits import PAGE_MAX, WATCH_CHANGES_KEPT, WATCH_LOOK_SECONDS
 
 
 class Pulse:
@@ -18,19 +18,20 @@ class Pulse:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._is_led = False  # somebody looks for all
-        self._newest = 0  # that anybody has seen
+        self.newest = 0  # that anybody has seen
+        self._changes: dict[tuple[str, int, int], frozenset[str]] = {}
 
     def wait(self, seen: int, seconds: float | None, look: Callable[[], int]) -> int:
         """Until the version is above `seen`, or the time is over; the version then."""
         deadline = None if seconds is None else time.monotonic() + seconds
         with self._condition:
-            while self._is_led and self._newest <= seen:
+            while self._is_led and self.newest <= seen:
                 left = _left(deadline)
                 if left is not None and left <= 0:
-                    return self._newest
+                    return self.newest
                 self._condition.wait(left)
-            if self._newest > seen:
-                return self._newest
+            if self.newest > seen:
+                return self.newest
             self._is_led = True
         try:
             return self._lead(seen, deadline, look)
@@ -39,12 +40,27 @@ class Pulse:
                 self._is_led = False
                 self._condition.notify_all()
 
+    def changes(
+        self, branch: str, before: int, until: int, read: Callable[[], frozenset[str]]
+    ) -> frozenset[str]:
+        """What changed between two versions. Watchers go the same steps, so one reads for all."""
+        key = (branch, before, until)
+        found = self._changes.get(key)
+        if found is None:
+            found = read()
+            with self._condition:
+                if len(self._changes) >= WATCH_CHANGES_KEPT:
+                    self._changes.clear()
+                if len(found) <= PAGE_MAX:
+                    self._changes[key] = found
+        return found
+
     def _lead(self, seen: int, deadline: float | None, look: Callable[[], int]) -> int:
         while True:
             newest = look()
             with self._condition:
-                if newest > self._newest:
-                    self._newest = newest
+                if newest > self.newest:
+                    self.newest = newest
                     self._condition.notify_all()
             left = _left(deadline)
             if newest > seen or (left is not None and left <= 0):

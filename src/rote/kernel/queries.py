@@ -9,7 +9,7 @@ from rote.engines import Reader
 from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel import history, scans
 from rote.kernel.cache import SpaceCache
-from rote.kernel.entry import ABSENT, load, state_of
+from rote.kernel.entry import ABSENT, Entry, state_of
 from rote.query import (
     Absent,
     Cursor,
@@ -39,11 +39,17 @@ class Pinned:
 
     def fetch(self, ids: Sequence[str]) -> Mapping[str, State]:
         """The states of `ids`; what is not remembered is read in one go."""
-        entries = {id: self._cache.remembered(self.branch, id, self.version) for id in ids}
+        entries: dict[str, Entry | None] = {
+            id: self._cache.remembered(self.branch, id, self.version) for id in ids
+        }
         unknown = [id for id, entry in entries.items() if entry is None]
+        if unknown and self.version == self._cache.known:
+            # They become the cache's own, so that others who follow the same commits find them.
+            newest = self._cache.newest(self._reads, self.branch, unknown)
+            entries |= {id: new for id, new in newest.items() if new.version <= self.version}
+            unknown = [id for id in unknown if entries[id] is None]  # others were faster
         if unknown:
-            loaded = load(self._reads, self._cache.number, unknown, self._line)
-            entries |= {id: loaded.get(id, ABSENT) for id in unknown}
+            entries |= self._cache.entries_at(self._reads, self.branch, unknown, self.version)
         return {id: state_of(id, entry or ABSENT) for id, entry in entries.items()}
 
     def scan(self, prefix: str, after: str | None) -> Iterator[State]:

@@ -43,7 +43,7 @@ def watch(
         type(timeout) not in (int, float) or math.isnan(timeout) or timeout < 0
     ):
         raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
-    watcher = Watcher(engine, cache, raw, view)
+    watcher = Watcher(engine, cache, pulse, raw, view)
     if since is not None and since > watcher.look():
         raise not_found("since", since, watcher.look())
     return _frames(watcher, pulse, since, timeout)
@@ -53,19 +53,25 @@ def _frames(
     watcher: "Watcher", pulse: Pulse, since: int | None, timeout: float | None
 ) -> Iterator[Frame]:
     yield watcher.start(since)
-    woken = time.monotonic()
+    woken, took = time.monotonic(), 0.0
     while True:
         asked = time.monotonic()
         frame = None
         while frame is None:
             seen = watcher.version
-            if watcher.look() <= seen:
+            # Where others have looked further already, all go the same step.
+            newest = pulse.newest if pulse.newest > seen else watcher.look()
+            if newest <= seen:
                 left = None if timeout is None else asked + timeout - time.monotonic()
-                if pulse.wait(seen, left, watcher.look) <= seen:
-                    return
-            time.sleep(max(0.0, woken + WATCH_PAUSE_SECONDS - time.monotonic()))
+                newest = pulse.wait(seen, left, watcher.look)
+            if newest <= seen:
+                return
+            # Whoever worked long rests as long, so that many of them leave room for writers.
+            due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
+            time.sleep(max(0.0, due - time.monotonic()))
             woken = time.monotonic()
-            frame = watcher.advance()
+            frame = watcher.advance(max(newest, pulse.newest))
+            took = time.monotonic() - woken
         yield frame
 
 
@@ -73,10 +79,16 @@ class Watcher:
     """What one watch has shown, and how it finds out what to show next."""
 
     def __init__(
-        self, engine: Engine, cache: SpaceCache, raw: Mapping[str, Any], view: View
+        self,
+        engine: Engine,
+        cache: SpaceCache,
+        pulse: Pulse,
+        raw: Mapping[str, Any],
+        view: View,
     ) -> None:
         self._engine = engine
         self._cache = cache
+        self._pulse = pulse
         self._schemas = Schemas()
         self._query = parse_query(raw, self._schemas, is_watch=True)
         self._text = canonical(dict(raw))
@@ -113,10 +125,11 @@ class Watcher:
         self._sent = self.version
         return frame
 
-    def advance(self) -> Frame | None:
-        """The frame that brings it to now; None when that would show nothing new."""
-        before, self.version = self.version, self.look()
-        frame = self._frame(self._touched(self._changed(before)))
+    def advance(self, version: int) -> Frame | None:
+        """The frame that brings it to a version; None when that would show nothing new."""
+        before, self.version = self.version, version
+        changed = self._pulse.changes(self._branch, before, version, lambda: self._changed(before))
+        frame = self._frame(self._touched(changed))
         if not frame["upserts"] and not frame["removes"]:
             return None
         self._sent = self.version
@@ -139,13 +152,13 @@ class Watcher:
 
     # -- what may be shown otherwise ---------------------------------------------------------------
 
-    def _changed(self, before: int) -> set[str]:
+    def _changed(self, before: int) -> frozenset[str]:
         """The ids of what was written on the branch above a version. Its ancestors were left before
         the watch began, but for what is erased everywhere."""
         reads = self._engine.reader()
         number = self._cache.branches.number(self._branch)
         written = reads.written(self._cache.number, [(number, before, self.version)])
-        return self._erased(before).union(written)
+        return frozenset(self._erased(before).union(written))
 
     def _erased(self, before: int) -> set[str]:
         reads, found = self._engine.reader(), set()

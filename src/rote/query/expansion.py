@@ -32,9 +32,14 @@ class Expansion:
         self.cut = False  # something was left out because it was more than is bearable
 
 
+_NOTHING_FOLLOWED = Expansion()  # never changed: most places of most watches have it
+
+
 def expand(schemas: Schemas, place: Place, value: Json) -> Expansion:
     """The places behind the links that are followed from a place whose entity has this value."""
     _, path, schema = place
+    if schema is NOTHING and not path:
+        return _NOTHING_FOLLOWED
     found = Expansion()
     met = walk_path(value, path)
     if isinstance(met, Absent):

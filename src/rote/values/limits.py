@@ -95,6 +95,8 @@ FILLED_NODES_MAX = 4_000_000
 WATCH_LOOK_SECONDS = 0.02
 # A watcher is woken at most so often; commits in between are one frame.
 WATCH_PAUSE_SECONDS = 0.05
+# Steps between versions whose changes are kept, so that watchers who go them together read them once.
+WATCH_CHANGES_KEPT = 16
 # Distinct schemas of links that a watch remembers before it starts anew.
 WATCH_SCHEMAS_MAX = 10_000
 
