@@ -24,6 +24,8 @@ FAN = 10
 BATCH = 1_000
 WATCHERS = 200
 STALLED = 20
+# Of the 400 notes that are written; each part is watched by several.
+PARTS = 40
 
 
 def id_of(number: int) -> str:
@@ -112,8 +114,8 @@ def _frames(space: Space, watcher: Watcher, count: int) -> Measure:
     return Measure(count, seconds)
 
 
-def writer(effort: Effort) -> Result:
-    """A writer with fsync, alone and while another process watches what it writes, many times."""
+def writer(effort: Effort, *, parts: int) -> Result:
+    """A writer with fsync, alone and while another process watches what it writes."""
     path = effort.folder / "rote.db"
     count = effort.count(400, 30)
     names = (f"bench-{number}" for number in itertools.count())
@@ -126,16 +128,17 @@ def writer(effort: Effort) -> Result:
 
     def watched() -> Measure:
         name = next(names)
-        with watchers(path, name, effort.count(WATCHERS, 10), effort.count(STALLED, 1)):
+        with watchers(path, name, effort.count(WATCHERS, 10), effort.count(STALLED, 1), parts):
             return write(name)
 
     return compare_rates(effort, lambda: write(next(names)), watched)
 
 
 @contextmanager
-def watchers(path: Path, name: str, count: int, stalled: int) -> Iterator[None]:
-    """A process with so many watchers of everything; the stalled ones stop after a frame."""
-    argv = [sys.executable, "-m", "bench.watchers", str(path), name, str(count), str(stalled)]
+def watchers(path: Path, name: str, count: int, stalled: int, parts: int) -> Iterator[None]:
+    """A process with so many watchers, each of a part; the stalled ones stop after a frame."""
+    numbers = [str(number) for number in (count, stalled, parts)]
+    argv = [sys.executable, "-m", "bench.watchers", str(path), name, *numbers]
     with subprocess.Popen(
         argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -154,5 +157,18 @@ BENCHMARKS = [
     Benchmark(
         "watch/frame", "a frame in a watched graph of 10,000 vs 100", 3, 1.2, frame, "at most"
     ),
-    Benchmark("watch/writer", "a writer beside 200 watchers in another process", 0.8, 0.95, writer),
+    Benchmark(
+        "watch/writer/parts",
+        "a writer beside 200 watchers in another process, each of ten entities",
+        0.8,
+        0.95,
+        partial(writer, parts=PARTS),
+    ),
+    Benchmark(
+        "watch/writer/all",
+        "a writer beside 200 watchers in another process, each of everything",
+        0.8,
+        0.95,
+        partial(writer, parts=1),
+    ),
 ]

@@ -1,6 +1,7 @@
-"""The other process of `watch/writer`: python -m bench.watchers PATH SPACE WATCHERS STALLED
+"""The other process of `watch/writer`: python -m bench.watchers PATH SPACE WATCHERS STALLED PARTS
 
-Watches until its standard input says something.
+Each watches one of so many parts of the notes, or with 1 part all of them, until the standard
+input says something.
 """
 
 import os
@@ -10,12 +11,13 @@ import threading
 import rote
 
 
-def main(path: str, name: str, count: int, stalled: int) -> None:
+def main(path: str, name: str, count: int, stalled: int, parts: int) -> None:
     begun = threading.Barrier(count + 1)
     space = rote.open(path).space(name)
     for number in range(count):
+        prefix = "urn:note:*" if parts == 1 else f"urn:note:{number % parts:07d}*"
         is_stalled = number < stalled
-        threading.Thread(target=watch, args=(space, begun, is_stalled), daemon=True).start()
+        threading.Thread(target=watch, args=(space, prefix, begun, is_stalled), daemon=True).start()
     begun.wait()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -23,8 +25,8 @@ def main(path: str, name: str, count: int, stalled: int) -> None:
     os._exit(0)  # in the middle of whatever they do
 
 
-def watch(space: rote.Space, begun: threading.Barrier, is_stalled: bool) -> None:
-    frames = space.watch({"select": {"*": {}}, "max_entities": 100_000})
+def watch(space: rote.Space, prefix: str, begun: threading.Barrier, is_stalled: bool) -> None:
+    frames = space.watch({"select": {prefix: {}}, "max_entities": 100_000})
     next(frames)
     begun.wait()
     if is_stalled:
@@ -34,4 +36,4 @@ def watch(space: rote.Space, begun: threading.Barrier, is_stalled: bool) -> None
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(*sys.argv[1:3], *map(int, sys.argv[3:]))
