@@ -36,4 +36,5 @@ def watch(space: rote.Space, prefix: str, begun: threading.Barrier, is_stalled: 
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3], *map(int, sys.argv[3:]))
+    place, space_name, *numbers = sys.argv[1:]
+    main(place, space_name, *map(int, numbers))
