@@ -18,7 +18,7 @@ class Pulse:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._is_led = False  # somebody looks for all
-        self.newest = 0  # that anybody has seen
+        self.newest = 0  # that was seen last
         self._changes: dict[tuple[str, int, int], frozenset[str]] = {}
 
     def wait(self, seen: int, seconds: float | None, look: Callable[[], int]) -> int:
@@ -59,7 +59,7 @@ class Pulse:
         while True:
             newest = look()
             with self._condition:
-                if newest > self.newest:
+                if newest != self.newest:
                     self.newest = newest
                     self._condition.notify_all()
             left = _left(deadline)

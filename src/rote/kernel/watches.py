@@ -112,7 +112,8 @@ class Watcher:
 
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now."""
-        self.version = self.look()
+        # Also for the others: what they saw may be of a log that was lost since.
+        self.version = self._pulse.newest = self.look()
         erased: set[str] = set()
         if since is not None:
             facts = self._walk(self._pinned(since))
