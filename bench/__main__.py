@@ -10,7 +10,17 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from bench import branches, commits, history, postgres, postgres_spaces, reads, records, values
+from bench import (
+    branches,
+    commits,
+    history,
+    postgres,
+    postgres_spaces,
+    queries,
+    reads,
+    records,
+    values,
+)
 from bench.harness import Benchmark, Effort, Row
 from bench.table import report_of, table_of
 
@@ -20,6 +30,7 @@ BENCHMARKS = [
     *history.BENCHMARKS,
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
+    *queries.BENCHMARKS,
     *values.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,

@@ -119,6 +119,7 @@ LAYERS = [
     "space",
     "kernel",
     "engines",
+    "query",
     "contract",
     "patch",
     "values",
@@ -130,6 +131,7 @@ LAYERS = [
     [
         ("values", "from rote import kernel", "Imports go down only"),
         ("kernel", "from rote import testing", "Imports go down only"),
+        ("query", "from rote import kernel", "Imports go down only"),
         ("utils", "", "Imports go down only"),  # a folder without a layer
         ("opening", "import rote", "Nothing inside imports bare rote"),
         ("space", "from rote import engines", "Only the kernel sees the engines"),

@@ -63,6 +63,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "open_blob": "(self, hash)",
         "patch": "(self, id, ops, *, key)",
         "put_blob": "(self, data, content_type, *, labels, expect, key)",
+        "query": "(self, query)",
         "read": "(self, id)",
         "read_many": "(self, ids)",
         "reindex": "(self, *, progress)",
@@ -72,8 +73,10 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "transact": "(self, operations, *, reads, key, meta)",
         "transaction": "(self, *, key, meta)",
         "update": "(self, id, function, *, attempts)",
+        "values": "(self, query)",
         "verify": "(self, *, against, progress)",
         "version": None,
+        "watch": "(self, query, *, since, timeout)",
     },
     rote.Memory: {
         "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata)",

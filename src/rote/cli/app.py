@@ -17,6 +17,7 @@ from rote.cli import (
     doctor,
     erasing,
     memory,
+    querying,
     reading,
     trust,
     writing,
@@ -69,6 +70,8 @@ app.command("patch")(writing.patch_entity)
 app.command("delete")(writing.delete_entity)
 app.command("log")(reading.log)
 app.command("history")(reading.history)
+app.command("query")(querying.query)
+app.command("watch")(querying.watch)
 app.add_typer(branching.branch, name="branch")
 app.command("merge")(branching.merge)
 app.command("diff")(branching.diff)

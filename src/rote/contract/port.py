@@ -5,7 +5,7 @@ is atomic and sees one committed state. Reads may be retried freely; `commit` ma
 its key. Errors are those of rote.errors, nothing else.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -89,6 +89,22 @@ class Port(Protocol):
     def reindex(self, space: str, *, progress: Progress | None) -> None:
         """Drop all declared indexes and build them anew from the log. Not atomic; an index that is
         only half built is finished before it answers."""
+        ...
+
+    def query(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        """Selected entities and those that links lead to, all from one state."""
+        ...
+
+    def values(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        """The values of selected entities, with those that links lead to in the links' places."""
+        ...
+
+    def watch(
+        self, space: str, query: Mapping[str, Any], view: View, *, since: int | None,
+        timeout: float | None,
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
+        """Frames {from, to, upserts, removes} of a query's result, first from `since` to now, then
+        as it changes; ends after `timeout` seconds without one."""
         ...
 
     # Branches. Making, deleting and merging are commits, and may be retried with their key.

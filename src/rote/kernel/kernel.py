@@ -7,7 +7,7 @@ copy     copies -> adoption -> engine
 blob     blobs -> payloads -> engine; then a commit that makes it count
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,11 @@ from rote.kernel import (
     history,
     indexes,
     merging,
+    queries,
     scans,
     sides,
     verification,
+    watches,
 )
 from rote.kernel.blobs import BlobKeeper
 from rote.kernel.cache import SpaceCache
@@ -71,6 +73,7 @@ from rote.kernel.commits import Committer
 from rote.kernel.entry import Entry, glance_at, state_of
 from rote.kernel.job import Task, job_of, task_job
 from rote.kernel.payloads import Payload
+from rote.kernel.pulse import Pulse
 from rote.kernel.spaces import Spaces
 from rote.values import Json, check_branch_name, check_entity_id, micros_of
 
@@ -96,6 +99,7 @@ class Kernel:
         self._keys = keys
         self._author = author
         self._indexes = {index.name: index for index in indexes}
+        self._pulses: dict[str, Pulse] = {}  # of the spaces that are watched
         self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
         self._committer = Committer(
             engine, clock=clock, ids=ids, indexes=tuple(self._indexes.values())
@@ -220,6 +224,27 @@ class Kernel:
         cache = self._spaces.cache(space)
         for index in self._indexes.values():
             indexes.rebuild(self._engine, cache, index, progress=progress)
+
+    # -- queries -----------------------------------------------------------------------------------
+
+    def query(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        return queries.query(self._spaces.cache(space), self._engine.reader(), query, view)
+
+    def values(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
+        return queries.values(self._spaces.cache(space), self._engine.reader(), query, view)
+
+    def watch(
+        self,
+        space: str,
+        query: Mapping[str, Any],
+        view: View,
+        *,
+        since: int | None,
+        timeout: float | None,
+    ) -> Iterator[dict[str, Any]]:
+        cache = self._spaces.cache(space)
+        pulse = self._pulses.setdefault(cache.did, Pulse())
+        return watches.watch(self._engine, cache, pulse, query, view, since=since, timeout=timeout)
 
     # -- branches ----------------------------------------------------------------------------------
 

@@ -192,6 +192,30 @@ class Space:
             since = commits[-1].version
             limit = None if limit is None else limit - len(commits)
 
+    def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        """Selected entities and those that links lead to from them, all from one state.
+
+        {"select": {"<id>" | "<prefix>*" | "*": {"path": [...], "schema": ...}}, ...}, with branch,
+        at, since, limit, cursor, max_depth and max_entities; see docs/queries.md.
+        """
+        return self._port.query(self.did, query, self._view)
+
+    def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        """The values of selected entities at their paths, with the values behind followed links in
+        the links' places and with the defaults of schemas."""
+        return self._port.values(self.did, query, self._view)
+
+    def watch(
+        self,
+        query: Mapping[str, Any],
+        *,
+        since: int | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Frames of a query's result: first from what was shown at version `since` (None: from
+        nothing) to now, then whenever it changes. Ends after `timeout` seconds without a frame."""
+        return self._port.watch(self.did, query, self._view, since=since, timeout=timeout)
+
     # -- writing -----------------------------------------------------------------------------------
 
     def set(self, id: str, value: Json, *, key: str | None = None) -> Commit:

@@ -73,6 +73,41 @@ LINES_KEPT_MAX = 256
 # Changed entities that are dropped one by one when others commit; past it the cache starts anew.
 CACHE_CATCH_UP_MAX = 1_000
 
+# -- queries --------------------------------------------------------------------------------------
+# Entities that a query selects for one page, and how many it does unless told otherwise.
+QUERY_LIMIT_MAX = 10_000
+QUERY_LIMIT_DEFAULT = 1_000
+# Links followed on one way.
+QUERY_DEPTH_MAX = 1_000_000
+QUERY_DEPTH_DEFAULT = 10
+# Distinct entities that one walk visits.
+QUERY_ENTITIES_MAX = 1_000_000
+QUERY_ENTITIES_DEFAULT = 1_000
+# Members of `select`; each costs every wildcard match one comparison.
+SELECTORS_MAX = 10_000
+# Steps of a path, also of one that links have made longer.
+QUERY_PATH_MAX = 1_000
+# Places (entity, path, schema) that one walk expands: so many for each entity that it may visit, and
+# some more. Only data that is made for it has an entity visited so often.
+PLACES_PER_ENTITY_MAX = 16
+PLACES_MORE_MAX = 100_000
+# Ways in which the options of one schema may combine for one value.
+ALTERNATIVES_MAX = 256
+# Links that are looked through, one behind the other, to judge a value.
+LOOK_THROUGH_MAX = 64
+# Values that `values` puts in the places of links, counted with everything in them.
+FILLED_NODES_MAX = 4_000_000
+
+# -- watches --------------------------------------------------------------------------------------
+# How often the watchers of a process look for what others have committed, together.
+WATCH_LOOK_SECONDS = 0.02
+# A watcher is woken at most so often; commits in between are one frame.
+WATCH_PAUSE_SECONDS = 0.05
+# Steps between versions whose changes are kept, so that watchers who go them together read them once.
+WATCH_CHANGES_KEPT = 16
+# Distinct schemas of links that a watch remembers before it starts anew.
+WATCH_SCHEMAS_MAX = 10_000
+
 # -- snapshots ------------------------------------------------------------------------------------
 # Up to here a patch fact carries its whole result: reading it back is cheaper than replaying.
 INLINE_SNAPSHOT_BYTES_MAX = 1 * KIB

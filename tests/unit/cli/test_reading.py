@@ -133,7 +133,7 @@ def test_history_ends_at_limit(store: Path) -> None:
 
 @pytest.mark.parametrize(
     "command", [["get", ADA], ["log"], ["history", ADA], ["verify"], ["checkpoint"], ["patch", ADA, "[]"],
-                ["delete", ADA], ["backup", "copy.db"]]
+                ["delete", ADA], ["backup", "copy.db"], ["query", ADA], ["watch", ADA]]
 )  # fmt: skip
 def test_a_command_on_a_missing_store_or_space_is_an_error_and_creates_nothing(
     store: Path, tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch

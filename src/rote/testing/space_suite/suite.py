@@ -28,6 +28,7 @@ from rote.testing.space_suite.keys import KeyTests
 from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
+from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
@@ -39,6 +40,7 @@ from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
 from rote.testing.space_suite.views import ViewTests
+from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
 
 class SpaceSuite(
@@ -54,6 +56,8 @@ class SpaceSuite(
     ViewTests,
     ScanTests,
     HistoryTests,
+    QueryTests,
+    WatchTests,
     TransactionTests,
     SideRowTests,
     GuardTests,
@@ -79,5 +83,5 @@ class SpaceSuite(
     """Every store, also one whose place ends with it."""
 
 
-class SharedSpaceSuite(SpaceSuite, SharingTests, SharedRecordTests):
+class SharedSpaceSuite(SpaceSuite, SharingTests, SharedRecordTests, SharedWatchTests):
     """A store whose place can be opened again and by several at once."""

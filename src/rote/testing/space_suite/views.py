@@ -165,3 +165,17 @@ class ViewTests(SpaceGround):
             self.port.read(self.did, [A], View("never", 1))
         with pytest.raises(NotFound):
             self.port.head("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK")
+
+    def test_a_glance_shows_parts_of_an_entity_and_the_lengths_of_arrays(self) -> None:
+        self.space.set(A, {"kind": "note", "tags": ["x", "y"], "deep": {"list": []}})
+        self.space.patch(A, [add("/tags/-", "z")])
+        pointers = ("/kind", "/tags/1", "/none", "/deep")
+        glance = self.space.glance(A, values=pointers, sizes=("/tags", "/deep/list", "/kind"))
+        state = self.space.read(A)
+        assert glance.values == ("note", "y", None, {"list": []})
+        assert glance.sizes == (3, 0, None)
+        assert (glance.exists, glance.version, glance.hash) == (True, 2, state.hash)
+        assert self.space.at(1).glance(A, sizes=("/tags",)).sizes == (2,)
+        absent = self.space.glance(B, values=("/kind",), sizes=("/tags",))
+        assert (absent.exists, absent.version, absent.hash) == (False, 0, None)
+        assert (absent.values, absent.sizes) == ((None,), (None,))

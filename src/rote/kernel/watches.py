@@ -1,0 +1,244 @@
+"""Watches: a query's result as frames, from what the watcher has to what is there now.
+
+A watcher keeps what it has shown and reads the log at its own pace. Nothing is queued for it, so a
+slow one costs a writer nothing and holds only what its query's limits allow.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rote.contract import State, View
+from rote.engines import Engine
+from rote.errors import InvalidInput, Unavailable
+from rote.kernel.cache import SpaceCache
+from rote.kernel.pulse import Pulse
+from rote.kernel.queries import Pinned, fact_of, not_found, roots_of
+from rote.query import Graph, Overflow, Place, Root, Schemas, Walk, batches, parse_query
+from rote.values import Json, canonical, decode, decode_canonical
+from rote.values.limits import INTEGER_MAX, PAGE_MAX, WATCH_PAUSE_SECONDS, WATCH_SCHEMAS_MAX
+
+Frame = dict[str, Any]
+
+_ERASE = "erase"
+
+
+def watch(
+    engine: Engine,
+    cache: SpaceCache,
+    pulse: Pulse,
+    raw: Mapping[str, Any],
+    view: View,
+    *,
+    since: int | None,
+    timeout: float | None,
+) -> Iterator[Frame]:
+    """Frames of a query's result; what is wrong with the call is told at once."""
+    if view.version is not None:
+        raise InvalidInput("a pinned view never changes; watch the space it came from")
+    if since is not None and (type(since) is not int or not 0 <= since <= INTEGER_MAX):
+        raise InvalidInput("since: it is a version, or None for everything", key="since")
+    if timeout is not None and (
+        type(timeout) not in (int, float) or math.isnan(timeout) or timeout < 0
+    ):
+        raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
+    watcher = Watcher(engine, cache, pulse, raw, view)
+    if since is not None and since > watcher.look():
+        raise not_found("since", since, watcher.look())
+    return _frames(watcher, pulse, since, timeout)
+
+
+def _frames(
+    watcher: "Watcher", pulse: Pulse, since: int | None, timeout: float | None
+) -> Iterator[Frame]:
+    yield watcher.start(since)
+    woken, took = time.monotonic(), 0.0
+    while True:
+        asked = time.monotonic()
+        frame = None
+        while frame is None:
+            seen = watcher.version
+            # Where others have looked further already, all go the same step.
+            newest = pulse.newest if pulse.newest > seen else watcher.look()
+            if newest <= seen:
+                left = None if timeout is None else asked + timeout - time.monotonic()
+                newest = pulse.wait(seen, left, watcher.look)
+            if newest <= seen:
+                return
+            # Whoever worked long rests as long, so that many of them leave room for writers.
+            due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
+            time.sleep(max(0.0, due - time.monotonic()))
+            woken = time.monotonic()
+            frame = watcher.advance(max(newest, pulse.newest))
+            took = time.monotonic() - woken
+        yield frame
+
+
+class Watcher:
+    """What one watch has shown, and how it finds out what to show next."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        cache: SpaceCache,
+        pulse: Pulse,
+        raw: Mapping[str, Any],
+        view: View,
+    ) -> None:
+        self._engine = engine
+        self._cache = cache
+        self._pulse = pulse
+        self._schemas = Schemas()
+        self._query = parse_query(raw, self._schemas, is_watch=True)
+        self._text = canonical(dict(raw))
+        self._branch = view.branch if self._query.branch is None else self._query.branch
+        self._graph: Graph | None = None  # none while there is more than the limits allow
+        self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
+        self._sent: int | None = None  # the version of the last frame
+        self.version = 0  # up to which everything is taken in
+        self._pinned(self.look())  # so that a branch that is not there is told at once
+
+    def look(self) -> int:
+        """The newest version."""
+        head = self._cache.sync(self._engine.reader())
+        newest = 0 if head is None else head.version
+        if newest < self.version:
+            raise Unavailable(
+                f"the log ends at version {newest} and went up to {self.version} before;"
+                " watch again from the start"
+            )
+        return newest
+
+    def start(self, since: int | None) -> Frame:
+        """The frame that brings a watcher from a version to now."""
+        # Also for the others: what they saw may be of a log that was lost since.
+        self.version = self._pulse.newest = self.look()
+        erased: set[str] = set()
+        if since is not None:
+            facts = self._walk(self._pinned(since))
+            self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
+            # What was erased is absent at every version, so nobody can say who had it.
+            erased = self._erased(since)
+        self._sent = since
+        frame = self._frame(self._rebuild())
+        frame["removes"] = sorted({*frame["removes"], *(erased - self._shown.keys())})
+        self._sent = self.version
+        return frame
+
+    def advance(self, version: int) -> Frame | None:
+        """The frame that brings it to a version; None when that would show nothing new."""
+        before, self.version = self.version, version
+        changed = self._pulse.changes(self._branch, before, version, lambda: self._changed(before))
+        frame = self._frame(self._touched(changed))
+        if not frame["upserts"] and not frame["removes"]:
+            return None
+        self._sent = self.version
+        return frame
+
+    def _frame(self, touched: Mapping[str, State | None]) -> Frame:
+        """What is shown otherwise than before, and remember that; None stands for nothing shown."""
+        upserts: list[Json] = []
+        removes: list[Json] = []
+        for id in sorted(touched):
+            state, before = touched[id], self._shown.get(id)
+            if state is None:
+                if before is not None:
+                    removes.append(id)
+                    del self._shown[id]
+            elif before != (state.version, state.hash):
+                upserts.append({"id": id, **fact_of(state)})
+                self._shown[id] = (state.version, state.hash)
+        return {"from": self._sent, "to": self.version, "upserts": upserts, "removes": removes}
+
+    # -- what may be shown otherwise ---------------------------------------------------------------
+
+    def _changed(self, before: int) -> frozenset[str]:
+        """The ids of what was written on the branch above a version. Its ancestors were left before
+        the watch began, but for what is erased everywhere."""
+        reads = self._engine.reader()
+        number = self._cache.branches.number(self._branch)
+        written = reads.written(self._cache.number, [(number, before, self.version)])
+        return frozenset(self._erased(before).union(written))
+
+    def _erased(self, before: int) -> set[str]:
+        reads, found = self._engine.reader(), set()
+        while True:
+            rows = reads.events(self._cache.number, after=before, limit=PAGE_MAX)
+            for row in rows:
+                event = decode_canonical(row.event or b"null")
+                if row.version <= self.version and event["type"] == _ERASE:
+                    found.add(event["id"])
+            if len(rows) < PAGE_MAX:
+                return found
+            before = rows[-1].version
+
+    def _touched(self, changed: Iterable[str]) -> Mapping[str, State | None]:
+        """What changed entities make different, by way of the graph where there is one."""
+        graph, query = self._graph, self._query
+        if graph is None or len(self._schemas) > WATCH_SCHEMAS_MAX:
+            return self._rebuild()
+        ids = [id for id in changed if graph.concerns(id) or query.matches_prefix(id)]
+        if len(ids) > query.max_entities:
+            return self._rebuild()
+        pinned = self._pinned(self.version)
+        states: dict[str, State] = {}
+        for batch in batches(ids):
+            states.update(pinned.fetch(batch))
+        added: list[Place] = []
+        removed: list[Place] = []
+        for id, state in states.items():
+            for selector in query.selectors(id):
+                is_root = state.exists or not selector.is_prefix
+                (added if is_root else removed).append(selector.place(id))
+        try:
+            touched = graph.update(pinned.fetch, states, added=added, removed=removed)
+        except Overflow:
+            return self._rebuild()
+        return {id: state if graph.shows(id) else None for id, state in touched.items()}
+
+    def _rebuild(self) -> Mapping[str, State | None]:
+        """The whole result anew, and what was shown and is not in it."""
+        if len(self._schemas) > WATCH_SCHEMAS_MAX:
+            self._schemas = Schemas()
+            self._query = parse_query(decode(self._text), self._schemas, is_watch=True)
+        pinned = self._pinned(self.version)
+        self._graph, facts = self._build(pinned)
+        return {**dict.fromkeys(self._shown), **(facts if self._graph else self._walk(pinned))}
+
+    def _build(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State]]:
+        query = self._query
+        graph = Graph(
+            self._schemas,
+            depth_max=query.max_depth,
+            entities_max=query.max_entities,
+            shows_deleted=query.named.__contains__,
+        )
+        roots = self._roots(pinned)
+        states = {root.state.id: root.state for root in roots}
+        places = [place for root in roots for place in root.places]
+        try:
+            touched = graph.update(pinned.fetch, states, added=places)
+        except Overflow:
+            return None, {}
+        return graph, {
+            id: state for id, state in touched.items() if state is not None and graph.shows(id)
+        }
+
+    def _walk(self, pinned: Pinned) -> Mapping[str, State]:
+        walk = Walk(
+            pinned.fetch,
+            self._schemas,
+            depth_max=self._query.max_depth,
+            entities_max=self._query.max_entities,
+        )
+        walk.run(self._roots(pinned))
+        return walk.facts
+
+    def _roots(self, pinned: Pinned) -> list[Root]:
+        """All selected entities, or one more than are ever shown."""
+        limit = self._query.max_entities + len(self._query.named) + 1
+        return roots_of(self._query, pinned, after=None, limit=limit)
+
+    def _pinned(self, version: int) -> Pinned:
+        return Pinned(self._cache, self._engine.reader(), self._branch, version)

@@ -1,0 +1,29 @@
+"""Queries: what is selected, which links are followed, and what comes of it. Pure: whoever calls
+brings the states."""
+
+from rote.query.expansion import Place
+from rote.query.filling import Filling
+from rote.query.graph import Graph, Overflow
+from rote.query.links import Absent
+from rote.query.request import Cursor, Query, foreign_cursor, parse_query
+from rote.query.schemas import Schemas
+from rote.query.walk import Fetch, Root, Truncated, Walk, batches, is_deleted
+
+__all__ = [
+    "Absent",
+    "Cursor",
+    "Fetch",
+    "Filling",
+    "Graph",
+    "Overflow",
+    "Place",
+    "Query",
+    "Root",
+    "Schemas",
+    "Truncated",
+    "Walk",
+    "batches",
+    "foreign_cursor",
+    "is_deleted",
+    "parse_query",
+]

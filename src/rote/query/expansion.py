@@ -1,0 +1,122 @@
+"""From a place to the places that its links lead to."""
+
+from collections.abc import Iterator
+
+from rote.query.links import ABSENT, Absent, Link, Path, Turn, link_in, walk_path
+from rote.query.narrowing import (
+    EVERYTHING,
+    NOTHING,
+    Schema,
+    alternatives,
+    combines,
+    element,
+    member,
+    narrowed,
+)
+from rote.query.schemas import TRUE, Schemas
+from rote.values import Json
+from rote.values.limits import QUERY_PATH_MAX
+
+# An entity, a path in it, and the schema that decides what is followed from there.
+Place = tuple[str, Path, Schema]
+
+
+class Expansion:
+    """What is followed from one place."""
+
+    __slots__ = ("cut", "follows", "perhaps")
+
+    def __init__(self) -> None:
+        self.follows: set[Place] = set()
+        self.perhaps: set[Place] = set()  # followed if the value behind the link matches
+        self.cut = False  # something was left out because it was more than is bearable
+
+
+_NOTHING_FOLLOWED = Expansion()  # never changed: most places of most watches have it
+
+
+def expand(schemas: Schemas, place: Place, value: Json) -> Expansion:
+    """The places behind the links that are followed from a place whose entity has this value."""
+    _, path, schema = place
+    if schema is NOTHING and not path:
+        return _NOTHING_FOLLOWED
+    found = Expansion()
+    met = walk_path(value, path)
+    if isinstance(met, Absent):
+        return found
+    if isinstance(met, Turn):
+        target = turned(schemas, met, schema)
+        if target is None:
+            found.cut = True
+        else:
+            found.follows.add(target)
+        return found
+    waiting: list[tuple[Schema, Json]] = [(schema, met)]
+    done: set[tuple[int, Schema]] = set()
+    while waiting:
+        schema, value = waiting.pop()
+        if schema is NOTHING:
+            continue
+        link = link_in(value)
+        if link is not None:
+            target = behind(schemas, link, schema)
+            (found.perhaps if combines(target[2]) else found.follows).add(target)
+            continue
+        if schema is EVERYTHING:
+            waiting += [(EVERYTHING, child) for child in _containers(value)]
+            continue
+        if (id(value), schema) in done:
+            continue
+        done.add((id(value), schema))
+        flats, cut = alternatives(schema, value)
+        found.cut |= cut
+        for flat in flats:
+            waiting += [(inner, child) for _, child, inner in parts(flat, value)]
+    return found
+
+
+def _containers(value: Json) -> list[Json]:
+    children = value.values() if type(value) is dict else value if type(value) is list else ()
+    return [child for child in children if type(child) is dict or type(child) is list]
+
+
+def parts(flat: Schema, value: Json) -> Iterator[tuple[str | int, Json, Schema]]:
+    """The containers in a value, each with its key and its schema."""
+    if type(value) is dict:
+        for name, child in value.items():
+            if type(child) is dict or type(child) is list:
+                yield name, child, member(flat, name)
+    elif type(value) is list:
+        for index, child in enumerate(value):
+            if type(child) is dict or type(child) is list:
+                yield index, child, element(flat, index)
+
+
+def behind(schemas: Schemas, link: Link, schema: Schema) -> Place:
+    """The place behind a link, under the schema of its context narrowed with its own."""
+    own = schemas.read_link(link.schema) if link.has_schema else TRUE
+    return (link.id, link.path, narrowed(schema, own))
+
+
+def turned(schemas: Schemas, turn: Turn, schema: Schema) -> Place | None:
+    """The place behind a link on a path; None when the path has become too long.
+
+    Where the path goes on, the schema is not about what the link leads to, so its own counts only
+    at the end of the path.
+    """
+    if not turn.rest:
+        return behind(schemas, turn.link, schema)
+    path = turn.link.path + turn.rest
+    return None if len(path) > QUERY_PATH_MAX else (turn.link.id, path, schema)
+
+
+def look(value: Json, path: Path) -> Json | Absent | tuple[str, Path]:
+    """What a path leads to, or where to look on: behind a link on it, at its end, or without one."""
+    met = walk_path(value, path)
+    if isinstance(met, Turn):
+        further = met.link.path + met.rest
+        return ABSENT if len(further) > QUERY_PATH_MAX else (met.link.id, further)
+    if isinstance(met, Absent):
+        return ABSENT
+    link = link_in(met)
+    return met if link is None else (link.id, link.path)

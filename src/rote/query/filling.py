@@ -1,0 +1,145 @@
+"""Values with what their links lead to in the links' places, and with the defaults of schemas.
+
+Everything was read by a walk before; here nothing is looked up and nothing stored is changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from rote.contract import State
+from rote.query.expansion import Place, behind, parts, turned
+from rote.query.links import ABSENT, Absent, Link, Path, Turn, link_in, walk_path
+from rote.query.narrowing import NOTHING, Schema, alternatives, default_of, in_order, order_of
+from rote.query.schemas import Schemas
+from rote.query.walk import DEPTH, ENTITIES, Truncated
+from rote.values import Json, depth_of
+from rote.values.limits import DEPTH_MAX, FILLED_NODES_MAX, LOOK_THROUGH_MAX
+
+CYCLE = "cycle"
+
+_Spot = tuple[str, Path]
+
+
+class _Job(Struct, frozen=True, gc=False):
+    """A value to be copied into a container, links replaced."""
+
+    value: Json
+    schemas: tuple[Schema, ...]  # those that say what is followed from here
+    target: Any  # the container
+    key: str | int
+    depth: int  # of containers around it
+    trail: tuple[_Spot, ...]  # what it was reached through
+
+
+class Filling:
+    """Fills the values of one walk's roots."""
+
+    def __init__(
+        self, schemas: Schemas, facts: Mapping[str, State], followed: Iterable[Place]
+    ) -> None:
+        self._schemas = schemas
+        self._facts = facts
+        self._followed = set(followed)
+        self._nodes = 0
+        self.truncated: Truncated | None = None
+
+    def fill(self, place: Place) -> Json | Absent:
+        """The value at a place; ABSENT when nothing is there."""
+        met = self._resolve(place[:2], (place[2],))
+        if met is None:
+            return ABSENT
+        value, schemas, spot = met
+        result: list[Json] = [None]
+        waiting = [_Job(value, schemas, result, 0, 0, (spot,))]
+        while waiting:
+            self._do(waiting.pop(), waiting)
+        return result[0]
+
+    def _resolve(
+        self, spot: _Spot, schemas: tuple[Schema, ...]
+    ) -> tuple[Json, tuple[Schema, ...], _Spot] | None:
+        """The value at a spot, through links on its path."""
+        for _ in range(LOOK_THROUGH_MAX):
+            state = self._facts.get(spot[0])
+            if state is None or not state.exists:
+                return None
+            met = walk_path(state.value, spot[1])
+            if isinstance(met, Absent):
+                return None
+            if not isinstance(met, Turn):
+                return met, schemas, spot
+            targets = [turned(self._schemas, met, schema) for schema in schemas]
+            places = [place for place in targets if place is not None]
+            if not places:
+                return None
+            spot, schemas = places[0][:2], tuple(place[2] for place in places)
+        return None
+
+    def _do(self, job: _Job, waiting: list[_Job]) -> None:
+        self._nodes += 1
+        link = link_in(job.value)
+        if link is not None and self._replace(job, link, waiting):
+            return
+        value = job.value
+        if type(value) is not dict and type(value) is not list:
+            job.target[job.key] = value
+            return
+        flats = [
+            flat
+            for schema in job.schemas
+            if schema is not NOTHING and link is None
+            for flat in in_order(alternatives(schema, value)[0])
+        ]
+        copy: Any = {} if type(value) is dict else [None] * len(value)
+        job.target[job.key] = copy
+        inner: dict[str | int, list[Schema]] = {}
+        for flat in flats:
+            for key, _, schema in parts(flat, value):
+                inner.setdefault(key, []).append(schema)
+        members = value.items() if type(value) is dict else enumerate(value)
+        jobs = []
+        for key, child in members:
+            copy[key] = None  # in this order, whatever is done first
+            schemas = tuple(dict.fromkeys(inner.get(key, ())))
+            jobs.append(_Job(child, schemas, copy, key, job.depth + 1, job.trail))
+        if type(value) is dict:
+            for name, default in _defaults(flats, value).items():
+                jobs.append(_Job(default, (), copy, name, job.depth + 1, job.trail))
+        waiting += reversed(jobs)
+
+    def _replace(self, job: _Job, link: Link, waiting: list[_Job]) -> bool:
+        """Whether the value behind a link takes its place."""
+        places = [
+            behind(self._schemas, link, schema) for schema in job.schemas if schema is not NOTHING
+        ]
+        schemas = tuple(place[2] for place in places if place in self._followed)
+        met = self._resolve((link.id, link.path), schemas) if schemas else None
+        if met is None:
+            return False
+        value, schemas, spot = met
+        reason = None
+        if spot in job.trail:
+            reason = CYCLE
+        elif job.depth + depth_of(value) > DEPTH_MAX or len(job.trail) >= DEPTH_MAX:
+            reason = DEPTH
+        elif self._nodes > FILLED_NODES_MAX:
+            reason = ENTITIES
+        if reason is not None:
+            self.truncated = self.truncated or Truncated(reason, link.id)
+            return False
+        waiting.append(_Job(value, schemas, job.target, job.key, job.depth, (*job.trail, spot)))
+        return True
+
+
+def _defaults(flats: list[Schema], value: dict[str, Json]) -> dict[str, Json]:
+    """What declared properties that are missing are by default; the first that says so counts."""
+    found: dict[str, Json] = {}
+    for flat in flats:
+        for node in sorted(flat, key=order_of):
+            for name, inner in (node.properties or {}).items():
+                default = default_of(inner)
+                if name not in value and not isinstance(default, Absent):
+                    found.setdefault(name, default)
+    return found

@@ -1,0 +1,31 @@
+"""Folding the frames of a watch, and the laws that they obey."""
+
+from typing import Any
+
+from rote.values import Json
+
+
+class Folded:
+    """What somebody who takes in every frame of a watch holds."""
+
+    def __init__(self, since: int | None = None, facts: dict[str, Json] | None = None) -> None:
+        self.version = since  # of the last frame
+        self.facts: dict[str, Any] = dict(facts or {})
+
+    def take(self, frame: dict[str, Any]) -> None:
+        """Take in the next frame; it must follow the last one and bring nothing twice."""
+        assert frame.keys() == {"from", "to", "upserts", "removes"}
+        assert frame["from"] == self.version, "a gap, or another order"
+        assert self.version is None or frame["to"] >= self.version
+        ids = [upsert["id"] for upsert in frame["upserts"]]
+        assert ids == sorted(set(ids)), "not in id order"
+        assert frame["removes"] == sorted(set(frame["removes"])), "not in id order"
+        assert not set(ids) & set(frame["removes"]), "shown and removed at once"
+        for upsert in frame["upserts"]:
+            fact = {name: part for name, part in upsert.items() if name != "id"}
+            assert self.facts.get(upsert["id"]) != fact, "nothing has changed"
+            self.facts[upsert["id"]] = fact
+        for id in frame["removes"]:
+            assert id in self.facts, "it was not there"
+            del self.facts[id]
+        self.version = frame["to"]

@@ -1,0 +1,113 @@
+"""Shapes that break what recurses or holds everything: long chains, wide fans, many cycles."""
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rote.opening import open as open_store
+from rote.space import Space
+from rote.values.limits import MIB
+from tests.lanes import examples
+
+LENGTH = examples(3_000, 100_000)
+CYCLES = examples(200, 1_000)
+EVERYTHING = {"max_depth": 1_000_000, "max_entities": 1_000_000}
+
+
+@pytest.fixture
+def space() -> Iterator[Space]:
+    with open_store(":memory:", durability="os") as store:
+        yield store.space("shapes")
+
+
+def id_of(number: int) -> str:
+    return f"urn:e:{number:06}"
+
+
+def link(number: int) -> dict[str, Any]:
+    return {"/": {"link@1": {"id": id_of(number)}}}
+
+
+def write(space: Space, values: dict[int, Any]) -> None:
+    space.transact([{"op": "set", "id": id_of(n), "value": value} for n, value in values.items()])
+
+
+def ask(space: Space, **limits: int) -> dict[str, Any]:
+    return space.query({"select": {id_of(0): {"schema": True}}, **limits})
+
+
+def test_a_chain_is_followed_to_its_end_or_cut(space: Space) -> None:
+    write(space, {n: {"next": link(n + 1)} for n in range(LENGTH)})
+    whole = ask(space, **EVERYTHING)
+    assert list(whole["facts"]) == [id_of(n) for n in range(LENGTH)]
+    assert (whole["missing"], whole["truncated"]) == ([id_of(LENGTH)], None)
+    cut = ask(space, max_depth=LENGTH // 2, max_entities=1_000_000)
+    assert len(cut["facts"]) == LENGTH // 2 + 1
+    assert cut["truncated"] == {"reason": "max_depth", "at": id_of(LENGTH // 2 + 1)}
+
+
+def test_a_fan_is_followed_to_every_end_or_cut_in_little_memory(space: Space) -> None:
+    padding = "x" * 300
+    write(space, {n: [n, padding] for n in range(1, LENGTH + 1)})
+    write(space, {0: [link(n) for n in range(LENGTH, 0, -1)]})
+    whole = ask(space, **EVERYTHING)
+    assert len(whole["facts"]) == LENGTH + 1
+    assert whole["truncated"] is None
+    del whole
+    some = {"items": {"anyOf": [{"type": "object"}]}}  # none matches, and each has to be looked at
+    tracemalloc.start()
+    try:
+        cut = ask(space, max_entities=100)
+        none = space.query({"select": {id_of(0): {"schema": some}}, "max_entities": 100})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert list(cut["facts"]) == [id_of(n) for n in range(100)]
+    assert cut["truncated"] == {"reason": "max_entities", "at": id_of(100)}
+    assert list(none["facts"]) == [id_of(0)]
+    # The links themselves, and a page of what they lead to.
+    assert peak < 12 * MIB + LENGTH * 2_000
+
+
+def test_cycles_end(space: Space) -> None:
+    everyone = [link(n) for n in range(CYCLES)]
+    values: dict[int, Any] = {
+        n: [link((n + 1) % CYCLES), link((n - 1) % CYCLES)] for n in range(CYCLES)
+    }
+    values[0] = everyone
+    values[CYCLES - 1] = everyone
+    write(space, values)
+    whole = ask(space, **EVERYTHING)
+    assert list(whole["facts"]) == [id_of(n) for n in range(CYCLES)]
+    assert whole["truncated"] is None
+
+
+def test_schemas_that_grow_along_a_cycle_end(space: Space) -> None:
+    """Each link narrows with a schema of its own, so there are more places than entities."""
+    values = {
+        n: {"a": {"/": {"link@1": {"id": id_of((n + 1) % CYCLES),
+                                   "schema": {"properties": {f"p{n}": True, "a": True}}}}}}
+        for n in range(CYCLES)
+    }  # fmt: skip
+    write(space, values)
+    result = ask(space, max_depth=3 * CYCLES)
+    assert list(result["facts"]) == [id_of(n) for n in range(CYCLES)]
+
+
+def test_a_path_that_grows_along_a_cycle_ends(space: Space) -> None:
+    write(space, {0: {"x": {"/": {"link@1": {"id": id_of(0), "path": ["x", "x"]}}}}})
+    result = space.query({"select": {id_of(0): {"path": ["x"], "schema": True}}, **EVERYTHING})
+    assert result["truncated"] == {"reason": "max_entities", "at": id_of(0)}
+
+
+def test_a_chain_is_watched_and_let_go(space: Space) -> None:
+    write(space, {n: {"next": link(n + 1)} for n in range(LENGTH)})
+    query = {"select": {id_of(0): {"schema": True}}, **EVERYTHING}
+    watch = space.watch(query, timeout=0)
+    assert len(next(watch)["upserts"]) == LENGTH
+    write(space, {1: 0})
+    frame = next(watch)
+    assert [upsert["id"] for upsert in frame["upserts"]] == [id_of(1)]
+    assert frame["removes"] == [id_of(n) for n in range(2, LENGTH)]

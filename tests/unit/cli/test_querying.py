@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import pytest
+
+from rote.opening import open as open_store
+from rote.values import decode
+from tests.unit.cli.command import error_of, run, run_json, run_ok
+
+ADA, TEA, NEVER = "urn:entity:ada", "urn:entity:tea", "urn:entity:never"
+
+
+@pytest.fixture
+def store(store_path: Path) -> Path:
+    """Ada, who links to tea and to what is not there; and somebody who was deleted."""
+    links = {"drinks": {"/": {"link@1": {"id": TEA}}}, "has": {"/": {"link@1": {"id": NEVER}}}}
+    with open_store(store_path) as opened:
+        space = opened.space("default")
+        space.set(ADA, links)
+        space.set(TEA, {"hot": True})
+        space.set("urn:entity:bob", 1)
+        space.delete("urn:entity:bob")
+    return store_path
+
+
+def test_query_prints_a_line_for_each_entity_and_says_what_is_missing(store: Path) -> None:
+    result = run("query", ADA, "--follow", store=store)
+    assert result.exit_code == 0
+    assert [line.split("\t")[:2] for line in result.stdout.splitlines()] == [[ADA, "1"], [TEA, "2"]]
+    assert result.stderr == f"missing: {NEVER}\n"
+
+
+def test_query_without_follow_prints_what_is_selected_alone(store: Path) -> None:
+    lines = run_ok("query", "urn:entity:*", store=store).splitlines()
+    assert [line.split("\t")[0] for line in lines] == [ADA, TEA]
+    assert run_ok("query", "urn:entity:bob", store=store) == "urn:entity:bob\t4\t(deleted)\n"
+
+
+def test_query_json_prints_the_result_as_the_library_gives_it(store: Path) -> None:
+    asked = {"select": {ADA: {"schema": True}}, "max_entities": 1}
+    with open_store(store) as opened:
+        expected = opened.space("default").query(asked)
+    text = '{"select":{"urn:entity:ada":{"schema":true}},"max_entities":1}'
+    assert run_json("query", text, store=store) == expected
+    assert decode(run("query", "-", "--json", store=store, stdin=text).stdout) == expected
+    assert f"truncated by max_entities at {TEA}" in run("query", text, store=store).stderr
+
+
+def test_query_values_prints_values_with_links_replaced(store: Path) -> None:
+    result = run("query", ADA, "--follow", "--values", "--json", store=store)
+    assert decode(result.stdout)["values"][ADA]["drinks"] == {"hot": True}
+    assert '"hot": true' in run("query", ADA, "--follow", "--values", store=store).stdout
+
+
+def test_query_at_a_version_prints_what_was_there_then(store: Path) -> None:
+    assert run_ok("query", "*", "--at", "1", store=store).startswith(f"{ADA}\t1\t")
+
+
+def test_query_tells_how_to_go_on(store: Path) -> None:
+    result = run("query", '{"select":{"*":{}},"limit":1}', store=store)
+    cursor = result.stderr.partition('"cursor":')[2].strip()
+    page = run_ok("query", f'{{"select":{{"*":{{}}}},"limit":1,"cursor":{cursor}}}', store=store)
+    assert page.startswith(TEA)
+
+
+def test_watch_prints_what_comes_and_what_goes(store: Path) -> None:
+    assert run_ok("watch", TEA, "--timeout", "0", store=store) == (
+        f'version 4: 1 change\n+ {TEA} {{"hot":true}}\n'
+    )
+    with open_store(store) as opened:
+        opened.space("default").set(ADA, {})
+    shown = run_ok("watch", ADA, "--follow", "--since", "4", "--timeout", "0", store=store)
+    assert shown == f"version 5: 2 changes\n+ {ADA} {{}}\n- {TEA}\n"
+
+
+def test_watch_json_prints_frames_as_json_lines(store: Path) -> None:
+    with open_store(store) as opened:
+        frames = list(opened.space("default").watch({"select": {"*": {}}}, timeout=0))
+    lines = run_ok("watch", "*", "--timeout", "0", "--json", store=store).splitlines()
+    assert [decode(line) for line in lines] == frames
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["query", "ada"], "urn:entity:ada"),
+        (["query", "{}"], "select"),
+        (["query", '{"select":{}}', "--follow"], "--follow"),
+        (["query", "@nothing.json"], "nothing.json"),
+        (["query", "*", "--at", "9"], "version 9 does not exist"),
+        (["watch", '{"select":{},"limit":1}'], "limit"),
+        (["watch", "*", "--since", "9"], "version 9 does not exist"),
+        (["watch", "*", "--timeout", "-1"], "timeout"),
+    ],
+)
+def test_a_bad_query_is_an_error(store: Path, command: list[str], words: str) -> None:
+    assert words in error_of(run(*command, store=store))
