@@ -75,7 +75,12 @@ def query(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) 
     """The entities that are selected, and those that links lead to from them."""
     schemas = Schemas()
     asked = parse_query(raw, schemas)
-    pinned = pin(cache, reads, asked, view)
+    return cache.steadily(
+        reads, None, lambda _: _query(asked, schemas, pin(cache, reads, asked, view))
+    )
+
+
+def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     roots, cursor = page_of(asked, pinned)
     walk = Walk(pinned.fetch, schemas, depth_max=asked.max_depth, entities_max=asked.max_entities)
     walk.run(roots)
@@ -92,7 +97,12 @@ def values(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View)
     """The values of the selected entities, with what their links lead to in the links' places."""
     schemas = Schemas()
     asked = parse_query(raw, schemas)
-    pinned = pin(cache, reads, asked, view)
+    return cache.steadily(
+        reads, None, lambda _: _values(asked, schemas, pin(cache, reads, asked, view))
+    )
+
+
+def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     found, cursor = page_of(asked, pinned)
     # Of several selectors of one entity the most specific one says which value is meant.
     places = {

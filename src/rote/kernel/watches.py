@@ -11,7 +11,7 @@ from typing import Any
 
 from rote.contract import State, View
 from rote.engines import Engine
-from rote.errors import InvalidInput, Unavailable
+from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.pulse import Pulse
 from rote.kernel.queries import Pinned, fact_of, not_found, roots_of
@@ -129,8 +129,16 @@ class Watcher:
     def advance(self, version: int) -> Frame | None:
         """The frame that brings it to a version; None when that would show nothing new."""
         before, self.version = self.version, version
-        changed = self._pulse.changes(self._branch, before, version, lambda: self._changed(before))
-        frame = self._frame(self._touched(changed))
+        try:
+            changed = self._pulse.changes(
+                self._branch, before, version, lambda: self._changed(before)
+            )
+            frame = self._frame(self._touched(changed))
+        except Compacted:
+            # The log went on meanwhile, and what it was at that version is gone: look again.
+            self.version, self._graph = before, None
+            self._pulse.newest = max(self._pulse.newest, self.look())
+            return None
         if not frame["upserts"] and not frame["removes"]:
             return None
         self._sent = self.version

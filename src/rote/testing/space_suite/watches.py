@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rote.errors import InvalidInput, NotFound, RoteError, Unavailable, VersionNotFound
+from rote.errors import Compacted, InvalidInput, NotFound, RoteError, Unavailable, VersionNotFound
 from rote.testing.frames import Folded
 from rote.testing.query_graphs import Graphs
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, put, remove
@@ -27,6 +27,42 @@ class WatchTests(SpaceGround):
         """Only what is there already."""
         selected = {id.replace("_", ":"): body for id, body in select.items()}
         return self.space.watch({"select": selected}, since=since, timeout=0)
+
+    def test_an_erased_entity_leaves_every_watch(self) -> None:
+        self.space.transact([put(A, {"to": link(B)}), put(B, "secret"), put(C, 1)])
+        everything = self.space.watch({"select": {"*": {}}}, timeout=0)
+        named = self.space.watch({"select": {B: {}}}, timeout=0)
+        linked = self.space.watch({"select": {A: {"schema": True}}}, timeout=0)
+        watches = (everything, named, linked)
+        assert [brief(next(watch))[0] for watch in watches] == [[A, B, C], [B], [A, B]]
+        erasure = self.space.erase(B, reason="asked to")
+        for watch in watches:
+            frame = next(watch)
+            assert brief(frame) == ([], [B])
+            assert frame["to"] == erasure.commit.version
+        self.space.set(B, "new")
+        assert [brief(next(watch)) for watch in watches] == [([B], [])] * 3
+        assert self.space.query({"select": {B: {}}, "at": 1})["missing"] == [B]
+        late = self.watch(since=1, **{"*": {}})
+        assert brief(next(late)) == ([B], [])
+
+    def test_a_watch_goes_on_across_a_compaction(self) -> None:
+        self.space.transact([put(A, 1), put(B, 1)])
+        watch = self.space.watch({"select": {"*": {}}}, timeout=0)
+        next(watch)
+        for number in range(2, 6):
+            self.space.set(A, number)
+        self.space.delete(B)
+        self.space.set(C, 1)
+        self.space.compact(before=self.space.version)
+        frame = next(watch)
+        assert brief(frame) == ([A, C], [B])
+        assert frame["upserts"][0]["value"] == 5
+        with pytest.raises(Compacted):
+            next(self.watch(since=1, **{"*": {}}))
+        with pytest.raises(Compacted):
+            self.space.query({"select": {"*": {}}, "at": 2})
+        assert self.space.query({"select": {"*": {}}, "since": 3})["facts"].keys() == {A, C, B}
 
     def test_the_first_frame_brings_everything_and_the_next_what_has_changed(self) -> None:
         commit = self.space.transact([put(A, 1), put(B, 2)])
