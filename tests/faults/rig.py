@@ -30,7 +30,7 @@ NAME = "agent"
 SEED = bytes(range(32))
 LEFT, RIGHT, SMALL, LARGE, GONE = (f"urn:entity:{n}" for n in ("left", "right", "s", "l", "gone"))
 # How many of the subsets of un-synced writes are looked at, after every fault.
-SEEDS = examples(1, 20)
+SEEDS = examples(1, 6)
 
 Operations = list[dict[str, Any]]
 Make = Callable[[int], Operations]

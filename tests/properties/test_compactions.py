@@ -26,8 +26,8 @@ LATER = st.lists(
 )
 BRANCHES_MAX = 8
 ENGINES = [
-    pytest.param(in_memory, examples(25, 400), id="sqlite"),
-    pytest.param(on_postgres, examples(2, 40), id="postgres"),
+    pytest.param(in_memory, examples(25, 100), id="sqlite"),
+    pytest.param(on_postgres, examples(2, 10), id="postgres"),
 ]
 
 

@@ -164,8 +164,8 @@ def on_postgres() -> Iterator[History]:
 
 Open = Callable[[], Any]
 ENGINES = [
-    pytest.param(in_memory, examples(60, 3_000), id="sqlite"),
-    pytest.param(on_postgres, examples(4, 200), id="postgres"),
+    pytest.param(in_memory, examples(60, 400), id="sqlite"),
+    pytest.param(on_postgres, examples(4, 30), id="postgres"),
 ]
 
 

@@ -29,14 +29,14 @@ def open_postgres(place: Path, settings: StoreSettings) -> Store:
 
 
 TestFile = make_machine({"file": open_file}).TestCase
-TestFile.settings = settings(max_examples=examples(40, 2_000), stateful_step_count=STEPS)
+TestFile.settings = settings(max_examples=examples(40, 300), stateful_step_count=STEPS)
 
 # Two stores at once: they must also agree with each other in every hash.
 TestMemoryInLockstep = make_machine(
     {"file": open_file, "memory": open_memory}, shared=False
 ).TestCase
-TestMemoryInLockstep.settings = settings(max_examples=examples(20, 500), stateful_step_count=STEPS)
+TestMemoryInLockstep.settings = settings(max_examples=examples(20, 100), stateful_step_count=STEPS)
 
 # The two engines side by side, each with two handles that take turns.
 TestPostgresInLockstep = make_machine({"file": open_file, "postgres": open_postgres}).TestCase
-TestPostgresInLockstep.settings = settings(max_examples=examples(6, 200), stateful_step_count=STEPS)
+TestPostgresInLockstep.settings = settings(max_examples=examples(6, 30), stateful_step_count=STEPS)

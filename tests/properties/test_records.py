@@ -233,19 +233,19 @@ def pages(
 
 
 def test_a_list_is_what_a_plain_filter_gives() -> None:
-    for seed in range(examples(40, 2_000)):
+    for seed in range(examples(40, 300)):
         compare("memory", seed)
 
 
 def test_a_list_on_postgres_is_what_a_plain_filter_gives() -> None:
-    for seed in range(examples(2, 40)):
+    for seed in range(examples(2, 10)):
         compare("postgres", seed)
 
 
 texts = st.text(st.sampled_from('\0\t !"#ab~é\u0300\ufb33\U0001f600'), min_size=1, max_size=6)
 
 
-@settings(max_examples=examples(50, 2_000))
+@settings(max_examples=examples(50, 300))
 @given(st.lists(st.tuples(texts, texts), min_size=2, max_size=2))
 def test_the_order_of_entities_is_the_order_of_kind_and_id(keys: list[tuple[str, str]]) -> None:
     entities = {key: Memory.entity_id("ops", *key) for key in keys}

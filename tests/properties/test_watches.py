@@ -48,7 +48,7 @@ class Held:
 
 
 @given(SEEDS)
-@settings(max_examples=examples(40, 1_500))
+@settings(max_examples=examples(40, 400))
 def test_the_frames_of_a_watch_fold_to_the_result_of_its_query(seed: int) -> None:
     graphs = Graphs(seed)
     with open_store(":memory:", durability="os") as store:

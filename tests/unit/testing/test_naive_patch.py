@@ -16,7 +16,7 @@ from tests.lanes import examples
 
 
 @given(value=documents(), ops=patches())
-@settings(max_examples=examples(300, 20_000))
+@settings(max_examples=examples(300, 3_000))
 def test_both_ways_agree_on_any_patch(value: Any, ops: list[dict[str, Any]]) -> None:
     try:
         expected = apply_naively(value, ops)
@@ -28,7 +28,7 @@ def test_both_ways_agree_on_any_patch(value: Any, ops: list[dict[str, Any]]) -> 
 
 
 @given(data=st.data(), value=documents())
-@settings(max_examples=examples(200, 10_000))
+@settings(max_examples=examples(200, 2_000))
 def test_patches_for_a_value_apply_to_it_in_both_ways(data: st.DataObject, value: Any) -> None:
     ops = data.draw(patches_for(value))
     assert canonical(apply(value, ops)) == canonical(apply_naively(value, ops))

@@ -306,7 +306,7 @@ def test_whatever_really_ran_one_after_the_other_passes(history: list[Record]) -
     assert check(history) == ()
 
 
-@settings(max_examples=examples(200, 5_000))
+@settings(max_examples=examples(200, 2_000))
 @given(serial_histories(), st.data())
 def test_one_read_that_is_not_the_current_value_is_found(
     history: list[Record], data: st.DataObject

@@ -18,7 +18,7 @@ from rote.testing.strategies import (
 from rote.values import check_entity_id
 from tests.lanes import examples
 
-SOME = settings(max_examples=examples(100, 5_000))
+SOME = settings(max_examples=examples(100, 1_000))
 
 
 @given(value=json_values())
