@@ -8,14 +8,9 @@ from msgspec.structs import replace
 from rote.contract import Commit
 from rote.errors import RoteError
 from rote.space import Space
-from rote.testing.model import ModelCommit, SpaceModel
+from rote.testing.model import SpaceModel
 
 _Answer = TypeVar("_Answer")
-
-
-def counts_as_head(commit: ModelCommit) -> bool:
-    """Whether a branch is newer by a commit: not by one that only let go of the past."""
-    return commit.event is None or commit.event["type"] != "compact"
 
 
 def outcome_of(action: Callable[[], _Answer]) -> _Answer | RoteError:
