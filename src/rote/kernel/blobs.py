@@ -140,6 +140,9 @@ class BlobKeeper:
         row = reads.blob(cache.number, bytes.fromhex(hash))
         if row is None:
             raise NotFound(f"there is no blob {hash} in this space", blob=hash)
+        if row != blob_record(cache.did, row.upload, row.hash, row.size, row.at):
+            # Its bytes would tell, but there may be none of them left to look at.
+            raise Corrupt(f"the row of blob {hash} was changed; run `rote verify`", blob=hash)
         return row
 
     # -- copies ------------------------------------------------------------------------------------
