@@ -43,8 +43,9 @@ from rote.values.limits import (
 
 # Two hashes, the salt and the hash of the commit, as they travel.
 _FACT_BYTES = 256
-# Kinds of side rows that a commit brings, or that are about the files of their own store.
-_WITH_COMMITS = (KEY, COMPACTION, SCRUB)
+# Kinds of side rows that do not travel as such: a commit brings them, or they are about the files
+# of their own store.
+_LEFT_OUT = (KEY, COMPACTION, SCRUB)
 _NOTHING = HeadRow(0, b"", 0)
 # Above every side row of that kind: the last character there is, more often than a key may have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
@@ -199,7 +200,7 @@ def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> Si
     found: list[SideRow] = []
     while wanted := pace.wanted:
         rows = reads.sides(cache.number, None, after=after, limit=wanted)
-        kept = [row for row in rows if row.kind not in _WITH_COMMITS]
+        kept = [row for row in rows if row.kind not in _LEFT_OUT]
         fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
         found += [sealed_row(cache, row, row.kind, row.key) for row in kept[:fitting]]
         if fitting < len(kept):
@@ -249,11 +250,7 @@ def _checked(page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        if (
-            row.kind in _WITH_COMMITS
-            or type(row.fence) is not int
-            or not 1 <= row.fence <= INTEGER_MAX
-        ):
+        if row.kind in _LEFT_OUT or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")
@@ -280,7 +277,7 @@ def _rows_there(cache: SpaceCache, writes: Writer, page: SidePage) -> Iterable[S
         for row in rows:
             if page.until is not None and (row.kind, row.key) > page.until:
                 return
-            if row.kind not in _WITH_COMMITS:
+            if row.kind not in _LEFT_OUT:
                 yield row
         if len(rows) < VERIFY_PAGE_ROWS:
             return

@@ -3,13 +3,13 @@
 A page may come from anywhere, and Python takes True for 1 and a text for bytes until it is too late.
 """
 
-import re
 from collections.abc import Collection, Iterable
 from types import NoneType
 from typing import Any
 
 from rote.contract import Commit, CopyPage, Fact, FoundationPage, LeftFact, Remains, SideRow
 from rote.errors import Corrupt
+from rote.kernel.remains import is_sha256
 from rote.values.limits import INTEGER_MAX
 
 _Fields = tuple[tuple[str, tuple[type, ...]], ...]
@@ -65,7 +65,6 @@ _LEFT_FACT: _Fields = (
     ("data", (bytes, NoneType)),
     ("remains", (Remains, NoneType)),
 )
-_sha256_hex = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
 def check_page(page: CopyPage) -> None:
@@ -90,7 +89,7 @@ def check_foundation_page(page: FoundationPage) -> None:
     for commit in page.commits:
         hashes.append(commit.hash)
         hashes += [hash for fact in commit.facts for hash in (fact.hash, fact.parent)]
-    if not all(map(_sha256_hex, hashes)):
+    if not all(map(is_sha256, hashes)):
         raise _refusal("the page", "hash")
 
 
