@@ -2,28 +2,39 @@
 
 Everything is checked first and written by one commit, or, in batches, by one commit for each. A
 record that is there already as it is in the file is left alone, so an import that is run again
-changes nothing. Times are those of the file.
+changes nothing. Times are those of the file; where it has none, they are those of the commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from msgspec import Struct
 
-from rote.bridges.validator import metadata_in, validate
+from rote.bridges.validator import Problem, metadata_in, validate
+from rote.contract import State
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.records import Memory
-from rote.records.envelope import FIELDS, Envelope
+from rote.records.envelope import FIELDS, Envelope, life_of, record_of
 from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata
 from rote.records.profiles import V1
-from rote.values import Json, canonical, decode
+from rote.values import Json, canonical, decode, micros_of
 from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, PAGE_MAX, VALUE_BYTES_MAX
 
 Told = Callable[[int], None]  # how many bytes of the file were read
+TIMES = ("/created_at", "/updated_at")
+_ANY_TIMES = {"created_at": "1970-01-01T00:00:00Z", "updated_at": "1970-01-01T00:00:00Z"}
 # A line holds one value; escapes can make a text six times as long as what it means.
 _LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
+
+
+class Incoming(Struct, frozen=True):
+    """A record on its way in."""
+
+    place: str  # where it was found, for people
+    record: Envelope
+    timeless: bool = False  # the file has no times for it: the commit stamps them
 
 
 class ImportReport(Struct, frozen=True, gc=False):
@@ -47,15 +58,34 @@ def import_records(
     stream: BinaryIO,
     *,
     batch: int | None = None,
+    dry_run: bool = False,
     progress: Told | None = None,
 ) -> ImportReport:
     """Bring in a file of JSON lines, or of one JSON array.
 
-    batch  records in one commit; without it everything is one commit or nothing
+    batch    records in one commit; without it everything is one commit or nothing
+    dry_run  everything but the commits
     """
+    values = read_records(stream, progress)
+    incoming = (Incoming(f"record {number}", value) for number, value in values)
+    records = changed = commits = 0
+    for some, written in write_incoming(memory, incoming, batch=batch, dry_run=dry_run):
+        records += len(some)
+        changed += len(written)
+        commits += 1 if written and not dry_run else 0
+    return ImportReport(records, changed, commits)
+
+
+Batch = tuple[list[Incoming], list[Incoming]]  # the records of one commit, and those that changed
+
+
+def write_incoming(
+    memory: Memory, incoming: Iterable[Incoming], *, batch: int | None, dry_run: bool
+) -> Iterator[Batch]:
+    """Check everything that comes and write what differs: at once, or batch by batch."""
     if batch is not None and (type(batch) is not int or not 1 <= batch <= OPERATIONS_MAX):
         raise InvalidInput(f"a batch has 1 to {OPERATIONS_MAX:,} records", argument="batch")
-    records = check_records(memory, read_records(stream, progress))
+    records = check_incoming(memory, incoming)
     if batch is None:
         whole = list(islice(records, OPERATIONS_MAX + 1))
         if len(whole) > OPERATIONS_MAX:
@@ -63,16 +93,10 @@ def import_records(
                 "the number of records", size=len(whole), limit=OPERATIONS_MAX,
                 advice="import it in batches",
             )  # fmt: skip
-        return _write(memory, whole)
-    done = ImportReport(0, 0, 0)
+        yield _write(memory, whole, dry_run=dry_run)
+        return
     while some := list(islice(records, batch)):
-        report = _write(memory, some)
-        done = ImportReport(
-            done.records + report.records,
-            done.changed + report.changed,
-            done.commits + report.commits,
-        )
-    return done
+        yield _write(memory, some, dry_run=dry_run)
 
 
 def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tuple[int, Json]]:
@@ -107,47 +131,92 @@ def _decoded(text: bytes, place: str, size_bytes_max: int) -> Json:
         raise InvalidInput(f"{place}: {error}", place=place) from None
 
 
-def check_records(
-    memory: Memory, values: Iterable[tuple[int, Json]]
-) -> Iterator[tuple[int, Envelope]]:
-    """The envelopes in their normal form; the first that is wrong is told by its number."""
-    for number, value in values:
-        for problem in validate(value, namespaces=memory.namespaces, profile=memory.profile):
+def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Incoming]:
+    """The envelopes in their normal form; the first that is wrong is told by its place."""
+    for item in incoming:
+        problems = problems_of(item, namespaces=memory.namespaces, profile=memory.profile)
+        for problem in problems:
             if problem.kind == "error":
                 raise InvalidInput(
-                    f"record {number}{problem.path and ' at '}{problem.path}: {problem.message}",
-                    number=number,
+                    f"{item.place}{problem.path and ' at '}{problem.path}: {problem.message}",
+                    place=item.place,
                     path=problem.path,
                 )
-        assert type(value) is dict
-        metadata = None if memory.profile == V1 else check_metadata(metadata_in(value)[1])
-        yield number, {**{name: value.get(name) for name in FIELDS}, "metadata": metadata}
+        metadata = None
+        if memory.profile != V1:
+            metadata = check_metadata(metadata_in(item.record)[1])
+        record = {**{name: item.record.get(name) for name in FIELDS}, "metadata": metadata}
+        yield Incoming(item.place, record, item.timeless)
 
 
-def _write(memory: Memory, numbered: list[tuple[int, Envelope]]) -> ImportReport:
-    by_entity: dict[str, Envelope] = {}
-    numbers: dict[str, int] = {}
-    for number, record in numbered:
+def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> list[Problem]:
+    """What the validator says about a record; times that the commit will bring are fine."""
+    record = {**item.record, **_ANY_TIMES} if item.timeless else item.record
+    return validate(record, namespaces=namespaces, profile=profile)
+
+
+def _write(memory: Memory, items: list[Incoming], *, dry_run: bool) -> Batch:
+    by_entity: dict[str, Incoming] = {}
+    for item in items:
+        record = item.record
         entity = entity_id(record["namespace"], record["record_kind"], record["record_id"])
-        if entity in by_entity:
+        there = by_entity.setdefault(entity, item)
+        if there is not item and not _says_the_same(there, item):
             raise InvalidInput(
-                f"record {number} has the key of record {numbers[entity]}; keep one of them",
-                number=number,
+                f"{item.place} has the key of {there.place}; keep one of them", place=item.place
             )
-        by_entity[entity], numbers[entity] = record, number
-    changed = _differing(memory, by_entity)
-    if changed:
-        memory.space.transact([{"op": "set", "id": id, "value": by_entity[id]} for id in changed])
-    return ImportReport(len(by_entity), len(changed), 1 if changed else 0)
+
+    def write_once() -> list[Incoming]:
+        operations, reads = _differences(memory, by_entity)
+        if operations and not dry_run:
+            memory.space.transact(operations, reads=reads)
+        return [by_entity[operation["id"]] for operation in operations]
+
+    return list(by_entity.values()), memory.space.retry(write_once)
 
 
-def _differing(memory: Memory, records: dict[str, Envelope]) -> list[str]:
-    """The entities that are not there, or not like this."""
+def _says_the_same(there: Incoming, item: Incoming) -> bool:
+    """A note that was found twice is one note."""
+    return there.timeless and item.timeless and there.record["payload"] == item.record["payload"]
+
+
+def _differences(
+    memory: Memory, incoming: dict[str, Incoming]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What has to be written, and what must not change meanwhile."""
+    now = micros_of(memory.space.now)
     view = memory.space.at(memory.space.version)
-    differing: list[str] = []
-    ids = iter(records)
+    operations: list[dict[str, Any]] = []
+    reads: list[dict[str, Any]] = []
+    ids = iter(incoming)
     while some := list(islice(ids, PAGE_MAX)):
         for state in view.read_many(some):
-            if not state.exists or canonical(state.value) != canonical(records[state.id]):
-                differing.append(state.id)
-    return differing
+            item = incoming[state.id]
+            if item.timeless:
+                operation = _timeless_operation(item.record, state, now)
+                if operation is not None:
+                    reads.append({"id": state.id, "version": state.version})
+                    operations.append(operation)
+            elif not state.exists or canonical(state.value) != canonical(item.record):
+                operations.append({"op": "set", "id": state.id, "value": item.record})
+    return operations, reads
+
+
+def _timeless_operation(record: Envelope, state: State, now: int) -> dict[str, Any] | None:
+    """The write of a record without times; None when what it says is there."""
+    there = record_of(state)
+    life = None if there is None else life_of(there)
+    if there is None or life is None or life.has_expired(now):
+        return {"op": "set", "id": state.id, "value": record, "stamp": list(TIMES)}
+    if _holds(there["payload"], record["payload"]):
+        return None
+    value = {**record, "created_at": there["created_at"]}
+    return {"op": "set", "id": state.id, "value": value, "stamp": [TIMES[1]]}
+
+
+def _holds(there: dict[str, Any], payload: dict[str, Any]) -> bool:
+    """Whether a payload is there; a log may have gone on since."""
+    entries, wanted = there.get("entries"), payload.get("entries")
+    if type(entries) is list and type(wanted) is list:
+        there = {**there, "entries": entries[: len(wanted)]}
+    return canonical(there) == canonical(payload)

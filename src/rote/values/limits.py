@@ -186,6 +186,21 @@ PRUNE_BATCH = 1_000
 # Records that a retention report names; it counts all of them.
 REPORT_RECORDS_MAX = 1_000
 
+# -- Markdown -------------------------------------------------------------------------------------
+# One file: a record of the largest size fits, whatever of it has to be escaped.
+MARKDOWN_FILE_BYTES_MAX = 4 * VALUE_BYTES_MAX
+# All files of a folder that become one commit.
+MARKDOWN_FOLDER_BYTES_MAX = 4 * COMMIT_BYTES_MAX
+# Names that are looked at in a folder and below it, and how far below.
+MARKDOWN_NAMES_MAX = 100_000
+MARKDOWN_DEPTH_MAX = 8
+# One line of a file that was written by others; longer ones are no notes.
+MARKDOWN_LINE_BYTES_MAX = 1 * MIB
+# The name of a file, on every file system.
+FILE_NAME_BYTES_MAX = 255
+# What is left out of an import and named in its report.
+MARKDOWN_WARNINGS_MAX = 1_000
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows asked for at once while a page is filled or looked up: sizes are known only after,
 # and what does not fit was read for nothing.

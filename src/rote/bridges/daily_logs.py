@@ -1,0 +1,261 @@
+"""A daily log as Markdown: one record is one text, and that text is exactly that record.
+
+    ---
+    rote: "daily_log/1"
+    record_kind: "note"
+    record_id: "2026-03-20"
+    created_at: "2026-03-20T09:00:00.000000Z"
+    updated_at: "2026-03-20T17:30:00.000000Z"
+    ttl_seconds: null
+    metadata: null
+    ---
+
+    # 2026-03-20
+
+    - [2026-03-20T09:00:00Z] asked about teapots
+    - bought one,
+      the blue one
+      `{"price":20}`
+
+The values of the front matter are JSON, which is YAML as well. A bullet is an entry: its time, its
+text, and its other members as JSON in a last line. The lines of a text stand below each other,
+indented, so what is Markdown in the text is Markdown here, and a bullet can be written by hand.
+
+Escaped is only what would be read as something else: a backslash comes before a line that begins
+with one, with a time in brackets or with "`{", and stands for an empty line at the end; a character
+that cannot be seen is a numeric reference (&#13;). Frozen: a new form gets a new number.
+
+Bullets are by time. An entry without one stays behind the entry it follows. Where that is not the
+order of the record, `order` has the place in the record of each bullet. `more` has the members of
+the payload beside its entries; a payload whose `entries` are no list of objects is in `payload`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rote.bridges.pages import Page
+from rote.errors import InvalidInput
+from rote.records.envelope import Envelope
+from rote.records.metadata import instant_of
+from rote.values import Json, canonical, decode
+from rote.values.times import MICROS_MIN
+
+NAMESPACE = "daily_log"
+FORM = "daily_log/1"
+_FENCE = "---"
+_FIRST = f'rote: "{FORM}"'
+_ENVELOPE = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds", "metadata")
+_EXTRA = ("more", "payload", "order")
+# Members that hold the time of an entry; of the first only the time is written.
+_TIMES = ("at", "ts", "time")
+
+_front_line = re.compile(r"([a-z_]+): (.*)").fullmatch
+_time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]*)\](?: |$)").match
+# What no editor shows, or takes for the end of a line. Tabs and line feeds are themselves.
+_HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff"
+_hidden = re.compile(f"[{_HIDDEN}]")
+_reference = re.compile(r"&((?:amp;)*)#([0-9]{1,5});")
+_hidden_or_reference = re.compile(f"[{_HIDDEN}]|{_reference.pattern}")
+
+
+def is_daily_log(page: Page) -> bool:
+    """Whether a page is of this form, of whatever number."""
+    return page.lines[:1] == [_FENCE] and page.lines[1:2] != [] and page.lines[1].startswith("rote: ")
+
+
+def entry_time(entry: dict[str, Any]) -> tuple[str, str] | None:
+    """The member that has the time of an entry, and the time."""
+    for name in _TIMES:
+        if instant_of(entry.get(name)) is not None:
+            return name, entry[name]
+    return None
+
+
+def timed(text: str) -> tuple[dict[str, Json], str]:
+    """The time in brackets that a text begins with, as a member, and the text behind it."""
+    match = _time_mark(text)
+    if match is None or instant_of(match[2]) is None:
+        return {}, text
+    return {match[1] or _TIMES[0]: match[2]}, text[match.end() :]
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def render_log(record: Envelope) -> str:
+    """The text of a record."""
+    payload = record["payload"]
+    front: dict[str, Json] = {name: record[name] for name in _ENVELOPE}
+    bullets: list[str] = []
+    if _has_entries(payload):
+        more = {name: value for name, value in payload.items() if name != "entries"}
+        order = _order(payload["entries"])
+        if more:
+            front["more"] = more
+        if order != sorted(order):
+            front["order"] = list(order)
+        bullets = ["\n".join(_bullet(payload["entries"][place])) for place in order]
+    else:
+        front["payload"] = payload
+    lines = [_FENCE, _FIRST, *(f"{name}: {_json(value)}" for name, value in front.items()), _FENCE]
+    heading = _hidden.sub(_as_reference, record["record_id"].replace("\n", " "))
+    return "\n".join([*lines, "", f"# {heading}", "", *bullets, *([""] if bullets else [])])
+
+
+def _has_entries(payload: dict[str, Any]) -> bool:
+    entries = payload.get("entries")
+    return type(entries) is list and all(type(entry) is dict for entry in entries)
+
+
+def _order(entries: list[dict[str, Any]]) -> list[int]:
+    """The places of the entries, by time."""
+    instants: list[int] = []
+    for entry in entries:
+        known = entry_time(entry)
+        instant = None if known is None else instant_of(known[1])
+        instants.append(
+            instant if instant is not None else instants[-1] if instants else MICROS_MIN
+        )
+    return sorted(range(len(entries)), key=instants.__getitem__)
+
+
+def _bullet(entry: dict[str, Any]) -> list[str]:
+    rest = dict(entry)
+    mark = ""
+    known = entry_time(entry)
+    if known is not None:
+        name, time = known
+        mark = f" [{time}]" if name == _TIMES[0] else f" [{name} {time}]"
+        del rest[name]
+    lines = _text_lines(rest.pop("text")) if type(rest.get("text")) is str else []
+    if rest or not lines:
+        lines.append("`" + _json(rest).replace("`", "\\u0060") + "`")
+    first, *others = lines
+    return [
+        f"-{mark} {first}" if first else f"-{mark}",
+        *(f"  {line}" if line else "" for line in others),
+    ]
+
+
+def _text_lines(text: str) -> list[str]:
+    first, *others = _hidden_or_reference.sub(_as_reference, text).split("\n")
+    if others and not others[-1]:
+        others[-1] = "\\"
+        others[:-1] = map(_escaped, others[:-1])
+    else:
+        others = list(map(_escaped, others))
+    return [f"\\{first}" if timed(first)[0] else _escaped(first), *others]
+
+
+def _escaped(line: str) -> str:
+    return f"\\{line}" if line.startswith(("\\", "`{")) else line
+
+
+def _as_reference(match: re.Match[str]) -> str:
+    """A character as its number; what looks like one gets an `amp;` more."""
+    found = match[0]
+    return f"&amp;{found[1:]}" if found[0] == "&" else f"&#{ord(found)};"
+
+
+def _json(value: Json) -> str:
+    # What is hidden can only be inside of strings, where every character has an escape.
+    return _hidden.sub(lambda match: f"\\u{ord(match[0]):04x}", canonical(value).decode())
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def parse_log(page: Page) -> Envelope:
+    """The record of a text; the validator of envelopes has not seen it yet."""
+    front, body = _front_matter(page)
+    entries = [_entry(page, number, lines) for number, lines in _bullets(page, body)]
+    record: Envelope = {"namespace": NAMESPACE, **{name: front.get(name) for name in _ENVELOPE}}
+    if "payload" in front:
+        if entries or "more" in front or "order" in front:
+            raise page.fault(1, "beside `payload` there are no bullets, no `more` and no `order`")
+        return {**record, "payload": front["payload"]}
+    more = front.get("more", {})
+    if type(more) is not dict or "entries" in more:
+        raise page.fault(1, "`more` is an object without `entries`, which are the bullets")
+    return {**record, "payload": {**more, "entries": _in_order(page, entries, front.get("order"))}}
+
+
+def _front_matter(page: Page) -> tuple[dict[str, Json], int]:
+    """The members, and the number of the first line below."""
+    if page.lines[1] != _FIRST:
+        raise page.fault(2, f"this is no form that is known; known is {_FIRST}")
+    front: dict[str, Json] = {}
+    for number, line in enumerate(page.lines[2:], start=3):
+        if line == _FENCE:
+            return front, number + 1
+        match = _front_line(line)
+        if match is None or match[1] not in _ENVELOPE + _EXTRA:
+            raise page.fault(number, f"front matter ends with {_FENCE} and has no such line")
+        if match[1] in front:
+            raise page.fault(number, f"{match[1]} is there already")
+        front[match[1]] = _decoded(page, number, match[2])
+    raise page.fault(len(page.lines), f"the front matter never ends; write {_FENCE} below it")
+
+
+def _bullets(page: Page, start: int) -> Iterator[tuple[int, list[str]]]:
+    """The lines of each bullet without their indentation, and the number of the first."""
+    begun, lines, blanks = 0, list[str](), 0
+    for number, line in enumerate(page.lines[start - 1 :], start=start):
+        if begun and line.startswith("  "):
+            lines += [""] * blanks + [line[2:]]
+            blanks = 0
+        elif not line.strip():
+            blanks += 1
+        elif line == "-" or line.startswith("- "):
+            if begun:
+                yield begun, lines
+            begun, lines, blanks = number, [line[2:]], 0
+        elif begun or not line.startswith("# "):
+            raise page.fault(number, "a daily log has bullets; make this one, or indent it by two")
+    if begun:
+        yield begun, lines
+
+
+def _entry(page: Page, number: int, lines: list[str]) -> dict[str, Json]:
+    entry, first = timed(lines[0])
+    lines = [first, *lines[1:]]
+    if lines[-1].startswith("`{") and lines[-1].endswith("}`"):
+        members = _decoded(page, number, lines.pop()[1:-1])
+        assert type(members) is dict
+        if not entry.keys().isdisjoint(members) or (lines and "text" in members):
+            raise page.fault(number, "a member is in the JSON of this bullet and before it")
+        entry.update(members)
+    if lines:
+        joined = "\n".join(map(_unescaped, lines))
+        entry["text"] = _reference.sub(_as_character, joined)
+    return entry
+
+
+def _unescaped(line: str) -> str:
+    return line[1:] if line == "\\" or line.startswith(("\\\\", "\\`", "\\[")) else line
+
+
+def _as_character(match: re.Match[str]) -> str:
+    if match[1]:
+        return f"&{match[0][len('&amp;') :]}"
+    character = chr(int(match[2]))
+    return character if _hidden.match(character) else match[0]
+
+
+def _in_order(page: Page, entries: list[dict[str, Json]], order: Json) -> list[dict[str, Json]]:
+    if order is None:
+        return entries
+    if type(order) is not list or sorted(order, key=str) != sorted(range(len(entries)), key=str):
+        raise page.fault(
+            1, f"`order` does not name the {len(entries)} bullets; without it they stand as they are"
+        )
+    placed = dict(zip(order, entries, strict=True))
+    return [placed[place] for place in range(len(entries))]
+
+
+def _decoded(page: Page, number: int, text: str) -> Json:
+    try:
+        return decode(text)
+    except InvalidInput as error:
+        raise page.fault(number, f"not JSON: {error}") from None

@@ -1,0 +1,194 @@
+"""A folder that nothing leads out of: files in it are read and written, links are never followed.
+
+Every step from the folder down is opened by the one before and refuses links, so nobody can slip
+one in between a check and its use.
+"""
+
+import errno
+import os
+import stat
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rote.errors import InvalidInput, LimitExceeded
+from rote.values.limits import FILE_NAME_BYTES_MAX, MARKDOWN_DEPTH_MAX, MARKDOWN_NAMES_MAX
+
+# Names that stand for devices on some systems, with any extension.
+_DEVICES = frozenset(
+    ["CON", "PRN", "AUX", "NUL"] + [f"{port}{n}" for port in ("COM", "LPT") for n in range(10)]
+)
+_REFUSED = frozenset('/\\<>:"|?*')
+# Controls, marks that nobody sees, lone surrogates, ends of lines and of paragraphs.
+_REFUSED_CATEGORIES = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
+
+
+def check_file_name(name: str) -> str:
+    """InvalidInput unless a name is that of one file in its folder, on every file system."""
+    stem = name.partition(".")[0].rstrip(" ").upper()
+    if (
+        name.startswith((".", " "))
+        or not name.strip(" .")
+        or stem in _DEVICES
+        or any(map(_is_refused, name))
+    ):
+        raise InvalidInput(f"{name!r:.80} is no name for a file; export it as JSON", name=name[:200])
+    size = len(name.encode())
+    if size > FILE_NAME_BYTES_MAX:
+        raise LimitExceeded("the name of the file in bytes", size=size, limit=FILE_NAME_BYTES_MAX)
+    return name
+
+
+def _is_refused(character: str) -> bool:
+    return character in _REFUSED or unicodedata.category(character) in _REFUSED_CATEGORIES
+
+
+def same_name(name: str) -> str:
+    """Equal for names that are one file where case and the composition of letters do not count."""
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+    return unicodedata.normalize("NFC", folded)
+
+
+class Folder:
+    """An open folder. Names in it are paths with slashes."""
+
+    def __init__(self, path: Path) -> None:
+        self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._root)
+
+    def files(self) -> tuple[list[str], list[str]]:
+        """The Markdown files here and below, and the links, which nobody follows; both sorted.
+
+        What is hidden stays hidden.
+        """
+        files, links, waiting, count = list[str](), list[str](), [""], 0
+        while waiting:
+            folder = waiting.pop()
+            with self._opened(folder) as descriptor, os.scandir(descriptor) as found:
+                for item in found:
+                    count += 1
+                    if count > MARKDOWN_NAMES_MAX:
+                        raise LimitExceeded(
+                            "the number of files", size=count, limit=MARKDOWN_NAMES_MAX
+                        )
+                    name = f"{folder}/{item.name}" if folder else item.name
+                    if item.name.startswith("."):
+                        continue
+                    if item.is_symlink():
+                        links.append(name)
+                    elif item.is_dir(follow_symlinks=False):
+                        if name.count("/") >= MARKDOWN_DEPTH_MAX:
+                            raise LimitExceeded(
+                                "the depth of the folder", size=MARKDOWN_DEPTH_MAX + 1,
+                                limit=MARKDOWN_DEPTH_MAX,
+                            )  # fmt: skip
+                        waiting.append(name)
+                    elif is_markdown(item.name) and item.is_file(follow_symlinks=False):
+                        files.append(name)
+        return sorted(files), sorted(links)
+
+    def read(self, name: str, *, size_bytes_max: int) -> bytes | None:
+        """At most one byte more than the limit; None when there is no such file."""
+        folder, _, file = name.rpartition("/")
+        try:
+            with self._opened(folder) as descriptor:
+                opened = os.open(
+                    file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor
+                )
+                with os.fdopen(opened, "rb") as stream:
+                    if not stat.S_ISREG(os.fstat(opened).st_mode):
+                        raise _not_followed(name)
+                    return stream.read(size_bytes_max + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _told(error, name) from error
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file in place, whole or not at all; its folder is made when there is none."""
+        folder, _, file = name.rpartition("/")
+        # Of this thread alone, so that two exports never write to one file.
+        draft = f".rote-{os.getpid()}-{threading.get_ident()}"
+        try:
+            self._make(folder)
+            with self._opened(folder) as descriptor:
+                try:
+                    _write_new(draft, data, descriptor)
+                    os.replace(draft, file, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+                except BaseException:
+                    _remove(draft, descriptor)
+                    raise
+        except OSError as error:
+            raise _told(error, name) from error
+
+    def _make(self, folder: str) -> None:
+        if folder:
+            try:
+                os.mkdir(folder, dir_fd=self._root)
+            except FileExistsError:
+                pass
+
+    @contextmanager
+    def _opened(self, folder: str) -> Iterator[int]:
+        """The descriptor of a folder below, gone down to step by step."""
+        descriptor = os.dup(self._root)
+        try:
+            for step in filter(None, folder.split("/")):
+                try:
+                    below = os.open(
+                        step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor
+                    )
+                except OSError as error:
+                    raise _told(error, folder) from error
+                os.close(descriptor)
+                descriptor = below
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def is_markdown(name: str) -> bool:
+    return name.casefold().endswith(".md")
+
+
+def _write_new(name: str, data: bytes, descriptor: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    _remove(name, descriptor)  # one that a process of this number has left behind
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=descriptor), "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _remove(name: str, descriptor: int) -> None:
+    try:
+        os.unlink(name, dir_fd=descriptor)
+    except FileNotFoundError:
+        pass
+
+
+def _told(error: OSError, name: str) -> Exception:
+    """A link in the way in our words; everything else as the system says it, with the name."""
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+        return _not_followed(name)
+    return OSError(error.errno, error.strerror, name)
+
+
+def _not_followed(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is a link, or no ordinary file or folder; nothing outside is touched", file=name
+    )
