@@ -49,9 +49,10 @@ _ENVELOPE = ("record_kind", "record_id", "created_at", "updated_at", "ttl_second
 _EXTRA = ("more", "payload", "order")
 # Members that hold the time of an entry; of the first only the time is written.
 _TIMES = ("at", "ts", "time")
+_TIME_CHARACTERS_MAX = 64
 
 _front_line = re.compile(r"([a-z_]+): (.*)").fullmatch
-_time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]*)\](?: |$)").match
+_time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]{0,63})\](?: |$)").match
 # What no editor shows, or takes for the end of a line. Tabs and line feeds are themselves.
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff"
 _hidden = re.compile(f"[{_HIDDEN}]")
@@ -61,14 +62,21 @@ _hidden_or_reference = re.compile(f"[{_HIDDEN}]|{_reference.pattern}")
 
 def is_daily_log(page: Page) -> bool:
     """Whether a page is of this form, of whatever number."""
-    return page.lines[:1] == [_FENCE] and page.lines[1:2] != [] and page.lines[1].startswith("rote: ")
+    return begins_log("\n".join(page.lines[:2]).encode())
+
+
+def begins_log(data: bytes) -> bool:
+    """The same for the first bytes of a file."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
+    return lines.startswith(f"{_FENCE}\nrote: ".encode())
 
 
 def entry_time(entry: dict[str, Any]) -> tuple[str, str] | None:
     """The member that has the time of an entry, and the time."""
     for name in _TIMES:
-        if instant_of(entry.get(name)) is not None:
-            return name, entry[name]
+        time = entry.get(name)
+        if type(time) is str and len(time) <= _TIME_CHARACTERS_MAX and instant_of(time) is not None:
+            return name, time
     return None
 
 
@@ -248,7 +256,8 @@ def _in_order(page: Page, entries: list[dict[str, Json]], order: Json) -> list[d
         return entries
     if type(order) is not list or sorted(order, key=str) != sorted(range(len(entries)), key=str):
         raise page.fault(
-            1, f"`order` does not name the {len(entries)} bullets; without it they stand as they are"
+            1,
+            f"`order` does not name the {len(entries)} bullets; without it they stand as they are",
         )
     placed = dict(zip(order, entries, strict=True))
     return [placed[place] for place in range(len(entries))]

@@ -36,7 +36,9 @@ def check_file_name(name: str) -> str:
         or stem in _DEVICES
         or any(map(_is_refused, name))
     ):
-        raise InvalidInput(f"{name!r:.80} is no name for a file; export it as JSON", name=name[:200])
+        raise InvalidInput(
+            f"{name!r:.80} is no name for a file; export it as JSON", name=name[:200]
+        )
     size = len(name.encode())
     if size > FILE_NAME_BYTES_MAX:
         raise LimitExceeded("the name of the file in bytes", size=size, limit=FILE_NAME_BYTES_MAX)
@@ -70,36 +72,32 @@ class Folder:
     ) -> None:
         os.close(self._root)
 
-    def files(self) -> tuple[list[str], list[str]]:
-        """The Markdown files here and below, and the links, which nobody follows; both sorted.
+    def files(self) -> tuple[list[str], list[tuple[str, str]]]:
+        """The Markdown files here and below; and what could be one but is not read, and why.
 
-        What is hidden stays hidden.
+        Both are sorted. What is hidden stays hidden.
         """
-        files, links, waiting, count = list[str](), list[str](), [""], 0
+        files, others, waiting, count = list[str](), list[tuple[str, str]](), [""], 0
         while waiting:
             folder = waiting.pop()
             with self._opened(folder) as descriptor, os.scandir(descriptor) as found:
                 for item in found:
                     count += 1
-                    if count > MARKDOWN_NAMES_MAX:
-                        raise LimitExceeded(
-                            "the number of files", size=count, limit=MARKDOWN_NAMES_MAX
-                        )
+                    _check_number(count)
                     name = f"{folder}/{item.name}" if folder else item.name
                     if item.name.startswith("."):
                         continue
                     if item.is_symlink():
-                        links.append(name)
+                        others.append((_shown(name), "a link is not followed"))
                     elif item.is_dir(follow_symlinks=False):
-                        if name.count("/") >= MARKDOWN_DEPTH_MAX:
-                            raise LimitExceeded(
-                                "the depth of the folder", size=MARKDOWN_DEPTH_MAX + 1,
-                                limit=MARKDOWN_DEPTH_MAX,
-                            )  # fmt: skip
+                        _check_depth(name)
                         waiting.append(name)
-                    elif is_markdown(item.name) and item.is_file(follow_symlinks=False):
-                        files.append(name)
-        return sorted(files), sorted(links)
+                    elif is_markdown(item.name):
+                        if _shown(name) != name or not item.is_file(follow_symlinks=False):
+                            others.append((_shown(name), "its name is not UTF-8, or it is no file"))
+                        else:
+                            files.append(name)
+        return sorted(files), sorted(others)
 
     def read(self, name: str, *, size_bytes_max: int) -> bytes | None:
         """At most one byte more than the limit; None when there is no such file."""
@@ -163,6 +161,22 @@ class Folder:
 
 def is_markdown(name: str) -> bool:
     return name.casefold().endswith(".md")
+
+
+def _shown(name: str) -> str:
+    """A name whose bytes are no UTF-8 as text that can be told."""
+    return os.fsencode(name).decode(errors="backslashreplace")
+
+
+def _check_number(count: int) -> None:
+    if count > MARKDOWN_NAMES_MAX:
+        raise LimitExceeded("the number of files", size=count, limit=MARKDOWN_NAMES_MAX)
+
+
+def _check_depth(name: str) -> None:
+    depth = name.count("/") + 1
+    if depth > MARKDOWN_DEPTH_MAX:
+        raise LimitExceeded("the depth of the folder", size=depth, limit=MARKDOWN_DEPTH_MAX)
 
 
 def _write_new(name: str, data: bytes, descriptor: int) -> None:

@@ -34,7 +34,7 @@ class Incoming(Struct, frozen=True):
 
     place: str  # where it was found, for people
     record: Envelope
-    timeless: bool = False  # the file has no times for it: the commit stamps them
+    timeless: bool = False  # the file has no times and no ttl for it: they are those of a put
 
 
 class ImportReport(Struct, frozen=True, gc=False):
@@ -145,13 +145,21 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Inc
         metadata = None
         if memory.profile != V1:
             metadata = check_metadata(metadata_in(item.record)[1])
-        record = {**{name: item.record.get(name) for name in FIELDS}, "metadata": metadata}
+        record: Envelope = {name: item.record.get(name) for name in FIELDS}
+        record["metadata"] = metadata
+        if item.timeless:
+            record["ttl_seconds"] = memory.default_ttl(record["namespace"])
         yield Incoming(item.place, record, item.timeless)
 
 
 def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> list[Problem]:
-    """What the validator says about a record; times that the commit will bring are fine."""
-    record = {**item.record, **_ANY_TIMES} if item.timeless else item.record
+    """What the validator says about a record."""
+    record = item.record
+    if item.timeless:
+        # The commit will bring the times, and v1 leaves out what was only said about the record.
+        record = {**record, **_ANY_TIMES}
+        if profile == V1:
+            record["metadata"] = None
     return validate(record, namespaces=namespaces, profile=profile)
 
 

@@ -1,5 +1,7 @@
 """A Markdown file as lines, and what is wrong with it, told by file and line."""
 
+from pathlib import PurePosixPath
+
 from msgspec import Struct
 
 from rote.errors import InvalidInput, LimitExceeded
@@ -16,7 +18,7 @@ class Page(Struct, frozen=True):
 
     @property
     def stem(self) -> str:
-        return self.name.rpartition("/")[2].removesuffix(".md")
+        return PurePosixPath(self.name).stem
 
     def place(self, number: int) -> str:
         """A line, for people; the first is 1."""

@@ -312,13 +312,17 @@ class Memory:
                 argument="namespace",
             )
 
+    def default_ttl(self, namespace: str) -> int | None:
+        """How long a record of a namespace lives when nobody says."""
+        return self._retention.ttl_of(namespace)
+
     def _check_offered(self, name: str, value: object = True) -> None:
         if value is not None:
             profiles.check_offered(self.profile, name)
 
     def _ttl(self, namespace: str, ttl_seconds: int | UnsetType | None) -> int | None:
         if ttl_seconds is UNSET:
-            return self._retention.ttl_of(namespace)
+            return self.default_ttl(namespace)
         return check_ttl(ttl_seconds)
 
     def _metadata_of(

@@ -188,7 +188,7 @@ REPORT_RECORDS_MAX = 1_000
 
 # -- Markdown -------------------------------------------------------------------------------------
 # One file: a record of the largest size fits, whatever of it has to be escaped.
-MARKDOWN_FILE_BYTES_MAX = 4 * VALUE_BYTES_MAX
+MARKDOWN_FILE_BYTES_MAX = 6 * VALUE_BYTES_MAX
 # All files of a folder that become one commit.
 MARKDOWN_FOLDER_BYTES_MAX = 4 * COMMIT_BYTES_MAX
 # Names that are looked at in a folder and below it, and how far below.
