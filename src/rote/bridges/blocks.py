@@ -14,17 +14,19 @@ from rote.bridges.pages import Page
 from rote.values.limits import MARKDOWN_LINE_BYTES_MAX
 
 _heading = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)").match
-_bullet = re.compile(r" {0,1}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)").match
+_bullet = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)").match
 _fence = re.compile(r"`{3,}(?=[^`]*$)|~{3,}").match
 _COMMENT = ("<!--", "-->")
 _FRONT = "---"
+_member = re.compile(r"[A-Za-z0-9_-]+:(?: |$)").match
 
 
 class Block(Struct, frozen=True):
     """A bullet or a paragraph."""
 
     line: int  # its first one, from 1
-    headings: tuple[str, ...]  # above it, from the second level on: the first is the page's title
+    title: str  # of the page: a first heading of the first level, until another one comes
+    headings: tuple[str, ...]  # all others above it, from the outermost on
     text: str
 
     @property
@@ -39,7 +41,8 @@ class _Open(Struct):
 
     line: int
     lines: list[str]
-    indent: int  # of what belongs to a bullet; 0 for a paragraph
+    start: int = 0  # the column of a bullet; others from two further on are part of it
+    indent: int = 0  # of what belongs to a bullet; 0 for a paragraph
     closing: str | None = None  # what ends the fence or the comment that is open
 
     def take(self, line: str) -> None:
@@ -48,20 +51,20 @@ class _Open(Struct):
                 self.closing = None
         else:
             self.closing = _closing(line)
-        width = len(line) - len(line.lstrip(" "))
-        self.lines.append(line[min(width, self.indent) :])
+        self.lines.append(line[min(_width(line), self.indent) :])
 
 
 def front_matter_lines(page: Page) -> int:
     """How many lines the front matter of others takes; 0 without any."""
-    if page.lines[0] != _FRONT or _FRONT not in page.lines[1:]:
+    begins = page.lines[0] == _FRONT and len(page.lines) > 2 and _member(page.lines[1])
+    if not begins or _FRONT not in page.lines[1:]:
         return 0
     return page.lines.index(_FRONT, 1) + 1
 
 
 def read_blocks(page: Page) -> Iterator[Block]:
     """The blocks of a page, in order."""
-    headings: dict[int, str] = {}
+    above = _Above()
     current: _Open | None = None
     gap = 0
     start = front_matter_lines(page)
@@ -77,15 +80,15 @@ def read_blocks(page: Page) -> Iterator[Block]:
             gap += 1
             continue
         if current is not None:
-            yield from _block(current, headings)
+            yield from above.block(current)
         current, gap = None, 0
         heading = _heading(line)
         if heading is not None:
-            _enter(headings, len(heading[1]), line[heading.end() :].strip())
+            above.enter(len(heading[1]), line[heading.end() :].strip())
         elif not _is_break(line):
             current = _opened(number, line)
     if current is not None:
-        yield from _block(current, headings)
+        yield from above.block(current)
 
 
 def _goes_on(current: _Open, line: str, gap: int) -> bool:
@@ -93,37 +96,54 @@ def _goes_on(current: _Open, line: str, gap: int) -> bool:
         return True
     if not line.strip():
         return False
-    if current.indent and line[0] in " \t" and not _bullet(line):
-        return True
+    if current.indent and line[0] in " \t":
+        return not _bullet(line) or _width(line) >= current.start + 2
     return not gap and not (_heading(line) or _is_break(line) or _bullet(line))
 
 
 def _opened(number: int, line: str) -> _Open:
     bullet = _bullet(line)
     text = line if bullet is None else line[bullet.end() :].lstrip(" \t")
-    current = _Open(number, [], 0)
+    current = _Open(number, [])
     current.take(text)
     if bullet is not None:
-        current.indent = max(bullet.end(), 2)
+        current.start, current.indent = _width(line), max(bullet.end(), 2)
     return current
 
 
-def _block(current: _Open, headings: dict[int, str]) -> Iterator[Block]:
-    text = "\n".join(current.lines).strip()
-    if text:
-        above = tuple(headings[level] for level in sorted(headings) if level > 1)
-        yield Block(current.line, above, text)
+def _width(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
-def _enter(headings: dict[int, str], level: int, text: str) -> None:
-    """A heading ends those of its own level and of deeper ones."""
-    opening = text.rstrip("#")
-    if not opening or opening[-1] in " \t":
-        text = opening.strip()
-    for deeper in [known for known in headings if known >= level]:
-        del headings[deeper]
-    if text:
-        headings[level] = text
+class _Above:
+    """The headings above a line."""
+
+    def __init__(self) -> None:
+        self._title = ""
+        self._headings: dict[int, str] = {}
+        self._is_first = True
+
+    def enter(self, level: int, text: str) -> None:
+        """A heading ends those of its own level and of deeper ones."""
+        opening = text.rstrip("#")
+        if not opening or opening[-1] in " \t":
+            text = opening.strip()
+        for deeper in [known for known in self._headings if known >= level]:
+            del self._headings[deeper]
+        is_title = level == 1 and self._is_first
+        if level == 1:
+            self._title = text if is_title else ""
+        if text and not is_title:
+            self._headings[level] = text
+        self._is_first = False
+
+    def block(self, current: _Open) -> Iterator[Block]:
+        """The block that ends here, unless it is empty."""
+        self._is_first = False
+        text = "\n".join(current.lines).strip()
+        if text:
+            headings = tuple(self._headings[level] for level in sorted(self._headings))
+            yield Block(current.line, self._title, headings, text)
 
 
 def _is_break(line: str) -> bool:

@@ -13,6 +13,7 @@ from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.filters import Filters
+from rote.records.keys import check_kind
 from rote.records.listing import find_records
 from rote.values import canonical, micros_of
 
@@ -20,15 +21,19 @@ FORMATS = ("jsonl", "json")
 Told = Callable[[int], None]  # how many records are done
 
 
-def export_records(memory: Memory, *, namespace: str | None = None) -> Iterator[Envelope]:
+def export_records(
+    memory: Memory, *, namespace: str | None = None, kind: str | None = None
+) -> Iterator[Envelope]:
     """All of one state, also while others write."""
+    if kind is not None:
+        check_kind(kind)
     chosen = memory.namespaces if namespace is None else (namespace,)
     for name in chosen:
         memory.check_namespace(name)
     now = micros_of(memory.space.now)
     view = memory.space.at(memory.space.version)
     for name in chosen:
-        yield from find_records(view, Filters(), namespace=name, kind=None, id_prefix="", now=now)
+        yield from find_records(view, Filters(), namespace=name, kind=kind, id_prefix="", now=now)
 
 
 def write_export(
@@ -36,6 +41,7 @@ def write_export(
     stream: BinaryIO,
     *,
     namespace: str | None = None,
+    kind: str | None = None,
     format: str = "jsonl",
     progress: Told | None = None,
 ) -> int:
@@ -44,7 +50,7 @@ def write_export(
         raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(FORMATS)}")
     start, between, end = (b"", b"\n", b"\n") if format == "jsonl" else (b"[\n", b",\n", b"\n]\n")
     count = 0
-    for record in export_records(memory, namespace=namespace):
+    for record in export_records(memory, namespace=namespace, kind=kind):
         stream.write((between if count else start) + canonical(record))
         count += 1
         if progress is not None:

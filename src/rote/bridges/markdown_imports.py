@@ -16,7 +16,7 @@ from msgspec import Struct
 from rote.bridges.daily_logs import is_daily_log, parse_log
 from rote.bridges.folders import Folder, is_markdown
 from rote.bridges.imports import Incoming, problems_of, write_incoming
-from rote.bridges.notes import Notes, day_of, facts_of, is_day, is_memory
+from rote.bridges.notes import Notes, day_in, facts_of, is_memory, log_of
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
 from rote.errors import LimitExceeded, RoteError
@@ -198,8 +198,9 @@ def _notes_of(page: Page, *, alone: bool) -> Notes:
         if record["record_id"] != page.stem:
             raise page.fault(1, f"the record_id is not the name of the file, {page.stem!r:.80}")
         return Notes([Incoming(page.place(1), record)], [])
-    if is_day(page):
-        return day_of(page)
+    day = day_in(page.stem)
+    if day is not None:
+        return log_of(page, day)
     if alone or is_memory(page):
         return facts_of(page)
     return Notes([], [Problem("warning", page.name, _OTHER)])

@@ -2,7 +2,8 @@
 
     MEMORY.md        each bullet and each paragraph is a record of long_term: a preference under a
                      heading, or in a file, that says so, a fact otherwise
-    2026-03-20.md    is one record of daily_log, each bullet and each paragraph an entry
+    2026-03-20.md    is one record of daily_log, each bullet and each paragraph an entry; its id is
+                     the name of the file
 
 A fact's id comes from its text, so the same fact is the same record wherever it stands. Headings
 are tags of facts and members of entries; the title of a page is neither.
@@ -30,7 +31,7 @@ _WORDS_CHARACTERS_MAX = 40
 _DIGEST_CHARACTERS = 16
 
 _says_preference = re.compile(r"\bpreferences?\b", re.IGNORECASE).search
-_day = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_day = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[-_ ].*)?", re.DOTALL).fullmatch
 
 
 class Notes(Struct, frozen=True):
@@ -44,14 +45,16 @@ def is_memory(page: Page) -> bool:
     return page.stem.casefold() == "memory"
 
 
-def is_day(page: Page) -> bool:
-    if not _day(page.stem):
-        return False
+def day_in(name: str) -> str | None:
+    """The day that a file is named after: 2026-03-20.md, 2026-03-20-teapots.md."""
+    match = _day(name)
+    if match is None:
+        return None
     try:
-        date.fromisoformat(page.stem)
+        date.fromisoformat(match[1])
     except ValueError:
-        return False
-    return True
+        return None
+    return match[1]
 
 
 def facts_of(page: Page) -> Notes:
@@ -60,14 +63,14 @@ def facts_of(page: Page) -> Notes:
     return Notes([_fact(page, block) for block in blocks], warnings)
 
 
-def day_of(page: Page) -> Notes:
+def log_of(page: Page, day: str) -> Notes:
     """The daily log of a page that is named after a day."""
     blocks, warnings = _read(page)
     record = envelope(
         (DAILY_LOG, NOTE, page.stem),
         {"entries": [_entry(block) for block in blocks]},
         ttl_seconds=None,
-        metadata={"source": SOURCE, "valid_at": f"{page.stem}T00:00:00Z"},
+        metadata={"source": SOURCE, "valid_at": f"{day}T00:00:00Z"},
     )
     return Notes([Incoming(page.place(1), record, timeless=True)], warnings)
 
@@ -86,7 +89,7 @@ def _read(page: Page) -> tuple[list[Block], list[Problem]]:
 
 
 def _fact(page: Page, block: Block) -> Incoming:
-    says_so = any(map(_says_preference, (page.stem, *block.headings)))
+    says_so = any(map(_says_preference, (page.stem, block.title, *block.headings)))
     metadata: dict[str, Json] = {"source": SOURCE}
     if block.headings:
         metadata["tags"] = list(dict.fromkeys(block.headings))

@@ -1,11 +1,23 @@
 """Commands that move records between a space and files: rote memory export, import, validate."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rote.bridges import Problem, import_records, validate, write_export
+from rote.bridges import (
+    MarkdownReport,
+    Problem,
+    export_markdown,
+    import_markdown,
+    import_records,
+    is_markdown_path,
+    validate,
+    validate_markdown,
+    write_export,
+)
+from rote.bridges.daily_logs import NAMESPACE as DAILY_LOG
 from rote.bridges.imports import read_records
 from rote.cli.input import opened_file
 from rote.cli.options import (
@@ -21,12 +33,19 @@ from rote.cli.options import (
 from rote.cli.outcome import no
 from rote.cli.output import opened_target, plural, print_json, print_line, print_rows
 from rote.cli.progress import byte_bar, count_bar
+from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.records.keys import NAMESPACES
 from rote.records.profiles import V1_1, check_profile
 
+_MARKDOWN = "markdown"
+
 FileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="JSON lines or a JSON array; - for stdin.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="JSON lines or a JSON array, - for stdin; a folder or a .md file is Markdown.",
+    ),
 ]
 
 
@@ -35,28 +54,58 @@ def export_memory(
     namespace: Annotated[
         str | None, typer.Option("--namespace", metavar="NS", help="Only this one.")
     ] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", metavar="KIND", help="Only records of this one.")
+    ] = None,
     format: Annotated[
-        str, typer.Option("--format", metavar="jsonl|json", help="Lines, or one array.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="jsonl|json|markdown",
+            help="Lines, one array, or daily logs in a folder.",
+        ),
     ] = "jsonl",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
+        typer.Option(
+            "--output", "-o", metavar="FILE|DIR", help="A new file to write it to, or the folder."
+        ),
     ] = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write all living records to stdout or a file."""
+    """Write all living records to stdout or a file; as Markdown, the daily logs to a folder."""
+    if as_json and output is None:
+        raise InvalidInput("--json tells of what is written to -o")
+    folder = _folder(namespace, output) if format == _MARKDOWN else None
     with opened_space(store, space, branch) as opened, count_bar("exporting records") as advance:
         memory = Memory(opened)
-        if namespace is not None:
-            memory.check_namespace(namespace)
-        with opened_target(output) as stream:
-            count = write_export(
-                memory, stream, namespace=namespace, format=format, progress=advance
-            )
-    if output is not None:
+        if folder is not None:
+            report = export_markdown(memory, folder, kind=kind, progress=advance)
+        else:
+            if namespace is not None:
+                memory.check_namespace(namespace)
+            with opened_target(output) as stream:
+                count = write_export(
+                    memory, stream, namespace=namespace, kind=kind, format=format, progress=advance
+                )
+    if as_json:
+        print_json({"records": count} if folder is None else report.to_dict())
+    elif folder is not None:
+        same = report.records - report.written
+        print_line(f"{plural(report.written, 'file')} written to {folder}, {same:,} there before")
+    elif output is not None:
         print_line(f"{plural(count, 'record')} written to {output}")
+
+
+def _folder(namespace: str | None, output: Path | None) -> Path:
+    if output is None:
+        raise InvalidInput("Markdown goes to a folder: -o DIR")
+    if namespace not in (None, DAILY_LOG):
+        raise InvalidInput(f"what leaves as Markdown is {DAILY_LOG}; export {namespace} as JSON")
+    return output
 
 
 def import_memory(
@@ -66,23 +115,59 @@ def import_memory(
         int | None,
         typer.Option("--batch", metavar="N", min=1, help="Commit so many at a time."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and count, but write nothing.")
+    ] = False,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Bring in records, all or none; what is there already is left alone."""
+    if _is_markdown(file):
+        path = Path(file)
+        path.stat()  # a file that is missing is told before a store is made
+        with (
+            opened_space(store, space, branch, create=not dry_run) as opened,
+            count_bar("importing files") as count,
+        ):
+            made = import_markdown(
+                Memory(opened), path, batch=batch, dry_run=dry_run, progress=count
+            )
+        _print_markdown_report(made, dry_run=dry_run, as_json=as_json)
+        return
     with (
         opened_file(file) as (stream, size),
-        opened_space(store, space, branch, create=True) as opened,
+        opened_space(store, space, branch, create=not dry_run) as opened,
         byte_bar("importing", size) as advance,
     ):
-        report = import_records(Memory(opened), stream, batch=batch, progress=advance)
+        report = import_records(
+            Memory(opened), stream, batch=batch, dry_run=dry_run, progress=advance
+        )
     if as_json:
         print_json(report.to_dict())
     else:
-        same = report.records - report.changed
-        print_line(f"{plural(report.changed, 'record')} imported, {same:,} there before")
+        _print_counts(report.records, report.changed, dry_run=dry_run)
+
+
+def _print_markdown_report(report: MarkdownReport, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_dict())
+        return
+    print_rows(("kind", "where", "what"), (_row(problem) for problem in report.warnings))
+    print_rows(
+        ("namespace", "kind", "records", "changed"),
+        (
+            (made.namespace, made.record_kind, f"{made.records:,}", f"{made.changed:,}")
+            for made in report.made
+        ),
+    )
+    _print_counts(report.records, report.changed, dry_run=dry_run)
+
+
+def _print_counts(records: int, changed: int, *, dry_run: bool) -> None:
+    done = "would be imported" if dry_run else "imported"
+    print_line(f"{plural(changed, 'record')} {done}, {records - changed:,} there before")
 
 
 def validate_file(
@@ -98,22 +183,44 @@ def validate_file(
     """Tell everything that is wrong with a file of records; exit 1 when there is an error."""
     check_profile(profile)
     failed, count = False, 0
-    with opened_file(file) as (stream, size), byte_bar("validating", size) as advance:
-        for number, value in read_records(stream, advance):
-            problems = validate(value, namespaces=namespace or NAMESPACES, profile=profile)
-            failed = failed or any(problem.kind == "error" for problem in problems)
-            count += 1
-            _print_problems(number, problems, as_json=as_json)
+    for records, number, problems in _checked(file, namespace or NAMESPACES, profile):
+        failed = failed or any(problem.kind == "error" for problem in problems)
+        count += records
+        _print_problems(number, problems, as_json=as_json)
     if failed:
         raise no()
     if not as_json:
         print_line(f"ok: {plural(count, 'record')}", style="green")
 
 
-def _print_problems(number: int, problems: list[Problem], *, as_json: bool) -> None:
+def _checked(
+    file: str, namespaces: Iterable[str], profile: str
+) -> Iterator[tuple[int, int | None, list[Problem]]]:
+    """How many records were looked at, the number of the one in a JSON file, and its problems."""
+    if _is_markdown(file):
+        with count_bar("validating files") as count:
+            found = validate_markdown(Path(file), namespaces=namespaces, profile=profile)
+            for done, (records, problems) in enumerate(found, start=1):
+                count(done)
+                yield records, None, problems
+        return
+    with opened_file(file) as (stream, size), byte_bar("validating", size) as advance:
+        for number, value in read_records(stream, advance):
+            yield 1, number, validate(value, namespaces=namespaces, profile=profile)
+
+
+def _is_markdown(file: str) -> bool:
+    return file != "-" and is_markdown_path(Path(file))
+
+
+def _print_problems(number: int | None, problems: list[Problem], *, as_json: bool) -> None:
     if as_json:
         for problem in problems:
-            print_json({"record": number, **problem.to_dict()})
+            record = {} if number is None else {"record": number}
+            print_json({**record, **problem.to_dict()})
     elif problems:
-        rows = ((p.kind, f"{number}{p.path}", p.message) for p in problems)
-        print_rows(("kind", "where", "what"), rows)
+        print_rows(("kind", "where", "what"), (_row(problem, number) for problem in problems))
+
+
+def _row(problem: Problem, number: int | None = None) -> tuple[str, str, str]:
+    return problem.kind, f"{'' if number is None else number}{problem.path}", problem.message
