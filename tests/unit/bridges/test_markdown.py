@@ -1,6 +1,6 @@
 """Daily logs leave as Markdown and come back; what others wrote comes in once, all or nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,9 @@ class Ground:
         self._stores.append(store)
         return rote.Memory(store.space("x"), **more)
 
-    def write(self, **texts: str | bytes) -> None:
-        """Files by name, where `__` is a slash and `_` a dash."""
+    def write(self, texts: Mapping[str, str | bytes]) -> None:
         for name, text in texts.items():
-            path = self.root / (name.replace("__", "/").replace("_", "-") + ".md")
+            path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
@@ -133,7 +132,7 @@ def test_daily_logs_round_trip_with_everything_in_them(ground: Ground) -> None:
 def test_an_export_again_is_the_same_to_the_byte_and_touches_nothing(ground: Ground) -> None:
     ground.memory.append("daily_log", "note", "2026-03-20", {"text": "a"})
     export_markdown(ground.memory, ground.root)
-    [path] = [path for path in ground.root.rglob("*.md")]
+    [path] = ground.root.rglob("*.md")
     before, made = ground.files(), path.stat()
     ground.clock.move(seconds=60)
     assert export_markdown(ground.memory, ground.root).written == 0
@@ -203,7 +202,7 @@ def test_links_that_were_planted_lead_nowhere(ground: Ground) -> None:
 
 
 def test_a_file_that_is_no_export_is_never_replaced(ground: Ground) -> None:
-    ground.write(**{"2026__2026_03_20": "mine"})
+    ground.write({"2026/2026-03-20.md": "mine"})
     ground.memory.append("daily_log", "note", "2026-03-20", {"text": "a"})
     ground.memory.append("daily_log", "note", "2025-01-01", {"text": "a"})
     with pytest.raises(InvalidInput, match="is no export"):
@@ -216,7 +215,7 @@ def test_a_log_in_another_file_than_its_own_is_refused(ground: Ground) -> None:
     export_markdown(ground.memory, ground.root)
     path = ground.root / "2026" / "2026-03-20.md"
     path.rename(path.with_name("2026-03-21.md"))
-    with pytest.raises(InvalidInput, match="2026/2026-03-21.md:1: "):
+    with pytest.raises(InvalidInput, match=r"2026/2026-03-21\.md:1: "):
         import_markdown(ground.memory, ground.root)
 
 
@@ -224,7 +223,7 @@ def test_a_log_in_another_file_than_its_own_is_refused(ground: Ground) -> None:
 
 
 def test_bullets_and_paragraphs_become_facts_and_preferences(ground: Ground) -> None:
-    ground.write(MEMORY=MEMORY)
+    ground.write({"MEMORY.md": MEMORY})
     report = import_markdown(ground.memory, ground.root)
     assert texts(ground.memory, "preference") == {
         "green tea\n- in the morning": ["Preferences"],
@@ -245,7 +244,7 @@ def test_bullets_and_paragraphs_become_facts_and_preferences(ground: Ground) -> 
 def test_facts_are_stamped_by_the_commit_and_importing_again_changes_nothing(
     ground: Ground,
 ) -> None:
-    ground.write(MEMORY="- tea\n")
+    ground.write({"MEMORY.md": "- tea\n"})
     import_markdown(ground.memory, ground.root)
     [item] = ground.memory.list("long_term")["items"]
     assert (
@@ -255,7 +254,7 @@ def test_facts_are_stamped_by_the_commit_and_importing_again_changes_nothing(
     )
     ground.memory.touch("long_term", "fact", item["record_id"])
     ground.clock.move(seconds=60)
-    ground.write(MEMORY="# Moved\n\n## Elsewhere\n\n* tea\n* coffee\n")
+    ground.write({"MEMORY.md": "# Moved\n\n## Elsewhere\n\n* tea\n* coffee\n"})
     before = exported(ground.memory)
     assert import_markdown(ground.memory, ground.root).changed == 1
     assert import_markdown(ground.memory, ground.root).changed == 0
@@ -265,10 +264,10 @@ def test_facts_are_stamped_by_the_commit_and_importing_again_changes_nothing(
 
 
 def test_ids_come_from_texts_alone(ground: Ground) -> None:
-    ground.write(MEMORY="- tea\n\n- Ein Täßchen 茶\n- 茶\n")
+    ground.write({"MEMORY.md": "- tea\n\n- Ein Täßchen 茶\n- 茶\n"})
     import_markdown(ground.memory, ground.root)
     other = ground.empty()
-    ground.write(MEMORY="# Title\n- 茶\n1. Ein Täßchen 茶\n+ tea")
+    ground.write({"MEMORY.md": "# Title\n- 茶\n1. Ein Täßchen 茶\n+ tea"})
     ground.clock.move(seconds=5)
     import_markdown(other, ground.root)
     ids = [
@@ -280,7 +279,11 @@ def test_ids_come_from_texts_alone(ground: Ground) -> None:
 
 def test_a_file_by_itself_is_facts_or_a_day(ground: Ground) -> None:
     ground.write(
-        preferences="- tea", notes="# Preferences\n- vim\n# Facts\n- sun", **{"2026_03_20": "- x"}
+        {
+            "preferences.md": "- tea",
+            "notes.md": "# Preferences\n- vim\n# Facts\n- sun",
+            "2026-03-20.md": "- x",
+        }
     )
     for name in ("preferences", "notes", "2026-03-20"):
         import_markdown(ground.memory, ground.root / f"{name}.md")
@@ -291,14 +294,14 @@ def test_a_file_by_itself_is_facts_or_a_day(ground: Ground) -> None:
 
 def test_a_folder_is_migrated_whole(ground: Ground) -> None:
     ground.write(
-        MEMORY=MEMORY,
-        README="left out",
-        **{
-            "memory__2026_03_20": "---\ntags: x\n---\n# Friday\n\n- [2026-03-20T09:00:00Z] asked\n"
+        {
+            "MEMORY.md": MEMORY,
+            "README.md": "left out",
+            "memory/2026-03-20.md": "---\ntags: x\n---\n# Friday\n\n- [2026-03-20T09:00:00Z] asked\n"
             "\n<!-- to do\n\n- x -->\n\n## Later\nwent on\n- [ ] open\n",
-            "memory__2026_03_21_tea": "",
-            "memory__2026_13_01": "- no day",
-        },
+            "memory/2026-03-21-tea.md": "",
+            "memory/2026-13-01.md": "- no day",
+        }
     )
     (ground.root / "link.md").symlink_to(ground.root / "README.md")
     report = import_markdown(ground.memory, ground.root)
@@ -324,14 +327,14 @@ def test_a_folder_is_migrated_whole(ground: Ground) -> None:
 
 
 def test_a_log_that_has_gone_on_since_keeps_what_it_has(ground: Ground) -> None:
-    ground.write(**{"2026_03_20": "- one\n- two\n"})
+    ground.write({"2026-03-20.md": "- one\n- two\n"})
     import_markdown(ground.memory, ground.root)
     ground.memory.append("daily_log", "note", "2026-03-20", {"text": "three"})
     before = ground.memory.space.head
     assert import_markdown(ground.memory, ground.root).changed == 0
     assert ground.memory.space.head == before
     ground.clock.move(seconds=5)
-    ground.write(**{"2026_03_20": "- one\n- other\n"})
+    ground.write({"2026-03-20.md": "- one\n- other\n"})
     created = ground.memory.get("daily_log", "note", "2026-03-20")["record"]["created_at"]
     assert import_markdown(ground.memory, ground.root).changed == 1
     record = ground.memory.get("daily_log", "note", "2026-03-20")["record"]
@@ -341,7 +344,7 @@ def test_a_log_that_has_gone_on_since_keeps_what_it_has(ground: Ground) -> None:
 
 def test_what_is_appended_during_an_import_is_not_lost(ground: Ground) -> None:
     """Between the look at a log and the commit somebody appends to it: the import looks again."""
-    ground.write(**{"2026_03_20": "- one\n"})
+    ground.write({"2026-03-20.md": "- one\n"})
     ground.memory.append("daily_log", "note", "2026-03-20", {"text": "zero"})
     space = ground.memory.space
     transact, calls = space.transact, list[int]()
@@ -363,7 +366,7 @@ def test_what_is_appended_during_an_import_is_not_lost(ground: Ground) -> None:
 
 def test_what_expired_comes_back_and_new_records_live_as_long_as_others(ground: Ground) -> None:
     memory = ground.empty(default_ttl_by_namespace={"long_term": 10})
-    ground.write(MEMORY="- tea")
+    ground.write({"MEMORY.md": "- tea"})
     import_markdown(memory, ground.root)
     [item] = memory.list("long_term")["items"]
     assert item["ttl_seconds"] == 10
@@ -375,7 +378,7 @@ def test_what_expired_comes_back_and_new_records_live_as_long_as_others(ground: 
 
 def test_a_memory_of_v1_gets_no_metadata(ground: Ground) -> None:
     memory = ground.empty(profile="v1")
-    ground.write(MEMORY="## A\n- tea", **{"2026_03_20": "- x"})
+    ground.write({"MEMORY.md": "## A\n- tea", "2026-03-20.md": "- x"})
     assert import_markdown(memory, ground.root).changed == 2
     assert memory.get("daily_log", "note", "2026-03-20")["record"]["metadata"] is None
     with pytest.raises(InvalidInput, match="no namespace 'long_term'"):
@@ -400,7 +403,7 @@ BAD_FILES: list[tuple[bytes, str]] = [
 def test_a_bad_file_is_told_and_nothing_of_the_folder_is_written(
     ground: Ground, data: bytes, told: str
 ) -> None:
-    ground.write(MEMORY=MEMORY, **{"z__2026_03_20": data})
+    ground.write({"MEMORY.md": MEMORY, "z/2026-03-20.md": data})
     before = ground.memory.space.head
     with pytest.raises(RoteError) as raised:
         import_markdown(ground.memory, ground.root)
@@ -417,14 +420,16 @@ def test_a_bad_file_is_told_and_nothing_of_the_folder_is_written(
 
 
 def test_one_day_in_two_files_is_refused(ground: Ground) -> None:
-    ground.write(**{"2026_03_20": "- a", "memory__2026_03_20": "- b"})
-    with pytest.raises(InvalidInput, match="memory/2026-03-20.md:1 has the key of 2026-03-20.md:1"):
+    ground.write({"2026-03-20.md": "- a", "memory/2026-03-20.md": "- b"})
+    with pytest.raises(
+        InvalidInput, match=r"memory/2026-03-20\.md:1 has the key of 2026-03-20.md:1"
+    ):
         import_markdown(ground.memory, ground.root)
     assert ground.memory.space.head is None
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(ground: Ground) -> None:
-    ground.write(MEMORY=MEMORY, **{"2026_03_20": "- a"})
+    ground.write({"MEMORY.md": MEMORY, "2026-03-20.md": "- a"})
     rehearsed = import_markdown(ground.memory, ground.root, dry_run=True)
     assert ground.memory.space.head is None
     assert (rehearsed.commits, rehearsed.changed) == (0, 7)
@@ -437,7 +442,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(ground: Ground) -> None:
 
 
 def test_batches_are_commits_of_their_own(ground: Ground) -> None:
-    ground.write(MEMORY=MEMORY, **{"2026_03_20": "- a"})
+    ground.write({"MEMORY.md": MEMORY, "2026-03-20.md": "- a"})
     assert import_markdown(ground.memory, ground.root, batch=3).commits == 3
     assert import_markdown(ground.memory, ground.root, batch=2).commits == 0
 
@@ -462,7 +467,7 @@ def _folder(ground: Ground) -> object:
 def test_files_have_bounds(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, limit: str, call: Callable[[Ground], object]
 ) -> None:
-    ground.write(MEMORY="- a\n- b\n- c", **{"2026_03_20": "- a", "2026_03_21": "- a"})
+    ground.write({"MEMORY.md": "- a\n- b\n- c", "2026-03-20.md": "- a", "2026-03-21.md": "- a"})
     monkeypatch.setattr(limit, 2)
     with pytest.raises(LimitExceeded):
         call(ground)
@@ -478,7 +483,10 @@ def test_a_line_that_is_made_to_be_slow_is_not(ground: Ground) -> None:
         "[" * size,
     ]
     ground.write(
-        MEMORY="\n\n".join(pages), **{"2026_03_20": "\n\n".join(f"- {page}" for page in pages)}
+        {
+            "MEMORY.md": "\n\n".join(pages),
+            "2026-03-20.md": "\n\n".join(f"- {page}" for page in pages),
+        }
     )
     assert import_markdown(ground.memory, ground.root).records > 0
     export_markdown(ground.memory, ground.root / "out")
@@ -492,7 +500,12 @@ def test_the_validator_tells_of_every_file(ground: Ground) -> None:
     ground.memory.append("daily_log", "note", "2026-03-19", {"text": "x"}, None, {"tags": ["a"]})
     export_markdown(ground.memory, ground.root)
     ground.write(
-        MEMORY="- tea\n- vim", README="x", **{"2026_03_20": b"- a\n\xff", "2026_03_21": b"\xff"}
+        {
+            "MEMORY.md": "- tea\n- vim",
+            "README.md": "x",
+            "2026-03-20.md": b"- a\n\xff",
+            "2026-03-21.md": b"\xff",
+        }
     )
 
     def told(**more: Any) -> list[tuple[str, str]]:

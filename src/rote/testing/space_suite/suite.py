@@ -30,6 +30,7 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
@@ -78,6 +79,7 @@ class SpaceSuite(
     ErasureCopyTests,
     ErasedFoundationTests,
     RecordTests,
+    RecordFileTests,
     RecordListTests,
 ):
     """Every store, also one whose place ends with it."""

@@ -1,0 +1,57 @@
+"""Records in and out of files: the same bytes from every store."""
+
+from io import BytesIO
+
+from rote.bridges import export_markdown, import_markdown, import_records, write_export
+from rote.records import Memory
+from rote.testing.space_suite.records import RecordGround
+
+TEXTS = ("two\nlines", "[x] [a](b)", "\r\n- \\ ---\n```\n", "  \n\n", "\x00\u2028\U0001f600")
+
+
+class RecordFileTests(RecordGround):
+    """What leaves one store comes into another as it was."""
+
+    def _exported(self, memory: Memory) -> bytes:
+        stream = BytesIO()
+        write_export(memory, stream)
+        return stream.getvalue()
+
+    def test_records_travel_as_json_lines(self) -> None:
+        for text in TEXTS:
+            self.memory.append("daily_log", "note", "2026-03-20", {"text": text}, 60)
+        sent = self._exported(self.memory)
+        other = Memory(self.open_fresh("other").space("other"))
+        assert import_records(other, BytesIO(sent)).changed == 1
+        assert self._exported(other) == sent
+        assert import_records(other, BytesIO(sent)).changed == 0
+
+    def test_daily_logs_travel_as_markdown(self) -> None:
+        for text in TEXTS:
+            self.memory.append("daily_log", "note", "2026-03-20", {"text": text, "n": 1})
+        self.memory.append("daily_log", "other", "standup", {"at": "2026-01-01T00:00:00Z"}, 60)
+        root = self.place / "logs"
+        assert export_markdown(self.memory, root).written == 2
+        other = Memory(self.open_fresh("other").space("other"))
+        assert import_markdown(other, root).changed == 2
+        assert self._exported(other) == self._exported(self.memory)
+        before = other.space.head
+        assert import_markdown(other, root).changed == 0
+        assert other.space.head == before
+        assert export_markdown(other, root).written == 0
+
+    def test_notes_come_in_once(self) -> None:
+        root = self.place / "notes"
+        root.mkdir()
+        (root / "MEMORY.md").write_text("- sun\n\n## Preferences\n- tea\n- vim\n", "utf-8")
+        (root / "2026-03-20.md").write_text("- [2026-03-20T09:00:00Z] asked\n", "utf-8")
+        rehearsed = import_markdown(self.memory, root, dry_run=True)
+        assert (rehearsed.changed, self.space.head) == (4, None)
+        assert import_markdown(self.memory, root).changed == 4
+        assert self.space.version == 1
+        assert len(self.listed("long_term", "preference")) == 2
+        self.memory.append("daily_log", "note", "2026-03-20", {"text": "more"})
+        self.clock.move(seconds=1)
+        before = self.space.head
+        assert import_markdown(self.memory, root).changed == 0
+        assert self.space.head == before

@@ -1,0 +1,121 @@
+"""`rote memory export|import|validate` with Markdown: folders out and in, and what they say."""
+
+from pathlib import Path
+
+import pytest
+
+from rote.values import decode
+from tests.unit.cli.command import error_of, run, run_json, run_ok
+
+
+@pytest.fixture
+def store(store_path: Path) -> Path:
+    entry = '{"text":"two\\nlines [x]","at":"2026-01-01T09:00:00Z"}'
+    run_ok("memory", "append", "daily_log", "note", "2026-01-01", entry, store=store_path)
+    return store_path
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "MEMORY.md").write_text("- sun\n\n## Preferences\n\n- tea\n")
+    (folder / "2026-03-20.md").write_text("- asked\n")
+    (folder / "README.md").write_text("about")
+    return folder
+
+
+def test_daily_logs_go_out_and_come_back(store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("memory", "export", "--format", "markdown", "-o", str(out))
+    assert run_ok(*arguments, store=store) == f"1 file written to {out}, 0 there before\n"
+    assert run_json(*arguments, store=store) == {"records": 1, "written": 0, "unchanged": 1}
+    text = (out / "2026" / "2026-01-01.md").read_text()
+    assert text.endswith("# 2026-01-01\n\n- [2026-01-01T09:00:00Z] two\n  lines [x]\n")
+    other = tmp_path / "other.db"
+    assert run_ok("memory", "import", str(out), store=other) == (
+        "daily_log\tnote\t1\t1\n1 record imported, 0 there before\n"
+    )
+    assert run_ok("memory", "export", store=other) == run_ok("memory", "export", store=store)
+
+
+def test_an_id_that_would_leave_the_folder_is_refused(store: Path, tmp_path: Path) -> None:
+    run_ok("memory", "append", "daily_log", "note", "../../x", "{}", store=store)
+    out = tmp_path / "deep" / "out"
+    told = error_of(run("memory", "export", "--format", "markdown", "-o", str(out), store=store))
+    assert "'../../x.md' is no name for a file" in told
+    assert not out.parent.exists()
+    assert not (tmp_path / "x.md").exists()
+
+
+def test_a_folder_is_migrated_with_a_report(store: Path, notes: Path) -> None:
+    rows = (
+        "warning\tREADME.md\tit is neither MEMORY.md, nor named after a day, nor an export;"
+        " it is left out\ndaily_log\tnote\t1\t{0}\nlong_term\tfact\t1\t{0}\n"
+        "long_term\tpreference\t1\t{0}\n"
+    )
+    head = run_json("log", store=store)
+    arguments = ("memory", "import", str(notes))
+    assert run_ok(*arguments, "--dry-run", store=store) == (
+        rows.format(1) + "3 records would be imported, 0 there before\n"
+    )
+    assert run_json("log", store=store) == head
+    assert run_ok(*arguments, store=store) == (
+        rows.format(1) + "3 records imported, 0 there before\n"
+    )
+    report = run_json(*arguments, store=store)
+    assert (report["records"], report["changed"], report["commits"]) == (3, 0, 0)
+    assert [problem["path"] for problem in report["warnings"]] == ["README.md"]
+    assert run_ok("memory", "import", str(notes / "README.md"), store=store) == (
+        "long_term\tfact\t1\t1\n1 record imported, 0 there before\n"
+    )
+
+
+def test_a_dry_run_and_a_missing_file_make_no_store(tmp_path: Path, notes: Path) -> None:
+    store = tmp_path / "new.db"
+    error_of(run("memory", "import", str(notes), "--dry-run", store=store))
+    error_of(run("memory", "import", str(tmp_path / "absent.md"), store=store))
+    error_of(run("memory", "validate", str(tmp_path / "absent.md")))
+    assert not store.exists()
+
+
+def test_a_bad_file_is_one_line_and_nothing_is_written(store: Path, notes: Path) -> None:
+    (notes / "2026-03-21.md").write_bytes(b"- a\n- \xff\n")
+    head = run_json("log", store=store)
+    told = error_of(run("memory", "import", str(notes), store=store))
+    assert told == "error: 2026-03-21.md:2: it is not UTF-8; convert the file\n"
+    assert run_json("log", store=store) == head
+
+
+def test_validate_knows_markdown(notes: Path) -> None:
+    fine = run("memory", "validate", str(notes))
+    assert (fine.exit_code, fine.stdout.splitlines()[-1]) == (0, "ok: 3 records")
+    (notes / "2026-03-21.md").write_bytes(b"- a\n- \xff\n")
+    refused = run("memory", "validate", str(notes), "--json")
+    assert refused.exit_code == 1
+    told = [decode(line) for line in refused.stdout.splitlines()]
+    assert told == [
+        {
+            "kind": "error",
+            "path": "2026-03-21.md:2",
+            "message": "it is not UTF-8; convert the file",
+        },
+        {
+            "kind": "warning",
+            "path": "README.md",
+            "message": "it is neither MEMORY.md, nor named after a day, nor an export;"
+            " it is left out",
+        },
+    ]
+    assert run("memory", "validate", str(notes / "MEMORY.md"), "--namespace", "ops").exit_code == 1
+
+
+def test_an_export_says_what_it_cannot_do(store: Path, tmp_path: Path) -> None:
+    out = ("-o", str(tmp_path / "out"))
+    for options in (
+        ("--format", "markdown"),
+        ("--format", "markdown", "--namespace", "ops", *out),
+        ("--json",),
+    ):
+        error_of(run("memory", "export", *options, store=store))
+    assert run_json("memory", "export", "--kind", "absent", *out, store=store) == {"records": 0}
