@@ -83,6 +83,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "call": "(self, verb, arguments)",
         "capabilities": "(self)",
         "check_namespace": "(self, namespace)",
+        "default_ttl": "(self, namespace)",
         "delete": "(self, namespace, kind, id)",
         "entity_id": None,
         "get": "(self, namespace, kind, id, *, at)",
