@@ -22,6 +22,7 @@ from rote.bridges.pages import Page
 from rote.bridges.validator import Problem
 from rote.records.envelope import envelope
 from rote.values import Json, sha256_hex
+from rote.values.limits import MARKDOWN_BLOCKS_MAX
 
 LONG_TERM = "long_term"
 FACT, PREFERENCE, NOTE = "fact", "preference", "note"
@@ -85,6 +86,10 @@ def _read(page: Page) -> tuple[list[Block], list[Problem]]:
             warnings.append(Problem("warning", page.place(block.line), "a comment is left out"))
         else:
             blocks.append(block)
+        if len(blocks) + len(warnings) > MARKDOWN_BLOCKS_MAX:
+            raise page.fault(
+                block.line, f"more than {MARKDOWN_BLOCKS_MAX:,} notes in one file; split it"
+            )
     return blocks, warnings
 
 

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from rote.errors import InvalidInput, LimitExceeded
-from rote.values.limits import MARKDOWN_FILE_BYTES_MAX
+from rote.values.limits import MARKDOWN_FILE_BYTES_MAX, MARKDOWN_LINES_MAX
 
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -37,6 +37,9 @@ def parse_page(name: str, data: bytes) -> Page:
     """The lines of a file; a mark of the byte order and carriage returns that end lines are no text."""
     if len(data) > MARKDOWN_FILE_BYTES_MAX:
         raise LimitExceeded(f"{name} in bytes", size=len(data), limit=MARKDOWN_FILE_BYTES_MAX)
+    count = data.count(b"\n")
+    if count > MARKDOWN_LINES_MAX:
+        raise LimitExceeded(f"{name} in lines", size=count, limit=MARKDOWN_LINES_MAX)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -189,6 +189,10 @@ REPORT_RECORDS_MAX = 1_000
 # -- Markdown -------------------------------------------------------------------------------------
 # One file: a record of the largest size fits, whatever of it has to be escaped.
 MARKDOWN_FILE_BYTES_MAX = 6 * VALUE_BYTES_MAX
+# The lines of a file; a record has not half as many.
+MARKDOWN_LINES_MAX = VALUE_BYTES_MAX
+# Bullets and paragraphs of a file that was written by others: what one commit holds as records.
+MARKDOWN_BLOCKS_MAX = OPERATIONS_MAX
 # All files of a folder that become one commit.
 MARKDOWN_FOLDER_BYTES_MAX = 4 * COMMIT_BYTES_MAX
 # Names that are looked at in a folder and below it, and how far below.

@@ -15,7 +15,7 @@ from rote.bridges import (
     validate_markdown,
     write_export,
 )
-from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.errors import InvalidInput, RoteError
 from rote.records.keys import NAMESPACES
 from rote.testing.clocks import FixedClock
 from rote.values import canonical
@@ -459,6 +459,8 @@ def _folder(ground: Ground) -> object:
     ("limit", "call"),
     [
         ("rote.bridges.pages.MARKDOWN_FILE_BYTES_MAX", _file),
+        ("rote.bridges.pages.MARKDOWN_LINES_MAX", _file),
+        ("rote.bridges.notes.MARKDOWN_BLOCKS_MAX", _file),
         ("rote.bridges.markdown_imports.MARKDOWN_FOLDER_BYTES_MAX", _folder),
         ("rote.bridges.folders.MARKDOWN_NAMES_MAX", _folder),
         ("rote.bridges.imports.OPERATIONS_MAX", _file),
@@ -467,9 +469,9 @@ def _folder(ground: Ground) -> object:
 def test_files_have_bounds(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, limit: str, call: Callable[[Ground], object]
 ) -> None:
-    ground.write({"MEMORY.md": "- a\n- b\n- c", "2026-03-20.md": "- a", "2026-03-21.md": "- a"})
+    ground.write({"MEMORY.md": "- a\n- b\n- c\n", "2026-03-20.md": "- a", "2026-03-21.md": "- a"})
     monkeypatch.setattr(limit, 2)
-    with pytest.raises(LimitExceeded):
+    with pytest.raises(RoteError, match=r"the limit is 2|more than 2 notes"):
         call(ground)
     assert ground.memory.space.head is None
 
