@@ -78,7 +78,7 @@ PAYLOADS = st.one_of(
 )
 
 
-@settings(max_examples=examples(200, 20_000))
+@settings(max_examples=examples(200, 5_000))
 @given(payload=PAYLOADS, metadata=st.none() | st.fixed_dictionaries({"tags": st.lists(TEXTS)}))
 def test_what_is_written_is_read_back_exactly(payload: Any, metadata: Any) -> None:
     record = log(payload, metadata)
@@ -88,7 +88,7 @@ def test_what_is_written_is_read_back_exactly(payload: Any, metadata: Any) -> No
     assert render_log(read(text)) == text
 
 
-@settings(max_examples=examples(200, 20_000))
+@settings(max_examples=examples(200, 5_000))
 @given(text=TEXTS)
 def test_a_text_never_becomes_two_entries_or_a_time(text: str) -> None:
     assert read(render_log(entries({"text": text})))["payload"] == {"entries": [{"text": text}]}
