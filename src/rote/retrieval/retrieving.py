@@ -1,0 +1,51 @@
+"""Retrieval: read, filter, score, order, cut, package. The same question, the same answer."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rote.errors import InvalidInput
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.files import check_file, read_file
+from rote.retrieval.package import Package, build_package, check_dropped
+from rote.retrieval.request import SPACE_SCHEME, parse_request
+from rote.retrieval.scoring import score
+from rote.retrieval.selection import Ranking, select
+from rote.retrieval.spaces import open_state, read_state
+from rote.retrieval.trust import read_denials
+from rote.space import Space, Store
+
+
+def retrieve(
+    request: Mapping[str, Any],
+    *,
+    root: str | os.PathLike[str] = ".",
+    store: Store | None = None,
+    dropped: str = "full",
+) -> Package:
+    """The memories that answer a question, within its budget, with a hash over all of it."""
+    if store is not None and not isinstance(store, Store):
+        raise InvalidInput("store must be one that rote.open returned")
+    told = check_dropped(dropped)
+    parsed = parse_request(request, has_store=store is not None)
+    places = [_open(path, Path(root), store) for path in parsed.store_paths]
+    denials = read_denials(parsed.trust_filter, Path(root))
+    corpora = [_read(place, path) for place, path in zip(places, parsed.store_paths, strict=True)]
+    denied = [denials.rows(corpus) for corpus in corpora]
+    scores = [score(parsed, corpus, rows) for corpus, rows in zip(corpora, denied, strict=True)]
+    ranking = Ranking(corpora, scores, [frozenset(rows) for rows in denied])
+    selected, reason = select(ranking, parsed.budget)
+    return build_package(parsed, corpora, denied, ranking, selected, reason, told)
+
+
+def _open(path: str, root: Path, store: Store | None) -> Path | Space:
+    """What a store path names; all are looked for before any is read."""
+    if store is not None and path.startswith(SPACE_SCHEME):
+        return open_state(store, path)
+    check_file(root / path, path)
+    return root / path
+
+
+def _read(place: Path | Space, path: str) -> Corpus:
+    return read_state(place, path) if isinstance(place, Space) else read_file(place, path)
