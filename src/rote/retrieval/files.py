@@ -10,7 +10,7 @@ from typing import BinaryIO
 import msgspec
 
 from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
-from rote.retrieval.corpus import Corpus, check_shape
+from rote.retrieval.corpus import Corpus, Simple
 from rote.values import decode, sha256_hex
 from rote.values.limits import JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
 
@@ -18,17 +18,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 
 
-class _Record(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line as most are; whatever does not fit it is decoded strictly."""
-
-    memory_id: str
-    text: str
-    ts_utc: str | None = None
-    tags: list[str] | None = None
-    refs: list[None] | None = None  # only an empty one: what is in others has to be checked
-
-
-_decode_record = msgspec.json.Decoder(_Record).decode
+_decoder = msgspec.json.Decoder(Simple)
 
 
 def check_file(path: Path, name: str) -> None:
@@ -57,37 +47,43 @@ def read_file(path: Path, name: str) -> Corpus:
 
 
 def _read(file: BinaryIO, name: str) -> Corpus:
-    corpus = Corpus(name)
-    for line in _lines(file, os.fstat(file.fileno()).st_size, name):
-        if type(line) is str:
-            corpus.invalid.append(("", line))
-            continue
-        try:
-            record = _decode_record(line)
-        except (ValueError, msgspec.MsgspecError):
-            record = None
-        if record is None or record.refs or not record.memory_id.strip():
-            _read_strictly(corpus, line)
-        else:
-            corpus.add(record.memory_id, record.text, record.ts_utc, record.tags, None)
+    corpus = Corpus()
+    for lines in _blocks(file, os.fstat(file.fileno()).st_size, name):
+        if type(lines) is str:
+            corpus.invalid.append((name, "", lines))
+        elif not _add_simple(corpus, lines, name):
+            for line in lines.split(b"\n"):
+                if not _add_simple(corpus, line, name):
+                    _add_strictly(corpus, line.strip(_BLANK), name)
     return corpus
 
 
-def _read_strictly(corpus: Corpus, line: bytes) -> None:
-    line = line.strip(_BLANK)
+def _add_simple(corpus: Corpus, lines: bytes, name: str) -> bool:
+    """Take lines that are all as most lines are; false when one of them is not."""
+    try:
+        records = _decoder.decode_lines(lines)
+    except (ValueError, msgspec.MsgspecError):
+        return False
+    if not all(record.memory_id.strip() for record in records):
+        return False
+    corpus.extend(name, records)
+    return True
+
+
+def _add_strictly(corpus: Corpus, line: bytes, name: str) -> None:
     if not line:
         return
     value = None
     try:
         value = decode(line, duplicates="last", size_bytes_max=JSONL_LINE_BYTES_MAX)
-        corpus.add(*check_shape(value))
+        corpus.add(name, value)
     except RoteError:
         id = value.get("memory_id") if type(value) is dict else None
-        corpus.invalid.append((id if type(id) is str else "", sha256_hex(line)))
+        corpus.invalid.append((name, id if type(id) is str else "", sha256_hex(line)))
 
 
-def _lines(file: BinaryIO, size: int, name: str) -> Iterator[bytes | str]:
-    """The lines; of one that is too long for a record only its hash.
+def _blocks(file: BinaryIO, size: int, name: str) -> Iterator[bytes | str]:
+    """The lines, many at once; of a line that is too long for a record only its hash.
 
     The last line may be torn by a writer that has not ended it: it is a line like any other.
     """
@@ -96,8 +92,12 @@ def _lines(file: BinaryIO, size: int, name: str) -> Iterator[bytes | str]:
         for offset, chunk in _chunks(file, position, size, name):
             position = offset + len(chunk)
             text = chunk.removeprefix(_BYTE_ORDER_MARK) if offset == 0 else chunk
-            *whole, rest = (rest + text).split(b"\n")
-            yield from whole
+            lines, newline, tail = text.rpartition(b"\n")
+            if newline:
+                yield rest + lines
+                rest = tail
+            else:
+                rest += tail
             if len(rest) > JSONL_LINE_BYTES_MAX:
                 break
         if len(rest) > JSONL_LINE_BYTES_MAX:

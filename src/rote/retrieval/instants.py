@@ -8,7 +8,6 @@ The normal form is frozen: record hashes depend on it.
 """
 
 import re
-from functools import lru_cache
 
 from rote.errors import InvalidInput
 from rote.values import format_time, parse_time
@@ -20,7 +19,6 @@ _form = re.compile(
 ).fullmatch
 
 
-@lru_cache(maxsize=INSTANTS_REMEMBERED)
 def read_instant(text: str) -> int | None:
     """Microseconds since the epoch; None when the text is no time."""
     match = _form(text)
@@ -36,7 +34,23 @@ def read_instant(text: str) -> int | None:
         return None
 
 
-@lru_cache(maxsize=INSTANTS_REMEMBERED)
-def write_instant(instant: int) -> str:
-    """`YYYY-MM-DDTHH:MM:SS[.ffffff]Z`."""
-    return format_time(instant).replace(".000000Z", "Z")
+# Before every time that can be written, so that those without one come last.
+NO_INSTANT = -(1 << 63)
+
+
+class NormalTimes(dict[str | None, tuple[int, str | None]]):
+    """Texts of times to instants and their normal form, `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`.
+
+    What is no time has NO_INSTANT and None. It remembers: logs repeat their times.
+    """
+
+    def __missing__(self, text: str | None) -> tuple[int, str | None]:
+        if len(self) >= INSTANTS_REMEMBERED:
+            self.clear()
+        instant = None if text is None else read_instant(text)
+        if instant is None:
+            found: tuple[int, str | None] = (NO_INSTANT, None)
+        else:
+            found = (instant, format_time(instant).replace(".000000Z", "Z"))
+        self[text] = found
+        return found

@@ -1,17 +1,17 @@
 """The context package: what comes back, with a hash over all of it. Frozen as phase6-v1.
 
-The hash covers every dropped memory, also when the caller only wants them counted, so the dropped
-are hashed one by one as canonical JSON and never held together.
+The hash covers every dropped memory, also when the caller only wants them counted.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Literal, get_args
 
+from msgspec.structs import asdict
+
 from rote.errors import InvalidInput
-from rote.retrieval.corpus import Corpus
+from rote.retrieval.corpus import Corpus, Drop, encoded
 from rote.retrieval.request import Request
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
@@ -22,8 +22,6 @@ TRUST_DENIED = "trust_denied"
 
 # How the dropped are told: each of them, or how many for each reason.
 Dropped = Literal["full", "counts"]
-
-_HASHED_AT_ONCE = 1_000
 
 
 class Package(dict[str, Any]):
@@ -39,23 +37,8 @@ class Package(dict[str, Any]):
         return Package, (dict(self), self.store_paths)
 
 
-class Drop:
-    """A memory that does not come back."""
-
-    __slots__ = ("id", "hash", "path", "reason")
-
-    def __init__(self, id: str, hash: str, path: str, reason: str) -> None:
-        self.id, self.hash, self.path, self.reason = id, hash, path, reason
-
-
 def build_package(
-    request: Request,
-    corpora: Sequence[Corpus],
-    denied: Sequence[Sequence[int]],
-    ranking: Ranking,
-    selected: Sequence[Selected],
-    reason: str,
-    dropped: Dropped,
+    request: Request, ranking: Ranking, selected: Sequence[Selected], reason: str, dropped: Dropped
 ) -> Package:
     """The package of a selection; `reason` is why those after it were left out."""
     used = sum(item.tokens for item in selected)
@@ -71,24 +54,19 @@ def build_package(
         "controller_version": CONTROLLER_VERSION,
         "query": {"raw": request.query, "query_hash": sha256_hex(request.normal_query.encode())},
     }
-    chosen = [_selected(item) for item in selected]
-    kept: list[dict[str, str]] = []
-    counts: Counter[str] = Counter()
+    chosen = [_selected(ranking.corpus, item) for item in selected]
     hash = sha256(canonical(package)[:-1] + b',"selection":{"dropped":[')
-    separator = b""
-    drops = _drops(corpora, denied, ranking, len(selected), reason)
-    while page := list(islice(drops, _HASHED_AT_ONCE)):
-        hash.update(separator + b",".join(map(_fragment, page)))
-        separator = b","
-        counts.update(drop.reason for drop in page)
-        if dropped == "full":
-            kept += map(_dropped, page)
+    start = 1  # no comma before the first
+    for piece in _encoded_drops(ranking, len(selected), reason):
+        hash.update(piece[start:])
+        start = 0
     hash.update(b'],"selected":' + canonical(chosen) + b"}}")
-    package["selection"] = {"selected": chosen}
+    selection: dict[str, Any] = {"selected": chosen}
     if dropped == "full":
-        package["selection"]["dropped"] = kept
+        selection["dropped"] = [asdict(drop) for drop in _drops(ranking, len(selected), reason)]
     else:
-        package["selection"]["dropped_counts"] = dict(sorted(counts.items()))
+        selection["dropped_counts"] = _counts(ranking, len(selected), reason)
+    package["selection"] = selection
     package["package_hash"] = hash.hexdigest()
     return Package(package, request.store_paths)
 
@@ -119,45 +97,47 @@ def check_dropped(dropped: Any) -> Dropped:
     return dropped  # type: ignore[no-any-return]
 
 
-def _drops(
-    corpora: Sequence[Corpus],
-    denied: Sequence[Sequence[int]],
-    ranking: Ranking,
-    selected: int,
-    reason: str,
-) -> Iterator[Drop]:
-    """What is no record, what is denied, and what ranks below the selected, in this order."""
-    for corpus in corpora:
-        for id, hash in corpus.invalid:
-            yield Drop(id, hash, corpus.path, INVALID_RECORD_SCHEMA)
-    for corpus, rows in zip(corpora, denied, strict=True):
-        for row in rows:
-            yield Drop(corpus.ids[row], corpus.hashes[row], corpus.path, TRUST_DENIED)
-    for corpus, row, _ in islice(ranking, selected, None):
-        yield Drop(corpus.ids[row], corpus.hashes[row], corpus.path, reason)
+def _refused(ranking: Ranking) -> list[Drop]:
+    """What is no record, then what is denied, each in the order of reading."""
+    corpus = ranking.corpus
+    return [
+        *(Drop(id, INVALID_RECORD_SCHEMA, hash, path) for path, id, hash in corpus.invalid),
+        *corpus.drops(sorted(ranking.denied), TRUST_DENIED),
+    ]
 
 
-def _selected(item: Selected) -> dict[str, Any]:
+def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
+    """All that does not come back: those refused, then what ranks below the selected."""
+    below = islice(ranking, selected, None)
+    return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
+
+
+def _encoded_drops(
+    ranking: Ranking, selected: int, reason: str
+) -> Iterator[bytes | memoryview]:
+    """The same as canonical JSON, without going through those that have no score one by one."""
+    corpus = ranking.corpus
+    yield from encoded(_refused(ranking))
+    yield from encoded(corpus.drops(ranking.scored[selected:], reason))
+    chosen = islice(ranking, selected)
+    yield from corpus.encoded_without({*ranking.denied, *ranking.scored, *chosen}, reason)
+
+
+def _counts(ranking: Ranking, selected: int, reason: str) -> dict[str, int]:
+    counts = {
+        INVALID_RECORD_SCHEMA: len(ranking.corpus.invalid),
+        TRUST_DENIED: len(ranking.denied),
+        reason: len(ranking) - selected,
+    }
+    return {reason: count for reason, count in sorted(counts.items()) if count}
+
+
+def _selected(corpus: Corpus, item: Selected) -> dict[str, Any]:
     return {
-        "memory_id": item.corpus.ids[item.row],
-        "record_hash": item.corpus.hashes[item.row],
-        "store_path": item.corpus.path,
+        "memory_id": corpus.ids[item.row],
+        "record_hash": corpus.hashes[item.row],
+        "store_path": corpus.paths[item.row],
         "score": item.score,
         "excerpt": item.excerpt,
         "excerpt_tokens": item.tokens,
     }
-
-
-def _dropped(drop: Drop) -> dict[str, str]:
-    return {
-        "memory_id": drop.id,
-        "record_hash": drop.hash,
-        "store_path": drop.path,
-        "reason": drop.reason,
-    }
-
-
-def _fragment(drop: Drop) -> bytes:
-    return canonical(_dropped(drop))
-
-

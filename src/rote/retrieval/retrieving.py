@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rote.errors import InvalidInput
-from rote.retrieval.corpus import Corpus
+from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped
 from rote.retrieval.request import SPACE_SCHEME, parse_request
@@ -31,12 +31,12 @@ def retrieve(
     parsed = parse_request(request, has_store=store is not None)
     places = [_open(path, Path(root), store) for path in parsed.store_paths]
     denials = read_denials(parsed.trust_filter, Path(root))
-    corpora = [_read(place, path) for place, path in zip(places, parsed.store_paths, strict=True)]
-    denied = [denials.rows(corpus) for corpus in corpora]
-    scores = [score(parsed, corpus, rows) for corpus, rows in zip(corpora, denied, strict=True)]
-    ranking = Ranking(corpora, scores, [frozenset(rows) for rows in denied])
+    read = zip(places, parsed.store_paths, strict=True)
+    corpus = join([_read(place, path) for place, path in read])
+    denied = denials.rows(corpus)
+    ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
     selected, reason = select(ranking, parsed.budget)
-    return build_package(parsed, corpora, denied, ranking, selected, reason, told)
+    return build_package(parsed, ranking, selected, reason, told)
 
 
 def _open(path: str, root: Path, store: Store | None) -> Path | Space:

@@ -1,49 +1,63 @@
 """Scores: plain arithmetic on doubles in a fixed order, rounded so that it prints as it ranks."""
 
-from collections.abc import Collection
+from collections.abc import Iterable, Iterator
 from itertools import compress, count
 
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.request import Request
+from rote.retrieval.instants import NO_INSTANT
+from rote.retrieval.request import Request, Scoring
 
 _TAG_BONUS = 0.5
 _SCORE_DECIMALS = 9
 _DAY = 86_400_000_000  # microseconds
 
 
-def score(request: Request, corpus: Corpus, denied: Collection[int]) -> dict[int, float]:
-    """The scores of all rows that have one above zero."""
+def score(request: Request, corpus: Corpus, denied: Iterable[int]) -> dict[int, float]:
+    """The scores of all rows that may come back and have one above zero."""
     scoring = request.scoring
-    base: dict[int, float] = {}
-    for term in scoring.query_terms:
-        for row in compress(count(), [term in text for text in corpus.normals]):
-            base[row] = base.get(row, 0.0) + 1.0
-    overlaps = _overlaps(corpus, scoring.query_terms) if scoring.enable_tag_overlap else {}
-    if not scoring.enable_recency_weight or request.now is None:
-        scores = base
-        for row, overlap in overlaps.items():
-            scores[row] = scores.get(row, 0.0) + overlap * _TAG_BONUS
-    else:
-        half_life = scoring.recency_half_life_days
-        scores = {}
-        for row, instant in enumerate(corpus.instants):
-            value = base.get(row, 0.0) + overlaps.get(row, 0) * _TAG_BONUS
-            if instant is not None:
-                age_days = max(0, request.now - instant) / _DAY
-                value += 0.5 ** (age_days / half_life)
-            value = round(value, _SCORE_DECIMALS)
-            if value > 0:
-                scores[row] = value
+    scores = _term_scores(scoring, corpus)
+    if scoring.enable_recency_weight and request.now is not None:
+        _add_recency(scores, corpus, request.now, scoring.recency_half_life_days)
     for row in denied:
         scores.pop(row, None)
     return scores
 
 
-def _overlaps(corpus: Corpus, terms: tuple[str, ...]) -> dict[int, int]:
-    """How many of the terms are tags of a row, for those that have one."""
-    wanted = frozenset(terms)
-    overlaps = {}
-    for row, tags in enumerate(corpus.tags):
-        if tags and not wanted.isdisjoint(tags):
-            overlaps[row] = len(wanted.intersection(tags))
-    return overlaps
+def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
+    """One for each term that is in the text, and the bonus for each that is a tag."""
+    scores: dict[int, float] = {}
+    for term in scoring.query_terms:
+        for row in _rows_with(term, corpus):
+            scores[row] = scores.get(row, 0.0) + 1.0
+    if scoring.enable_tag_overlap:
+        terms = frozenset(scoring.query_terms)
+        bonus = {
+            tags: len(terms.intersection(tags)) * _TAG_BONUS
+            for tags in set(corpus.tags)
+            if not terms.isdisjoint(tags)
+        }
+        if bonus:
+            for row in compress(count(), [tags in bonus for tags in corpus.tags]):
+                scores[row] = scores.get(row, 0.0) + bonus[corpus.tags[row]]
+    return scores
+
+
+def _rows_with(term: str, corpus: Corpus) -> Iterator[int]:
+    """The rows in whose normal text a term is.
+
+    A term without blanks lies within a word, so white space around words does not matter to it.
+    """
+    word = max(term.split(" "), key=len)
+    rows = compress(count(), [word in text for text in corpus.lowers])
+    if word == term:
+        return rows
+    return (row for row in rows if term in " ".join(corpus.lowers[row].split()))
+
+
+def _add_recency(scores: dict[int, float], corpus: Corpus, now: int, half_life_days: int) -> None:
+    for row, instant in enumerate(corpus.instants):
+        if instant != NO_INSTANT:
+            age_days = max(0, now - instant) / _DAY
+            value = scores.get(row, 0.0) + 0.5 ** (age_days / half_life_days)
+            if rounded := round(value, _SCORE_DECIMALS):
+                scores[row] = rounded

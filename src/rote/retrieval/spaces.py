@@ -4,30 +4,21 @@ What has expired is judged by the time of that state's commit, never by a clock,
 gives the same answer at any time.
 """
 
-from msgspec import Struct
+from itertools import islice
 
 from rote.errors import InvalidInput, NotFound
 from rote.records.envelope import Envelope, life_of
 from rote.records.keys import PREFIX
 from rote.records.listing import scan_records
 from rote.records.metadata import tags_of
-from rote.retrieval.corpus import Corpus
+from rote.retrieval.corpus import Corpus, Simple
 from rote.retrieval.request import SPACE_SCHEME
 from rote.space import Space, Store
 from rote.values import Json, canonical, micros_of
-from rote.values.limits import INTEGER_MAX
+from rote.values.limits import INTEGER_MAX, RECORDS_READ_AT_ONCE
 
 # A slash parts the three names of a record in its memory id.
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
-
-
-class Memo(Struct, frozen=True):
-    """A record as retrieval sees it; also what `export --format retrieval` writes."""
-
-    memory_id: str
-    text: str
-    ts_utc: str
-    tags: list[str]
 
 
 def open_state(store: Store, path: str) -> Space:
@@ -48,25 +39,29 @@ def open_state(store: Store, path: str) -> Space:
 
 def read_state(view: Space, path: str) -> Corpus:
     """The living records of a state."""
-    corpus = Corpus(path)
+    corpus = Corpus()
     now = micros_of(view.now)
-    for record in scan_records(view, PREFIX):
-        life = life_of(record)
-        if life is not None and not life.has_expired(now):
-            memo = memo_of(record)
-            corpus.add(memo.memory_id, memo.text, memo.ts_utc, memo.tags, None)
+    living = (record for record in scan_records(view, PREFIX) if _is_living(record, now))
+    while records := [memory_of(record) for record in islice(living, RECORDS_READ_AT_ONCE)]:
+        corpus.extend(path, records)
     return corpus
 
 
-def memo_of(record: Envelope) -> Memo:
+def _is_living(record: Envelope, now: int) -> bool:
+    life = life_of(record)
+    return life is not None and not life.has_expired(now)
+
+
+def memory_of(record: Envelope) -> Simple:
+    """A record as a line of a JSONL store would say it."""
     key = (record["namespace"], record["record_kind"], record["record_id"])
     metadata = record["metadata"]
     valid_at = None if metadata is None else metadata.get("valid_at")
-    return Memo(
+    return Simple(
         memory_id="/".join(part.translate(_ESCAPED) for part in key),
         text=_text_of(record["payload"]),
         ts_utc=record["updated_at"] if type(valid_at) is not str else valid_at,
-        tags=list(tags_of(metadata)),
+        tags=tuple(tags_of(metadata)),
     )
 
 

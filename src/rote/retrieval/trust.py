@@ -1,5 +1,6 @@
 """The trust filter: keeps out what a snapshot names, and nothing else. It never guesses."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ class Denials(Struct, frozen=True):
     ids: frozenset[str] = frozenset()
     hashes: frozenset[str] = frozenset()
 
-    def rows(self, corpus: Corpus) -> list[int]:
+    def rows(self, corpus: Corpus) -> Sequence[int]:
         """The rows of a corpus that are denied, in the order of reading."""
         if not self.ids and not self.hashes:
-            return []
+            return ()
         return [
             row
             for row, (id, hash) in enumerate(zip(corpus.ids, corpus.hashes, strict=True))

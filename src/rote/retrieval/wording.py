@@ -2,17 +2,25 @@
 
 from collections.abc import Iterable
 
+from rote.values.limits import TAG_LISTS_REMEMBERED
+
 # A term of one character is in nearly every text.
 _TERM_CHARACTERS_MIN = 2
 
 
 def normal_text(text: str) -> str:
     """Lower case, with single blanks between words and none around."""
-    # Most texts have nothing but single blanks between words already: then there is nothing to
-    # split. Printable ASCII holds no white space but the blank.
-    if text.isascii() and text.isprintable() and "  " not in text and text == text.strip():
-        return text.lower()
     return " ".join(text.split()).lower()
+
+
+class NormalTags(dict[tuple[str, ...] | None, tuple[str, ...]]):
+    """Tags to their normal form: lower case, each once, in order. It remembers: many are the same."""
+
+    def __missing__(self, tags: tuple[str, ...] | None) -> tuple[str, ...]:
+        if len(self) >= TAG_LISTS_REMEMBERED:
+            self.clear()
+        found = self[tags] = tuple(sorted({tag.lower() for tag in tags or ()}))
+        return found
 
 
 def terms_of(query: str) -> tuple[str, ...]:

@@ -147,7 +147,9 @@ def _time(text: str) -> datetime | None:
 
 
 def _written(at: datetime) -> str:
-    text = f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}"
+    text = (
+        f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}"
+    )
     return text + (f".{at.microsecond:06d}Z" if at.microsecond else "Z")
 
 
