@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import accumulate, chain
+from itertools import accumulate, chain, repeat
 from typing import Any
 
 import msgspec
@@ -141,19 +141,25 @@ class _Fragments:
         self._places = [0] * len(corpus)  # of rows in the order
         for place, row in enumerate(corpus.order):
             self._places[row] = place
-        pieces = [b"", *map(_encode, corpus.drops(corpus.order, reason))]
-        # Where each ends, and the comma before the next one stands.
-        self._ends = list(accumulate(map(len, pieces), lambda end, size: end + 1 + size))
-        self._bytes = memoryview(b",".join(pieces))
+        # In the order of reading first: rows that lie together in memory are soon encoded.
+        drops = map(Drop, corpus.ids, repeat(reason), corpus.hashes, corpus.paths)
+        by_row = list(map(_encode, drops))
+        pieces = [by_row[row] for row in corpus.order]
+        self._sizes = [0, *accumulate(map(len, pieces))]  # of all that stand before a place
+        self._bytes = memoryview(b",".join([b"", *pieces]))
 
     def without(self, left_out: Collection[int]) -> Iterator[memoryview]:
         start = 0
         for place in sorted(self._places[row] for row in left_out):
-            if self._ends[place] > start:
-                yield self._bytes[start : self._ends[place]]
-            start = self._ends[place + 1]
-        if start < len(self._bytes):
-            yield self._bytes[start:]
+            if place > start:
+                yield self._between(start, place)
+            start = place + 1
+        if start < len(self._places):
+            yield self._between(start, len(self._places))
+
+    def _between(self, start: int, end: int) -> memoryview:
+        """From one place up to another; every piece before them has a comma of its own."""
+        return self._bytes[self._sizes[start] + start : self._sizes[end] + end]
 
 
 def join(corpora: Sequence[Corpus]) -> Corpus:

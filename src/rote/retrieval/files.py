@@ -10,13 +10,13 @@ from typing import BinaryIO
 import msgspec
 
 from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
+from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus, Simple
 from rote.values import decode, sha256_hex
-from rote.values.limits import JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
-
 
 _decoder = msgspec.json.Decoder(Simple)
 
@@ -37,118 +37,121 @@ def check_file(path: Path, name: str) -> None:
         )
 
 
-def read_file(path: Path, name: str) -> Corpus:
+def read_file(path: Path, name: str, cache: CorpusCache) -> Corpus:
     """The records of a file as it was when reading began: what is appended meanwhile is not seen."""
     try:
         with path.open("rb", buffering=0) as file:
-            return _read(file, name)
+            content = _Content(file, os.fstat(file.fileno()).st_size, name)
+            place = (name, content.size)
+            # Only what was read before and is as long as then can be the same.
+            kept = cache.get(place, content.hash()) if cache.holds(place) else None
+            if kept is not None:
+                return kept
+            corpus, hash = content.read()
+            cache.put(place, hash, corpus, CORPUS_TIMES * content.size)
+            return corpus
     except OSError as error:
         raise _refused(error, name) from None
 
 
-def _read(file: BinaryIO, name: str) -> Corpus:
-    corpus = Corpus()
-    for lines in _blocks(file, os.fstat(file.fileno()).st_size, name):
-        if type(lines) is str:
-            corpus.invalid.append((name, "", lines))
-        elif not _add_simple(corpus, lines, name):
-            for line in lines.split(b"\n"):
-                if not _add_simple(corpus, line, name):
-                    _add_strictly(corpus, line.strip(_BLANK), name)
-    return corpus
+class _Content:
+    """The first so many bytes of a file: a state that existed, if all that happens is appending."""
 
+    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+        self._file = file
+        self.size = size
+        self._name = name
 
-def _add_simple(corpus: Corpus, lines: bytes, name: str) -> bool:
-    """Take lines that are all as most lines are; false when one of them is not."""
-    try:
-        records = _decoder.decode_lines(lines)
-    except (ValueError, msgspec.MsgspecError):
-        return False
-    if not all(record.memory_id.strip() for record in records):
-        return False
-    corpus.extend(name, records)
-    return True
+    def hash(self) -> str:
+        hash = sha256()
+        for _, chunk in self._chunks(0, self.size):
+            hash.update(chunk)
+        return hash.hexdigest()
 
+    def read(self) -> tuple[Corpus, str]:
+        """The records, and the hash of everything.
 
-def _add_strictly(corpus: Corpus, line: bytes, name: str) -> None:
-    if not line:
-        return
-    value = None
-    try:
-        value = decode(line, duplicates="last", size_bytes_max=JSONL_LINE_BYTES_MAX)
-        corpus.add(name, value)
-    except RoteError:
-        id = value.get("memory_id") if type(value) is dict else None
-        corpus.invalid.append((name, id if type(id) is str else "", sha256_hex(line)))
-
-
-def _blocks(file: BinaryIO, size: int, name: str) -> Iterator[bytes | str]:
-    """The lines, many at once; of a line that is too long for a record only its hash.
-
-    The last line may be torn by a writer that has not ended it: it is a line like any other.
-    """
-    position, rest = 0, b""  # what of the file was read, and the line that it ends within
-    while position < size:
-        for offset, chunk in _chunks(file, position, size, name):
-            position = offset + len(chunk)
+        The last line may be torn by a writer that has not ended it: it is a line like any other.
+        """
+        corpus, hash = Corpus(), sha256()
+        rest = b""  # the line that what was read ends within
+        long_start: int | None = None  # where that line starts, if it is too long to be held
+        for offset, chunk in self._chunks(0, self.size):
+            hash.update(chunk)
             text = chunk.removeprefix(_BYTE_ORDER_MARK) if offset == 0 else chunk
+            if long_start is not None:
+                ended, newline, text = text.partition(b"\n")
+                if not newline:
+                    continue
+                self._add_long(corpus, long_start, offset + len(ended))
+                long_start = None
             lines, newline, tail = text.rpartition(b"\n")
             if newline:
-                yield rest + lines
+                self._add_lines(corpus, rest + lines)
                 rest = tail
             else:
                 rest += tail
             if len(rest) > JSONL_LINE_BYTES_MAX:
-                break
-        if len(rest) > JSONL_LINE_BYTES_MAX:
-            end = _line_end(file, position, size, name)
-            hash = _hash_of_line(file, position - len(rest), end, name)
-            if hash is not None:
-                yield hash
-            position, rest = end + 1, b""
-    if rest:
-        yield rest
+                long_start, rest = offset + len(chunk) - len(rest), b""
+        if long_start is not None:
+            self._add_long(corpus, long_start, self.size)
+        self._add_lines(corpus, rest)
+        return corpus, hash.hexdigest()
 
+    def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
+        if not self._add_simple(corpus, lines):
+            for line in lines.split(b"\n"):
+                if not self._add_simple(corpus, line):
+                    self._add_strictly(corpus, line.strip(_BLANK))
 
-def _line_end(file: BinaryIO, position: int, size: int, name: str) -> int:
-    """Where the line ends that goes on at a position."""
-    for offset, chunk in _chunks(file, position, size, name):
-        place = chunk.find(b"\n")
-        if place >= 0:
-            return offset + place
-    return size
+    def _add_simple(self, corpus: Corpus, lines: bytes) -> bool:
+        """Take lines that are all as most lines are; false when one of them is not."""
+        try:
+            records = _decoder.decode_lines(lines)
+        except (ValueError, msgspec.MsgspecError):
+            return False
+        if not all(record.memory_id.strip() for record in records):
+            return False
+        corpus.extend(self._name, records)
+        return True
 
+    def _add_strictly(self, corpus: Corpus, line: bytes) -> None:
+        if not line:
+            return
+        value = None
+        try:
+            value = decode(line, duplicates="last", size_bytes_max=JSONL_LINE_BYTES_MAX)
+            corpus.add(self._name, value)
+        except RoteError:
+            id = value.get("memory_id") if type(value) is dict else None
+            id = id if type(id) is str else ""
+            corpus.invalid.append((self._name, id, sha256_hex(line)))
 
-def _hash_of_line(file: BinaryIO, start: int, end: int, name: str) -> str | None:
-    """The hash of a long line without the blanks around it; None when there is nothing else."""
-    first, last = None, start
-    for offset, chunk in _chunks(file, start, end, name):
-        if chunk.strip(_BLANK):
-            last = offset + len(chunk.rstrip(_BLANK))
-            if first is None:
-                first = offset + len(chunk) - len(chunk.lstrip(_BLANK))
-    if first is None:
-        return None
-    hash = sha256()
-    for _, chunk in _chunks(file, first, last, name):
-        hash.update(chunk)
-    return hash.hexdigest()
+    def _add_long(self, corpus: Corpus, start: int, end: int) -> None:
+        """A line that is too long for a record counts as one that is none, unless it is blank."""
+        first, last = None, start
+        for offset, chunk in self._chunks(start, end):
+            if chunk.strip(_BLANK):
+                last = offset + len(chunk.rstrip(_BLANK))
+                if first is None:
+                    first = offset + len(chunk) - len(chunk.lstrip(_BLANK))
+        if first is not None:
+            hash = sha256()
+            for _, chunk in self._chunks(first, last):
+                hash.update(chunk)
+            corpus.invalid.append((self._name, "", hash.hexdigest()))
 
-
-def _chunks(file: BinaryIO, start: int, end: int, name: str) -> Iterator[tuple[int, bytes]]:
-    """A part of the file, piece by piece, each with its offset."""
-    while start < end:
-        chunk = os.pread(file.fileno(), min(JSONL_READ_BYTES, end - start), start)
-        if not chunk:
-            raise _shrunk(name)
-        yield start, chunk
-        start += len(chunk)
-
-
-def _shrunk(name: str) -> Unavailable:
-    return Unavailable(
-        f"the store {name!r} became shorter while it was read; retrieve again", store_path=name
-    )
+    def _chunks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """A part of the content piece by piece, each with its offset."""
+        while start < end:
+            chunk = os.pread(self._file.fileno(), min(JSONL_READ_BYTES, end - start), start)
+            if not chunk:
+                raise Unavailable(
+                    f"the store {self._name!r} became shorter while it was read; retrieve again",
+                    store_path=self._name,
+                )
+            yield start, chunk
+            start += len(chunk)
 
 
 def _refused(error: OSError, name: str) -> RoteError:

@@ -8,9 +8,10 @@ The normal form is frozen: record hashes depend on it.
 """
 
 import re
+from datetime import datetime
 
 from rote.errors import InvalidInput
-from rote.values import format_time, parse_time
+from rote.values import format_time, micros_of, parse_time
 from rote.values.limits import INSTANTS_REMEMBERED
 
 _form = re.compile(
@@ -34,6 +35,11 @@ def read_instant(text: str) -> int | None:
         return None
 
 
+# What most programs write, and what is in normal form already.
+_normal_form = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.(?!000000)[0-9]{6})?Z"
+).fullmatch
+
 # Before every time that can be written, so that those without one come last.
 NO_INSTANT = -(1 << 63)
 
@@ -47,10 +53,19 @@ class NormalTimes(dict[str | None, tuple[int, str | None]]):
     def __missing__(self, text: str | None) -> tuple[int, str | None]:
         if len(self) >= INSTANTS_REMEMBERED:
             self.clear()
-        instant = None if text is None else read_instant(text)
-        if instant is None:
-            found: tuple[int, str | None] = (NO_INSTANT, None)
-        else:
-            found = (instant, format_time(instant).replace(".000000Z", "Z"))
-        self[text] = found
+        found = self[text] = _normal(text)
         return found
+
+
+def _normal(text: str | None) -> tuple[int, str | None]:
+    if text is None:
+        return NO_INSTANT, None
+    if _normal_form(text):
+        try:
+            return micros_of(datetime.fromisoformat(text)), text
+        except ValueError:
+            return NO_INSTANT, None
+    instant = read_instant(text)
+    if instant is None:
+        return NO_INSTANT, None
+    return instant, format_time(instant).replace(".000000Z", "Z")

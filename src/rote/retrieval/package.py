@@ -112,9 +112,7 @@ def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
     return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
 
 
-def _encoded_drops(
-    ranking: Ranking, selected: int, reason: str
-) -> Iterator[bytes | memoryview]:
+def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
     """The same as canonical JSON, without going through those that have no score one by one."""
     corpus = ranking.corpus
     yield from encoded(_refused(ranking))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rote.errors import InvalidInput
+from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped
@@ -48,4 +49,4 @@ def _open(path: str, root: Path, store: Store | None) -> Path | Space:
 
 
 def _read(place: Path | Space, path: str) -> Corpus:
-    return read_state(place, path) if isinstance(place, Space) else read_file(place, path)
+    return read_state(place, path) if isinstance(place, Space) else read_file(place, path, CORPORA)

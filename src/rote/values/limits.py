@@ -195,6 +195,9 @@ TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
 # A longer line is no record, and is not held.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
 JSONL_READ_BYTES = MIB
+# Corpora kept in a process, and what one takes in memory as a multiple of its file.
+RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
+CORPUS_TIMES = 4
 # Texts of times that are remembered: memories come many to the second, and logs repeat theirs.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
