@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,8 @@ from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BY
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
+# Threads that hash: it needs no interpreter, so it goes on beside everything else.
+_HASHERS = 2
 
 _decoder = msgspec.json.Decoder(Simple)
 
@@ -63,21 +66,34 @@ class _Content:
         self._name = name
 
     def hash(self) -> str:
-        hash = sha256()
-        for _, chunk in self._chunks(0, self.size):
-            hash.update(chunk)
-        return hash.hexdigest()
+        """The hash of everything: of the hashes of its pieces, which are made side by side."""
+        with ThreadPoolExecutor(_HASHERS) as hashers:
+            starts = range(0, self.size, JSONL_READ_BYTES)
+            return _hash_of_hashes(hashers.map(self._hash_at, starts))
+
+    def _hash_at(self, start: int) -> bytes:
+        end = min(start + JSONL_READ_BYTES, self.size)
+        return _hash_of(next(self._chunks(start, end))[1])
 
     def read(self) -> tuple[Corpus, str]:
         """The records, and the hash of everything.
 
         The last line may be torn by a writer that has not ended it: it is a line like any other.
         """
-        corpus, hash = Corpus(), sha256()
+        corpus = Corpus()
+        hashes: list[Future[bytes]] = []
+        with ThreadPoolExecutor(1) as hasher:
+            for chunk in self._take(corpus):
+                hashes.append(hasher.submit(_hash_of, chunk))
+                hashes[-_HASHERS:][0].result()  # never far behind
+            return corpus, _hash_of_hashes(future.result() for future in hashes)
+
+    def _take(self, corpus: Corpus) -> Iterator[bytes]:
+        """Add all records; what was read is given back piece by piece."""
         rest = b""  # the line that what was read ends within
         long_start: int | None = None  # where that line starts, if it is too long to be held
         for offset, chunk in self._chunks(0, self.size):
-            hash.update(chunk)
+            yield chunk
             text = chunk.removeprefix(_BYTE_ORDER_MARK) if offset == 0 else chunk
             if long_start is not None:
                 ended, newline, text = text.partition(b"\n")
@@ -96,7 +112,6 @@ class _Content:
         if long_start is not None:
             self._add_long(corpus, long_start, self.size)
         self._add_lines(corpus, rest)
-        return corpus, hash.hexdigest()
 
     def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
         if not self._add_simple(corpus, lines):
@@ -144,14 +159,23 @@ class _Content:
     def _chunks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """A part of the content piece by piece, each with its offset."""
         while start < end:
-            chunk = os.pread(self._file.fileno(), min(JSONL_READ_BYTES, end - start), start)
-            if not chunk:
+            size = min(JSONL_READ_BYTES, end - start)
+            chunk = os.pread(self._file.fileno(), size, start)
+            if len(chunk) < size:
                 raise Unavailable(
                     f"the store {self._name!r} became shorter while it was read; retrieve again",
                     store_path=self._name,
                 )
             yield start, chunk
-            start += len(chunk)
+            start += size
+
+
+def _hash_of(chunk: bytes) -> bytes:
+    return sha256(chunk).digest()
+
+
+def _hash_of_hashes(hashes: Iterable[bytes]) -> str:
+    return sha256_hex(b"".join(hashes))
 
 
 def _refused(error: OSError, name: str) -> RoteError:
