@@ -11,7 +11,7 @@ from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped
 from rote.retrieval.request import SPACE_SCHEME, parse_request
-from rote.retrieval.scoring import score
+from rote.retrieval.scoring import Reasons, reasons_of, score
 from rote.retrieval.selection import Ranking, select
 from rote.retrieval.spaces import open_state, read_state
 from rote.retrieval.trust import read_denials
@@ -26,6 +26,17 @@ def retrieve(
     dropped: str = "full",
 ) -> Package:
     """The memories that answer a question, within its budget, with a hash over all of it."""
+    return explain(request, root=root, store=store, dropped=dropped)[0]
+
+
+def explain(
+    request: Mapping[str, Any],
+    *,
+    root: str | os.PathLike[str] = ".",
+    store: Store | None = None,
+    dropped: str = "full",
+) -> tuple[Package, list[Reasons]]:
+    """The package, and for each of its memories what it got its score for."""
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
     told = check_dropped(dropped)
@@ -37,7 +48,8 @@ def retrieve(
     denied = denials.rows(corpus)
     ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
     selected, reason = select(ranking, parsed.budget)
-    return build_package(parsed, ranking, selected, reason, told)
+    reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
+    return build_package(parsed, ranking, selected, reason, told), reasons
 
 
 def _open(path: str, root: Path, store: Store | None) -> Path | Space:

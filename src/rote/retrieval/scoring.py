@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from itertools import compress, count
 
+from msgspec import Struct
+
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.instants import NO_INSTANT
 from rote.retrieval.request import Request, Scoring
@@ -10,6 +12,14 @@ from rote.retrieval.request import Request, Scoring
 _TAG_BONUS = 0.5
 _SCORE_DECIMALS = 9
 _DAY = 86_400_000_000  # microseconds
+
+
+class Reasons(Struct, frozen=True):
+    """What a memory got its score for."""
+
+    terms: tuple[str, ...]  # that are in its text
+    tags: tuple[str, ...]  # that are terms
+    recency: float  # what its age adds
 
 
 def score(request: Request, corpus: Corpus, denied: Iterable[int]) -> dict[int, float]:
@@ -21,6 +31,20 @@ def score(request: Request, corpus: Corpus, denied: Iterable[int]) -> dict[int, 
     for row in denied:
         scores.pop(row, None)
     return scores
+
+
+def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
+    """The same for one row, in words."""
+    scoring, text = request.scoring, " ".join(corpus.lowers[row].split())
+    recency: dict[int, float] = {}
+    if scoring.enable_recency_weight and request.now is not None:
+        _add_recency(recency, corpus, request.now, scoring.recency_half_life_days, rows=(row,))
+    tags = corpus.tags[row] if scoring.enable_tag_overlap else ()
+    return Reasons(
+        terms=tuple(term for term in scoring.query_terms if term in text),
+        tags=tuple(term for term in scoring.query_terms if term in tags),
+        recency=recency.get(row, 0.0),
+    )
 
 
 def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
@@ -54,10 +78,17 @@ def _rows_with(term: str, corpus: Corpus) -> Iterator[int]:
     return (row for row in rows if term in " ".join(corpus.lowers[row].split()))
 
 
-def _add_recency(scores: dict[int, float], corpus: Corpus, now: int, half_life_days: int) -> None:
-    for row, instant in enumerate(corpus.instants):
-        if instant != NO_INSTANT:
-            age_days = max(0, now - instant) / _DAY
+def _add_recency(
+    scores: dict[int, float],
+    corpus: Corpus,
+    now: int,
+    half_life_days: int,
+    rows: Iterable[int] | None = None,
+) -> None:
+    instants = corpus.instants
+    for row in range(len(corpus)) if rows is None else rows:
+        if instants[row] != NO_INSTANT:
+            age_days = max(0, now - instants[row]) / _DAY
             value = scores.get(row, 0.0) + 0.5 ** (age_days / half_life_days)
             if rounded := round(value, _SCORE_DECIMALS):
                 scores[row] = rounded

@@ -32,8 +32,7 @@ def naive_retrieve(request: dict[str, Any], root: Path) -> dict[str, Any]:
             dropped.append(_drop(each, "trust_denied"))
         else:
             kept.append({**each, "score": _score(request, each)})
-    for key in ("record_hash", "memory_id", "store_path"):
-        kept.sort(key=lambda each, key=key: each[key])
+    kept.sort(key=lambda each: (each["store_path"], each["memory_id"], each["record_hash"]))
     kept.sort(key=lambda each: (each["at"] is None, _later_first(each["at"])))
     kept.sort(key=lambda each: -each["score"])
     selected: list[dict[str, Any]] = []

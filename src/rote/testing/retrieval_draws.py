@@ -95,7 +95,8 @@ class Memories:
             "store_paths": paths,
             "budget": {"max_excerpt_tokens": self.random.choice((1, 5, 20, 1_000))},
         }
-        budget, scoring = request["budget"], {}
+        budget: dict[str, Any] = request["budget"]
+        scoring: dict[str, Any] = {}
         if self.chance(0.5):
             budget["per_item_max_excerpt_tokens"] = self.random.choice((1, 2, 7, 10**6, None))
         if self.chance(0.5):
