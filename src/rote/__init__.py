@@ -21,6 +21,7 @@ from rote.contract import (
 from rote.errors import ReadConflict, RoteError
 from rote.opening import open
 from rote.records import Memory
+from rote.retrieval import receipt, retrieve
 from rote.space import Space, Store, Transaction
 from rote.values import canonical, digest, fingerprint, json_v1
 
@@ -53,4 +54,6 @@ __all__ = [
     "json_v1",
     "open",
     "patch",
+    "receipt",
+    "retrieve",
 ]

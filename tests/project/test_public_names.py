@@ -13,7 +13,7 @@ NAMES = [
     "Fault", "GcReport", "Memory",
     "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
     "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
-    "open", "patch",
+    "open", "patch", "receipt", "retrieve",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {

@@ -19,6 +19,7 @@ from rote.cli import (
     memory,
     querying,
     reading,
+    retrieving,
     trust,
     writing,
 )
@@ -87,4 +88,5 @@ memory.commands.command("export")(bridging.export_memory)
 memory.commands.command("import")(bridging.import_memory)
 memory.commands.command("validate")(bridging.validate_file)
 app.add_typer(memory.commands, name="memory")
+app.command("retrieve")(retrieving.retrieve_package)
 app.command("canonical")(canonical.canonicalise)

@@ -205,6 +205,22 @@ FILE_NAME_BYTES_MAX = 255
 # What is left out of an import and named in its report.
 MARKDOWN_WARNINGS_MAX = 1_000
 
+# -- retrieval ------------------------------------------------------------------------------------
+# A question is a few sentences, at most a page; every term of it is looked for in every memory.
+RETRIEVAL_QUERY_CHARACTERS_MAX = 64 * KIB
+RETRIEVAL_TERMS_MAX = 10_000
+RETRIEVAL_STORES_MAX = 1_000
+TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
+# A longer line is no record, and is not held.
+JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
+JSONL_READ_BYTES = MIB
+# Corpora kept in a process, and what one takes in memory as a multiple of its file.
+RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
+CORPUS_TIMES = 4
+# Texts of times that are remembered: memories come many to the second, and logs repeat theirs.
+INSTANTS_REMEMBERED = 65_536
+TAG_LISTS_REMEMBERED = 4_096
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows asked for at once while a page is filled or looked up: sizes are known only after,
 # and what does not fit was read for nothing.

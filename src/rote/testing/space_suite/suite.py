@@ -34,6 +34,7 @@ from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
+from rote.testing.space_suite.retrievals import RetrievalTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
@@ -81,6 +82,7 @@ class SpaceSuite(
     RecordTests,
     RecordFileTests,
     RecordListTests,
+    RetrievalTests,
 ):
     """Every store, also one whose place ends with it."""
 

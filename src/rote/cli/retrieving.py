@@ -1,0 +1,93 @@
+"""The command that answers a question from memory: retrieve."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rote.cli.input import decode_argument
+from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
+from rote.cli.output import plural, print_json, print_line, print_rows, short
+from rote.retrieval import Reasons, explain
+
+_EXCERPT_CHARACTERS_SHOWN = 60
+
+RequestArgument = Annotated[
+    str, typer.Argument(metavar="REQUEST", help="A file, - for standard input, or JSON.")
+]
+RootOption = Annotated[
+    Path, typer.Option("--root", metavar="DIR", help="Where paths in the request begin.")
+]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Say what each got its score for, and who was dropped.")
+]
+
+
+def retrieve_package(
+    request: RequestArgument,
+    *,
+    root: RootOption = Path(),
+    with_reasons: ExplainOption = False,
+    store: StoreOption = STORE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from memory, within a budget of tokens, with a hash over the answer.
+
+    Stores are JSONL files, or spaces as rote:NAME[@BRANCH][:VERSION] in --store.
+    """
+    parsed: Any = decode_argument(_as_argument(request))
+    with opened_store(store) if _names_a_space(parsed) else nullcontext() as opened:
+        package, reasons = explain(parsed, root=root, store=opened)
+    if as_json:
+        print_json(dict(package))
+        return
+    print_rows(
+        ["rank", "score", "why", "tokens", "memory", "excerpt"],
+        [
+            [
+                str(rank),
+                f"{item['score']:g}",
+                _why(reason),
+                str(item["excerpt_tokens"]),
+                item["memory_id"],
+                item["excerpt"][:_EXCERPT_CHARACTERS_SHOWN],
+            ]
+            for rank, (item, reason) in enumerate(
+                zip(package["selection"]["selected"], reasons, strict=True), 1
+            )
+        ],
+    )
+    dropped = package["selection"]["dropped"]
+    if with_reasons:
+        print_rows(
+            ["dropped", "store", "because"],
+            [[drop["memory_id"], drop["store_path"], drop["reason"]] for drop in dropped],
+        )
+    budget = package["budget"]
+    print_line(
+        f"{plural(len(reasons), 'memory').replace('memorys', 'memories')} in"
+        f" {budget['used_excerpt_tokens']:,} of {budget['max_excerpt_tokens']:,} tokens,"
+        f" {len(dropped):,} dropped, package {short(package['package_hash'])}"
+    )
+
+
+def _as_argument(request: str) -> str:
+    """A file's name alone is what most people give."""
+    return request if request == "-" or request.lstrip().startswith("{") else f"@{request}"
+
+
+def _names_a_space(request: Any) -> bool:
+    paths = request.get("store_paths") if type(request) is dict else None
+    return type(paths) is list and any(
+        type(path) is str and path.startswith("rote:") for path in paths
+    )
+
+
+def _why(reasons: Reasons) -> str:
+    """Such as: deploy, keys +tag keys +0.25 recent."""
+    parts = [", ".join(reasons.terms)] if reasons.terms else []
+    parts += [f"+tag {tag}" for tag in reasons.tags]
+    if reasons.recency:
+        parts.append(f"+{reasons.recency:.2g} recent")
+    return " ".join(parts)

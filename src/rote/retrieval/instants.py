@@ -1,0 +1,71 @@
+"""The times of stored memories: written by many programs, so more forms are read than elsewhere.
+
+    date                          2026-01-31
+    date and time                 2026-01-31T12:00, 2026-01-31 12:00:00.25
+    with an offset                Z, +02:00, +0200; without one it is UTC
+
+The normal form is frozen: record hashes depend on it.
+"""
+
+import re
+from datetime import datetime
+
+from rote.errors import InvalidInput
+from rote.values import format_time, micros_of, parse_time
+from rote.values.limits import INSTANTS_REMEMBERED
+
+_form = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+).fullmatch
+
+
+def read_instant(text: str) -> int | None:
+    """Microseconds since the epoch; None when the text is no time."""
+    match = _form(text)
+    if match is None:
+        return None
+    day, clock, seconds, offset = match.groups()
+    zone = offset or "Z"
+    if zone != "Z" and ":" not in zone:
+        zone = f"{zone[:3]}:{zone[3:]}"
+    try:
+        return parse_time(f"{day}T{clock or '00:00'}{seconds or ':00'}{zone}")
+    except InvalidInput:
+        return None
+
+
+# What most programs write, and what is in normal form already.
+_normal_form = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.(?!000000)[0-9]{6})?Z"
+).fullmatch
+
+# Before every time that can be written, so that those without one come last.
+NO_INSTANT = -(1 << 63)
+
+
+class NormalTimes(dict[str | None, tuple[int, str | None]]):
+    """Texts of times to instants and their normal form, `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`.
+
+    What is no time has NO_INSTANT and None. It remembers: logs repeat their times.
+    """
+
+    def __missing__(self, text: str | None) -> tuple[int, str | None]:
+        if len(self) >= INSTANTS_REMEMBERED:
+            self.clear()
+        found = self[text] = _normal(text)
+        return found
+
+
+def _normal(text: str | None) -> tuple[int, str | None]:
+    if text is None:
+        return NO_INSTANT, None
+    if _normal_form(text):
+        try:
+            return micros_of(datetime.fromisoformat(text)), text
+        except ValueError:
+            return NO_INSTANT, None
+    instant = read_instant(text)
+    if instant is None:
+        return NO_INSTANT, None
+    return instant, format_time(instant).replace(".000000Z", "Z")

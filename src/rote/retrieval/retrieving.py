@@ -1,0 +1,64 @@
+"""Retrieval: read, filter, score, order, cut, package. The same question, the same answer."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rote.errors import InvalidInput
+from rote.retrieval.cache import CORPORA
+from rote.retrieval.corpus import Corpus, join
+from rote.retrieval.files import check_file, read_file
+from rote.retrieval.package import Package, build_package, check_dropped
+from rote.retrieval.request import SPACE_SCHEME, parse_request
+from rote.retrieval.scoring import Reasons, reasons_of, score
+from rote.retrieval.selection import Ranking, select
+from rote.retrieval.spaces import open_state, read_state
+from rote.retrieval.trust import read_denials
+from rote.space import Space, Store
+
+
+def retrieve(
+    request: Mapping[str, Any],
+    *,
+    root: str | os.PathLike[str] = ".",
+    store: Store | None = None,
+    dropped: str = "full",
+) -> Package:
+    """The memories that answer a question, within its budget, with a hash over all of it."""
+    return explain(request, root=root, store=store, dropped=dropped)[0]
+
+
+def explain(
+    request: Mapping[str, Any],
+    *,
+    root: str | os.PathLike[str] = ".",
+    store: Store | None = None,
+    dropped: str = "full",
+) -> tuple[Package, list[Reasons]]:
+    """The package, and for each of its memories what it got its score for."""
+    if store is not None and not isinstance(store, Store):
+        raise InvalidInput("store must be one that rote.open returned")
+    told = check_dropped(dropped)
+    parsed = parse_request(request, has_store=store is not None)
+    places = [_open(path, Path(root), store) for path in parsed.store_paths]
+    denials = read_denials(parsed.trust_filter, Path(root))
+    read = zip(places, parsed.store_paths, strict=True)
+    corpus = join([_read(place, path) for place, path in read])
+    denied = denials.rows(corpus)
+    ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
+    selected, reason = select(ranking, parsed.budget)
+    reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
+    return build_package(parsed, ranking, selected, reason, told), reasons
+
+
+def _open(path: str, root: Path, store: Store | None) -> Path | Space:
+    """What a store path names; all are looked for before any is read."""
+    if store is not None and path.startswith(SPACE_SCHEME):
+        return open_state(store, path)
+    check_file(root / path, path)
+    return root / path
+
+
+def _read(place: Path | Space, path: str) -> Corpus:
+    return read_state(place, path) if isinstance(place, Space) else read_file(place, path, CORPORA)

@@ -1,0 +1,82 @@
+"""Spaces as stores: the memory records of one state, named `rote:<space>[@branch][:version]`.
+
+What has expired is judged by the time of that state's commit, never by a clock, so the same state
+gives the same answer at any time.
+"""
+
+from itertools import islice
+
+from rote.errors import InvalidInput, NotFound
+from rote.records.envelope import Envelope, life_of
+from rote.records.keys import PREFIX
+from rote.records.listing import scan_records
+from rote.records.metadata import tags_of
+from rote.retrieval.corpus import Corpus, Simple
+from rote.retrieval.request import SPACE_SCHEME
+from rote.space import Space, Store
+from rote.values import Json, canonical, micros_of
+from rote.values.limits import INTEGER_MAX, RECORDS_READ_AT_ONCE
+
+# A slash parts the three names of a record in its memory id.
+_ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
+
+
+def open_state(store: Store, path: str) -> Space:
+    """The state that a path names, pinned; NotFound when it is not there."""
+    name, branch, version = _parts(path)
+    space = next((each for each in store.spaces() if name in (each.name, each.did)), None)
+    try:
+        if space is None:
+            raise NotFound(f"there is no space {name!r}")
+        if branch is not None:
+            space = space.on(branch)
+        return space.at(space.version if version is None else version)
+    except (NotFound, InvalidInput) as error:
+        raise NotFound(
+            f"the store {path!r} is not there: {error}", code="store_not_found", store_path=path
+        ) from None
+
+
+def read_state(view: Space, path: str) -> Corpus:
+    """The living records of a state."""
+    corpus = Corpus()
+    now = micros_of(view.now)
+    living = (record for record in scan_records(view, PREFIX) if _is_living(record, now))
+    while records := [memory_of(record) for record in islice(living, RECORDS_READ_AT_ONCE)]:
+        corpus.extend(path, records)
+    return corpus
+
+
+def _is_living(record: Envelope, now: int) -> bool:
+    life = life_of(record)
+    return life is not None and not life.has_expired(now)
+
+
+def memory_of(record: Envelope) -> Simple:
+    """A record as a line of a JSONL store would say it."""
+    key = (record["namespace"], record["record_kind"], record["record_id"])
+    metadata = record["metadata"]
+    valid_at = None if metadata is None else metadata.get("valid_at")
+    return Simple(
+        memory_id="/".join(part.translate(_ESCAPED) for part in key),
+        text=_text_of(record["payload"]),
+        ts_utc=record["updated_at"] if type(valid_at) is not str else valid_at,
+        tags=tuple(tags_of(metadata)),
+    )
+
+
+def _text_of(payload: dict[str, Json]) -> str:
+    text = payload.get("text")
+    return text if type(text) is str else canonical(payload).decode()
+
+
+def _parts(path: str) -> tuple[str, str | None, int | None]:
+    """Space, branch, version. No name of a space or a branch holds an `@`."""
+    rest = path.removeprefix(SPACE_SCHEME)
+    head, colon, tail = rest.rpartition(":")
+    version = None
+    if colon and tail.isascii() and tail.isdigit():
+        # A version that no integer can hold is one that is not there.
+        rest, version = head, min(int(tail[:20]), INTEGER_MAX)
+    name, at, branch = rest.partition("@")
+    return name, branch if at else None, version

@@ -1,0 +1,128 @@
+"""JSONL stores: every line counts once, no line is too much, and nothing is written."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rote
+from rote.errors import Unavailable
+from rote.retrieval.cache import CorpusCache
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.files import _Content, read_file
+from rote.values import sha256_hex
+from rote.values.limits import JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+
+LINE = b'{"memory_id":"%d","text":"some words"}\n'
+
+
+def request(**more: Any) -> dict[str, Any]:
+    return {
+        "query": "words", "store_paths": ["s.jsonl"], "budget": {"max_excerpt_tokens": 100}, **more
+    }  # fmt: skip
+
+
+def dropped(root: Path) -> list[dict[str, str]]:
+    found = rote.retrieve(request(), root=root)["selection"]["dropped"]
+    assert type(found) is list
+    return found
+
+
+def test_lines_that_cross_the_pieces_of_reading_are_whole(tmp_path: Path) -> None:
+    count = 3 * JSONL_READ_BYTES // len(LINE)
+    (tmp_path / "s.jsonl").write_bytes(b"".join(LINE % number for number in range(count)))
+    corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
+    assert corpus.ids == [str(number) for number in range(count)]
+    assert corpus.invalid == []
+
+
+def test_a_line_that_is_too_long_is_invalid_and_those_after_it_are_read(tmp_path: Path) -> None:
+    start = b'{"memory_id":"long","text":"'
+    long = start + b"x" * (JSONL_LINE_BYTES_MAX + 2 * JSONL_READ_BYTES) + b'"}'
+    data = LINE % 1 + b" \t" + long + b"\t\r\n" + LINE % 2 + b" " * len(long) + b"\n" + LINE % 3
+    (tmp_path / "s.jsonl").write_bytes(data)
+    corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
+    assert corpus.ids == ["1", "2", "3"]
+    assert corpus.invalid == [("s.jsonl", "", sha256_hex(long))]
+
+
+def test_a_long_line_at_the_end_of_a_store_counts(tmp_path: Path) -> None:
+    long = b"x" * (JSONL_LINE_BYTES_MAX + 1)
+    (tmp_path / "s.jsonl").write_bytes(b"\xef\xbb\xbf" + long)
+    assert [drop["record_hash"] for drop in dropped(tmp_path)] == [sha256_hex(long)]
+
+
+def test_a_torn_last_line_is_told(tmp_path: Path) -> None:
+    torn = (LINE % 2)[:-5]
+    (tmp_path / "s.jsonl").write_bytes(LINE % 1 + torn)
+    (only,) = dropped(tmp_path)
+    assert only == {
+        "memory_id": "",
+        "record_hash": sha256_hex(torn),
+        "store_path": "s.jsonl",
+        "reason": "invalid_record_schema",
+    }
+
+
+def test_what_is_appended_while_a_store_is_read_is_not_seen(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(LINE % 1)
+    with path.open("rb", buffering=0) as file:
+        content = _Content(file, path.stat().st_size, "s.jsonl")
+        with path.open("ab") as writer:
+            writer.write(LINE % 2)
+        corpus, hash = content.read()
+        assert corpus.ids == ["1"]
+        assert hash == content.hash()
+
+
+def test_a_store_that_became_shorter_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(LINE % 1)
+    with path.open("rb", buffering=0) as file:
+        content = _Content(file, path.stat().st_size, "s.jsonl")
+        path.write_bytes(b"")
+        with pytest.raises(Unavailable, match="retrieve again"):
+            content.read()
+
+
+def test_a_store_is_never_changed(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(LINE % 1 + b"\xff\n")
+    os.utime(path, ns=(1, 1))
+    path.chmod(0o444)
+    before = path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino
+    for _ in range(2):
+        rote.retrieve(request(), root=tmp_path)
+    assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_changed_store_is_read_again_though_size_and_date_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    hashes = set()
+    for number in (1, 2, 1):
+        path.write_bytes(LINE % number)
+        os.utime(path, ns=(1, 1))
+        hashes.add(rote.retrieve(request(), root=tmp_path)["package_hash"])
+    assert len(hashes) == 2
+
+
+def test_an_unchanged_store_is_not_decoded_again(tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_bytes(LINE % 1)
+    cache = CorpusCache()
+    first = read_file(tmp_path / "s.jsonl", "s.jsonl", cache)
+    assert read_file(tmp_path / "s.jsonl", "s.jsonl", cache) is first
+
+
+def test_what_is_kept_is_bounded() -> None:
+    cache = CorpusCache(10)
+    corpora = [Corpus() for _ in range(4)]
+    for number in range(3):
+        cache.put(number, "h", corpora[number], 5)
+    assert [cache.get(number, "h") for number in range(3)] == [None, corpora[1], corpora[2]]
+    assert cache.get(1, "other") is None
+    cache.put(2, "h", corpora[3], 11)
+    assert not cache.holds(2)
+    assert cache.get(1, "h") is corpora[1]

@@ -1,0 +1,118 @@
+"""The package and its receipt."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rote
+from rote.errors import InvalidInput
+from rote.values import canonical, decode
+
+REQUEST: dict[str, Any] = {
+    "query": "  Deploy \n KEYS ",
+    "store_paths": ["./b.jsonl", "a.jsonl", "empty.jsonl"],
+    "budget": {"max_excerpt_tokens": 4},
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "a.jsonl").write_bytes(
+        b'{"memory_id":"1","text":" rotate deploy keys ","tags":["Keys"]}\n'
+        b'{"memory_id":"2","text":"deploy on fridays"}\n'
+    )
+    (tmp_path / "b.jsonl").write_bytes(b'{"memory_id":"3","text":"nothing"}\n')
+    (tmp_path / "empty.jsonl").write_bytes(b"\n \r\n")
+    return tmp_path
+
+
+def test_a_small_package_written_by_hand(root: Path) -> None:
+    """Two terms: both in the first text, one of them a tag; the second text does not fit."""
+    package = rote.retrieve(REQUEST, root=root)
+    expected: dict[str, Any] = {
+        "query": {
+            "raw": "  Deploy \n KEYS ",
+            # SHA-256 of "deploy keys"
+            "query_hash": "24681aed870f38b17fdf9b8162a403af2eea4205fa319b5a72729129af5a9d7a",
+        },
+        "budget": {
+            "max_excerpt_tokens": 4,
+            "used_excerpt_tokens": 4,
+            "remaining_excerpt_tokens": 0,
+            "per_item_max_excerpt_tokens": 4,
+            "max_items": 50,
+        },
+        "selection": {
+            "selected": [
+                {
+                    "memory_id": "1",
+                    "record_hash": rote.digest(
+                        {
+                            "memory_id": "1",
+                            "refs": [],
+                            "tags": ["keys"],
+                            "text": " rotate deploy keys ",
+                            "ts_utc": None,
+                        }
+                    ),
+                    "store_path": "a.jsonl",
+                    "score": 2.5,
+                    "excerpt": "rotate deploy ke",
+                    "excerpt_tokens": 4,
+                }
+            ],
+            "dropped": [
+                {
+                    "memory_id": id,
+                    "record_hash": rote.digest(
+                        {"memory_id": id, "refs": [], "tags": [], "text": text, "ts_utc": None}
+                    ),
+                    "store_path": path,
+                    "reason": "budget_exhausted",
+                }
+                for id, text, path in (
+                    ("2", "deploy on fridays", "a.jsonl"),
+                    ("3", "nothing", "b.jsonl"),
+                )
+            ],
+        },
+        "controller_version": "phase6-v1",
+    }
+    assert package == {**expected, "package_hash": rote.digest(expected)}
+
+
+def test_a_receipt_tells_nothing_of_what_came_back(root: Path) -> None:
+    package = rote.retrieve(REQUEST, root=root)
+    assert rote.receipt(package) == {
+        "kind": "memory.read",
+        "data": {
+            "query_hash": package["query"]["query_hash"],
+            "store_paths": ["a.jsonl", "b.jsonl", "empty.jsonl"],
+            "selected_count": 1,
+            "package_hash": package["package_hash"],
+        },
+    }
+    assert rote.receipt(pickle.loads(pickle.dumps(package))) == rote.receipt(package)
+
+
+def test_a_package_that_went_through_json_names_the_stores_it_speaks_of(root: Path) -> None:
+    package = decode(canonical(dict(rote.retrieve(REQUEST, root=root))))
+    assert type(package) is dict
+    assert rote.receipt(package)["data"]["store_paths"] == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize("package", [None, {}, {"selection": 5}, {"selection": {"selected": 1}}])
+def test_a_receipt_needs_a_package(package: Any) -> None:
+    with pytest.raises(InvalidInput):
+        rote.receipt(package)
+
+
+def test_what_comes_back_is_the_callers_own(root: Path) -> None:
+    first = rote.retrieve(REQUEST, root=root)
+    first["selection"]["dropped"].clear()
+    first["selection"]["selected"][0]["excerpt"] = "changed"
+    second = rote.retrieve(REQUEST, root=root)
+    assert second["selection"]["selected"][0]["excerpt"] == "rotate deploy ke"
+    assert len(second["selection"]["dropped"]) == 2
