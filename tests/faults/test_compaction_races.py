@@ -1,4 +1,5 @@
-"""Another process compacts while this one reads: before each of its looks at the store, one by one.
+"""Another process compacts while this one reads: before each of its looks at the store, one by one,
+and before it writes.
 
 Whatever the moment, an answer is the right one or Compacted; never one that was put together from
 rows of which some had gone.
@@ -31,7 +32,8 @@ STRIDE = examples(9, 1)
 
 
 class Interrupted:
-    """Forwards everything; before one of the looks that its readers take, something happens."""
+    """Forwards everything; before one of the looks that its readers take, or before one of the
+    transactions that write, something happens."""
 
     def __init__(self, target: Any, moment: "Moment") -> None:
         self._target = target
@@ -41,7 +43,7 @@ class Interrupted:
         member = getattr(self._target, name)
         if name == "reader":
             return lambda: Interrupted(member(), self._moment)
-        if not callable(member) or not hasattr(self._target, "newest"):
+        if not callable(member) or not (name == "writer" or hasattr(self._target, "newest")):
             return member
 
         def look(*arguments: Any, **options: Any) -> Any:
@@ -263,6 +265,25 @@ def test_gc_that_was_overtaken_drops_nothing_that_is_referred_to(rig: Rig) -> No
         rig.reader.gc(grace_seconds=0)
         rig.moment.is_over()
         assert rig.reader.blob(HASH) == b"payload"
+
+
+def test_gc_that_was_overtaken_takes_no_snapshot_that_nothing_can_replace(rig: Rig) -> None:
+    """What it has read below the line is there no more, or is a result without operations now."""
+    for _ in each_moment(rig):
+        look = rig.moment._chosen
+        rig.moment.choose(0, lambda: None)
+        for number in range(6):
+            rig.other.patch("urn:c", [{"op": "add", "path": "/n", "value": number}]) if (
+                number
+            ) else rig.other.set("urn:c", {})
+        line = rig.other.version - 2
+        rig.moment.choose(look, lambda line=line: rig.other.compact(before=line))
+        rig.reader.gc()
+        rig.moment.is_over()
+        fresh = [rig.other.at(version).get("urn:c") for version in range(line, line + 3)]
+        assert fresh == [{"n": 3}, {"n": 4}, {"n": 5}]
+        report = rig.other.verify()
+        assert report.ok, report.faults
 
 
 def test_whoever_writes_afterwards_writes_on_what_is_there(rig: Rig) -> None:

@@ -325,3 +325,28 @@ def test_gc_finishes_what_a_reader_of_postgres_was_in_the_way_of(
         assert space.gc().erasures == 1
         assert not any(found_in(data) for data in relation_files(schema).values())
         assert space.gc().erasures == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["select 1", "select pg_current_xact_id()"],
+    ids=["that reads elsewhere", "that writes elsewhere"],
+)
+def test_an_open_transaction_on_the_server_for_which_old_rows_stay_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """It has no lock on any table of the store, and still PostgreSQL keeps for it what it could
+    see: a table that is rewritten takes such rows along."""
+    monkeypatch.setattr(scrubbing, "BUSY_SECONDS_MAX", BUSY_SECONDS)
+    schema = schema_of(tmp_path)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as other:
+        space = store.space("agent")
+        write(space)
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute(statement.encode())
+        with pytest.raises(Busy, match=f"session {other.info.backend_pid}") as caught:
+            space.erase(ID, reason="asked to")
+        assert caught.value.details["version"] == space.version
+        other.rollback()
+        assert space.gc().erasures == 1
+        assert not any(found_in(data) for data in relation_files(schema).values())

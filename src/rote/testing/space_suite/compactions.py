@@ -377,6 +377,20 @@ class CompactionTests(CompactionGround):
             self.space.blob(gone)
         assert self.space.verify().ok
 
+    def test_a_reference_that_the_commit_of_the_line_has_left_as_it_was_counts(self) -> None:
+        """What made it is gone, and the operations of the line say nothing of it."""
+        hash = self.space.put_blob(b"kept")
+        self.space.delete(meta(hash))
+        self.space.set(A, {"file": {"$blob": hash}})
+        line = self.space.patch(A, [add("/n", 1)]).version
+        self.space.compact(before=line)
+        self.clock.move(seconds=1e6)
+        assert self.space.gc().blobs == 0
+        assert self.space.blob(hash) == b"kept"
+        self.space.set(A, 1)
+        self.space.compact(before=self.space.version)
+        assert self.space.gc().blobs == 1
+
     def test_collecting_takes_no_snapshot_that_nothing_can_replace(self) -> None:
         self.space.set(A, {})
         for number in range(80):
