@@ -341,6 +341,19 @@ class CompactionTests(CompactionGround):
         assert self.space.verify(against=last).ok
         assert not self.space.verify(against={**last, "head": "0" * 64}).ok
 
+    def test_what_is_left_of_another_branch_is_not_what_the_line_follows(self) -> None:
+        """The set that the patch at the line changes is gone; what the branch has inherited, and
+        what was erased there, is not."""
+        self.space.set(A, 1)
+        self.space.erase(A, reason="asked to")
+        topic = self.space.create_branch("topic")
+        topic.set(A, {})
+        line = topic.patch(A, [add("/n", 1)]).version
+        self.space.compact(before=line)
+        report = self.space.verify()
+        assert report.ok, report.faults
+        assert topic.get(A) == {"n": 1}
+
     def test_a_checkpoint_of_the_line_and_above_it_holds(self) -> None:
         self.write_much()
         newest = self.space.checkpoint()
