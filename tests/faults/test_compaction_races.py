@@ -310,3 +310,26 @@ def test_a_cache_from_below_the_line_is_dropped_though_its_commit_is_still_there
         rig.other.set(id, "later")
     rig.other.compact(before=rig.other.version)
     assert (rig.reader.get(A), rig.reader.get(B)) == ("later", "later")
+
+
+@pytest.mark.parametrize("asked", ["before", "behind", "never"])
+def test_an_index_that_others_have_dropped_is_built_from_what_is_left(rig: Rig, asked: str) -> None:
+    """No commit is left that says what the index has to list."""
+
+    def find(space: Space) -> set[tuple[str, str]]:
+        found = space._port.find(
+            space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
+        )
+        return {(hit.term, hit.id) for hit in found}
+
+    rig.space()
+    if asked == "behind":
+        assert find(rig.reader)
+    rig.other.set("urn:c", {"text": "last"})
+    if asked == "before":
+        assert find(rig.reader)
+    rig.other.create_branch("late")
+    rig.other.compact(before=rig.other.version)
+    assert find(rig.reader) == find(rig.other) == {("words", A), ("last", "urn:c")}
+    rig.reader.compact(before=rig.reader.version)
+    assert find(rig.reader) == find(rig.other) == {("words", A), ("last", "urn:c")}

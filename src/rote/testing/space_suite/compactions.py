@@ -415,6 +415,26 @@ class CompactionTests(CompactionGround):
         assert [fresh.at(version).get(A) for version in range(40, 83)] == expected
         assert self.space.verify().ok
 
+    @pytest.mark.parametrize("asked_before", (True, False), ids=("known", "not known yet"))
+    def test_an_index_lists_what_nothing_has_written_since_the_line(
+        self, asked_before: bool
+    ) -> None:
+        """All that it lists is from commits that are gone."""
+        space = self.open_fresh("indexed", indexes=(WORDS,)).space("x")
+        space.set(A, {"text": "all"})
+        space.set(B, 1)
+        if asked_before:
+            assert self.hits(space) == [("all", A)]
+        for name in ("one", "two"):
+            space.create_branch(name)
+        space.compact(before=space.version)
+        assert self.hits(space) == [("all", A)]
+        space.create_branch("three")
+        space.compact(before=space.version)
+        space.set(B, {"text": "more"})
+        assert self.hits(space) == [("all", A), ("more", B)]
+        assert space.verify().ok
+
     def test_an_index_is_right_from_the_line_on(self) -> None:
         store = self.open_fresh("indexed", indexes=(WORDS,))
         space = store.space("x")
