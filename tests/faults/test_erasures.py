@@ -2,6 +2,7 @@
 leaves over is finished later."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 
 import rote
+from rote.engines.postgres import connections as connections_of_postgres
 from rote.engines.postgres import scrubbing
 from rote.engines.sqlite import connections, engine
 from rote.errors import Busy, Corrupt
@@ -350,3 +352,21 @@ def test_an_open_transaction_on_the_server_for_which_old_rows_stay_is_told(
         other.rollback()
         assert space.gc().erasures == 1
         assert not any(found_in(data) for data in relation_files(schema).values())
+
+
+def test_a_table_may_take_longer_to_write_anew_than_any_other_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that someone holds stands for a large one: the answer comes late."""
+    answer_seconds = 1
+    schema = schema_of(tmp_path)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as holder:
+        space = store.space("agent")
+        write(space)
+        monkeypatch.setattr(connections_of_postgres, "POSTGRES_ANSWER_SECONDS_MAX", answer_seconds)
+        # Not a transaction that looks at rows, for which nobody would ask for the table yet.
+        holder.execute(f"lock table {schema}.derived in access share mode".encode())
+        release = threading.Timer(3 * answer_seconds, holder.rollback)
+        release.start()
+        assert space.erase(ID, reason="asked to").facts > 0
+        release.join()

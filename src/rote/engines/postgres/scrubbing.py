@@ -4,7 +4,11 @@ import time
 
 from rote.engines.postgres.connections import Session
 from rote.errors import Busy
-from rote.values.limits import BUSY_SECONDS_MAX, CONTENTION_PAUSE_SECONDS_MAX
+from rote.values.limits import (
+    BUSY_SECONDS_MAX,
+    CONTENTION_PAUSE_SECONDS_MAX,
+    POSTGRES_REWRITE_SECONDS_MAX,
+)
 
 # Whose rows hold content that may have been rewritten or dropped.
 _TABLES = ("facts", "commits", "sides", "derived")
@@ -34,6 +38,7 @@ limit 1
 def scrub(session: Session, schema: str) -> list[str]:
     """Rewrite the tables; which of them could not be. Nobody reads or writes a table meanwhile."""
     session.run(f"set lock_timeout = '{BUSY_SECONDS_MAX}s'; set statement_timeout = 0")
+    session.patience = POSTGRES_REWRITE_SECONDS_MAX
     _outlast_older(session)
     left = []
     for table in _TABLES:
