@@ -243,6 +243,17 @@ def test_verify_that_was_overtaken_starts_over(rig: Rig) -> None:
         assert report.ok, report.faults
 
 
+def test_a_watch_that_was_overtaken_begins_with_what_is_there(rig: Rig) -> None:
+    """It asked for no version that could be gone."""
+    for _ in each_moment(rig):
+        frames = rig.reader.watch({"select": {"*": {}}}, timeout=0)
+        first = next(frames)
+        rig.moment.is_over()
+        seen = {fact["id"]: fact.get("value") for fact in first["upserts"]}
+        assert seen == {state.id: state.value for state in rig.other.at(first["to"]).scan()}
+        assert first["removes"] == []
+
+
 def test_a_merge_that_was_overtaken_takes_everything_along(rig: Rig) -> None:
     for _ in each_moment(rig, STRIDE):
         assert rig.reader.merge("topic", on_conflict="paths").status == "merged"
