@@ -170,6 +170,9 @@ CURRENT: dict[str, Callable[[Space], Any]] = {
         for conflict in space.merge("topic", dry_run=True).conflicts
     ],
     "branches": lambda space: space.branches(),
+    "query": lambda space: space.query({"select": {"*": {}}})["facts"],
+    "query since": lambda space: space.query({"select": {"*": {}}, "since": 9})["facts"],
+    "values": lambda space: space.values({"select": {A: {}, B: {}}})["values"],
     "find": lambda space: space._port.find(
         space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
     ),
