@@ -6,6 +6,7 @@ rows of which some had gone.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -286,12 +287,11 @@ def test_gc_that_was_overtaken_takes_no_snapshot_that_nothing_can_replace(rig: R
     for _ in each_moment(rig):
         look = rig.moment._chosen
         rig.moment.choose(0, lambda: None)
-        for number in range(6):
-            rig.other.patch("urn:c", [{"op": "add", "path": "/n", "value": number}]) if (
-                number
-            ) else rig.other.set("urn:c", {})
+        rig.other.set("urn:c", {})
+        for number in range(1, 6):
+            rig.other.patch("urn:c", [{"op": "add", "path": "/n", "value": number}])
         line = rig.other.version - 2
-        rig.moment.choose(look, lambda line=line: rig.other.compact(before=line))
+        rig.moment.choose(look, partial(rig.other.compact, before=line))
         rig.reader.gc()
         rig.moment.is_over()
         fresh = [rig.other.at(version).get("urn:c") for version in range(line, line + 3)]
