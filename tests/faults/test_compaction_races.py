@@ -1,10 +1,12 @@
-"""Another process compacts while this one reads: before each of its looks at the store, one by one.
+"""Another process compacts while this one reads: before each of its looks at the store, one by one,
+and before it writes.
 
 Whatever the moment, an answer is the right one or Compacted; never one that was put together from
 rows of which some had gone.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,8 @@ STRIDE = examples(9, 1)
 
 
 class Interrupted:
-    """Forwards everything; before one of the looks that its readers take, something happens."""
+    """Forwards everything; before one of the looks that its readers take, or before one of the
+    transactions that write, something happens."""
 
     def __init__(self, target: Any, moment: "Moment") -> None:
         self._target = target
@@ -41,7 +44,7 @@ class Interrupted:
         member = getattr(self._target, name)
         if name == "reader":
             return lambda: Interrupted(member(), self._moment)
-        if not callable(member) or not hasattr(self._target, "newest"):
+        if not callable(member) or not (name == "writer" or hasattr(self._target, "newest")):
             return member
 
         def look(*arguments: Any, **options: Any) -> Any:
@@ -168,6 +171,9 @@ CURRENT: dict[str, Callable[[Space], Any]] = {
         for conflict in space.merge("topic", dry_run=True).conflicts
     ],
     "branches": lambda space: space.branches(),
+    "query": lambda space: space.query({"select": {"*": {}}})["facts"],
+    "query since": lambda space: space.query({"select": {"*": {}}, "since": 9})["facts"],
+    "values": lambda space: space.values({"select": {A: {}, B: {}}})["values"],
     "find": lambda space: space._port.find(
         space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
     ),
@@ -241,6 +247,17 @@ def test_verify_that_was_overtaken_starts_over(rig: Rig) -> None:
         assert report.ok, report.faults
 
 
+def test_a_watch_that_was_overtaken_begins_with_what_is_there(rig: Rig) -> None:
+    """It asked for no version that could be gone."""
+    for _ in each_moment(rig):
+        frames = rig.reader.watch({"select": {"*": {}}}, timeout=0)
+        first = next(frames)
+        rig.moment.is_over()
+        seen = {fact["id"]: fact.get("value") for fact in first["upserts"]}
+        assert seen == {state.id: state.value for state in rig.other.at(first["to"]).scan()}
+        assert first["removes"] == []
+
+
 def test_a_merge_that_was_overtaken_takes_everything_along(rig: Rig) -> None:
     for _ in each_moment(rig, STRIDE):
         assert rig.reader.merge("topic", on_conflict="paths").status == "merged"
@@ -263,6 +280,24 @@ def test_gc_that_was_overtaken_drops_nothing_that_is_referred_to(rig: Rig) -> No
         rig.reader.gc(grace_seconds=0)
         rig.moment.is_over()
         assert rig.reader.blob(HASH) == b"payload"
+
+
+def test_gc_that_was_overtaken_takes_no_snapshot_that_nothing_can_replace(rig: Rig) -> None:
+    """What it has read below the line is there no more, or is a result without operations now."""
+    for _ in each_moment(rig):
+        look = rig.moment._chosen
+        rig.moment.choose(0, lambda: None)
+        rig.other.set("urn:c", {})
+        for number in range(1, 6):
+            rig.other.patch("urn:c", [{"op": "add", "path": "/n", "value": number}])
+        line = rig.other.version - 2
+        rig.moment.choose(look, partial(rig.other.compact, before=line))
+        rig.reader.gc()
+        rig.moment.is_over()
+        fresh = [rig.other.at(version).get("urn:c") for version in range(line, line + 3)]
+        assert fresh == [{"n": 3}, {"n": 4}, {"n": 5}]
+        report = rig.other.verify()
+        assert report.ok, report.faults
 
 
 def test_whoever_writes_afterwards_writes_on_what_is_there(rig: Rig) -> None:
@@ -289,3 +324,26 @@ def test_a_cache_from_below_the_line_is_dropped_though_its_commit_is_still_there
         rig.other.set(id, "later")
     rig.other.compact(before=rig.other.version)
     assert (rig.reader.get(A), rig.reader.get(B)) == ("later", "later")
+
+
+@pytest.mark.parametrize("asked", ["before", "behind", "never"])
+def test_an_index_that_others_have_dropped_is_built_from_what_is_left(rig: Rig, asked: str) -> None:
+    """No commit is left that says what the index has to list."""
+
+    def find(space: Space) -> set[tuple[str, str]]:
+        found = space._port.find(
+            space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
+        )
+        return {(hit.term, hit.id) for hit in found}
+
+    rig.space()
+    if asked == "behind":
+        assert find(rig.reader)
+    rig.other.set("urn:c", {"text": "last"})
+    if asked == "before":
+        assert find(rig.reader)
+    rig.other.create_branch("late")
+    rig.other.compact(before=rig.other.version)
+    assert find(rig.reader) == find(rig.other) == {("words", A), ("last", "urn:c")}
+    rig.reader.compact(before=rig.reader.version)
+    assert find(rig.reader) == find(rig.other) == {("words", A), ("last", "urn:c")}

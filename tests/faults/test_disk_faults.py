@@ -167,6 +167,25 @@ def test_after_a_failed_operation_nothing_is_lost_and_the_store_works_on(
             rig.check_image("none")
 
 
+def test_a_compaction_that_was_made_is_not_told_as_failed(prepared: Path, tmp_path: Path) -> None:
+    """The disk fails while the room is given back, of which a full disk has too little."""
+    operations = count_operations(prepared, tmp_path, compact)
+    outcomes = set()
+    for fault in faults_of("a compaction", operations, "error"):
+        with rig_on(prepared, tmp_path) as rig:
+            before = rig.space.version
+            rig.disk.arm(fault)
+            try:
+                compact(rig)
+                is_told = True
+            except Unavailable:
+                is_told = False
+            rig.disk.disarm()
+            assert (rig.space.version > before) == is_told, fault
+            outcomes.add(is_told)
+    assert outcomes == {True, False}
+
+
 @pytest.mark.parametrize("kind", FAILURES)
 def test_a_key_that_is_repeated_after_a_failure_makes_one_commit(
     prepared: Path, tmp_path: Path, kind: FaultKind

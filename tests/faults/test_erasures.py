@@ -2,6 +2,7 @@
 leaves over is finished later."""
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 
 import rote
+from rote.engines.postgres import connections as connections_of_postgres
 from rote.engines.postgres import scrubbing
 from rote.engines.sqlite import connections, engine
 from rote.errors import Busy, Corrupt
@@ -325,3 +327,46 @@ def test_gc_finishes_what_a_reader_of_postgres_was_in_the_way_of(
         assert space.gc().erasures == 1
         assert not any(found_in(data) for data in relation_files(schema).values())
         assert space.gc().erasures == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["select 1", "select pg_current_xact_id()"],
+    ids=["that reads elsewhere", "that writes elsewhere"],
+)
+def test_an_open_transaction_on_the_server_for_which_old_rows_stay_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """It has no lock on any table of the store, and still PostgreSQL keeps for it what it could
+    see: a table that is rewritten takes such rows along."""
+    monkeypatch.setattr(scrubbing, "BUSY_SECONDS_MAX", BUSY_SECONDS)
+    schema = schema_of(tmp_path)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as other:
+        space = store.space("agent")
+        write(space)
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute(statement.encode())
+        with pytest.raises(Busy, match=f"session {other.info.backend_pid}") as caught:
+            space.erase(ID, reason="asked to")
+        assert caught.value.details["version"] == space.version
+        other.rollback()
+        assert space.gc().erasures == 1
+        assert not any(found_in(data) for data in relation_files(schema).values())
+
+
+def test_a_table_may_take_longer_to_write_anew_than_any_other_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that someone holds stands for a large one: the answer comes late."""
+    answer_seconds = 1
+    schema = schema_of(tmp_path)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as holder:
+        space = store.space("agent")
+        write(space)
+        monkeypatch.setattr(connections_of_postgres, "POSTGRES_ANSWER_SECONDS_MAX", answer_seconds)
+        # Not a transaction that looks at rows, for which nobody would ask for the table yet.
+        holder.execute(f"lock table {schema}.derived in access share mode".encode())
+        release = threading.Timer(3 * answer_seconds, holder.rollback)
+        release.start()
+        assert space.erase(ID, reason="asked to").facts > 0
+        release.join()

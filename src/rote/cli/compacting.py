@@ -45,7 +45,14 @@ def compact(
         if before is None:
             assert keep is not None
             before = max(opened.version - keep + 1, 1)
-        made = opened.compact(before=before, key=key, progress=advance)
+        try:
+            made = opened.compact(before=before, key=key, progress=advance)
+        except InvalidInput as error:
+            if keep is None or "oldest" not in error.details:
+                raise
+            # There are fewer than so many already.
+            before = int(error.details["oldest"])
+            made = opened.compact(before=before)
     if as_json:
         print_json(made.to_dict())
     elif made.commit is None:

@@ -61,6 +61,6 @@ def _print(id: str, erasure: Erasure) -> None:
     if erasure.facts:
         print_line(f"erase {id} at {place}: {plural(erasure.facts, 'fact')} without content now")
     else:
-        print_line(f"{id} was erased before, at {place}; nothing is left of it here")
+        print_line(f"{id} was erased before, at {place}; nothing of what it was then is left here")
     for remaining in erasure.remaining:
         print_line(f"not reached: {remaining}")

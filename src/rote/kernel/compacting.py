@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 from rote.contract import Commit, Compaction, CopyProgress
 from rote.engines import Contended, Engine, Reader, Writer
 from rote.engines.rows import MAIN, PATCH, FactRow, HeadRow, Line, Place
-from rote.errors import Busy, Corrupt, InvalidInput, VersionNotFound
+from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
 from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
@@ -118,8 +118,10 @@ def compact(engine: Engine, task: Compacting, *, commit: Callable[[], Commit]) -
 def give_room_back(engine: Engine) -> None:
     try:
         engine.scrub()
-    except Busy:
-        pass  # someone reads; the room is used again, and given back the next time
+    except Unavailable:
+        # Someone reads, or there is too little room to give any back; what is free is used again,
+        # and given back the next time.
+        pass
 
 
 def follow_compaction(

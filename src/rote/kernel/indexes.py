@@ -256,8 +256,8 @@ def _changes(
 
 
 def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> Coverage | None:
-    """How far an index reaches that is complete at the version; None when it is behind, or when
-    finding out would take longer than a look."""
+    """How far an index reaches that is complete at the version; None when it is behind, when finding
+    out would take longer than a look, or when the log no longer says."""
     known = cache.coverage.get(index.name, Coverage(0, 0))
     if known.complete == version:
         return known
@@ -267,7 +267,7 @@ def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> C
     # What was known of one that others have dropped since says nothing.
     is_same = noted >= known.noted and known.complete < version
     since = max(noted, known.complete if is_same else 0)
-    if version - since > INDEX_BATCH_COMMITS:
+    if version - since > INDEX_BATCH_COMMITS or since + 1 < cache.oldest:
         return None
     limit = CACHE_CATCH_UP_MAX
     changed = reads.changed(cache.number, after=since, until=version, limit=limit)

@@ -259,9 +259,11 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
     if fact.op not in OPERATION_NAMES:
         yield "fact", "it is no known operation"
         return
-    # What the first ones at the line follow is gone; their hashes still cover what it was.
-    is_first = fact.version == page.oldest and (before is None or before.version < fact.version)
-    if not is_first and fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
+    if fact.version == page.oldest and (before is None or before.version < fact.version):
+        # What the first ones at the line follow is gone, and what is left says nothing about them;
+        # their hashes still cover what it was.
+        before = None
+    elif fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
         yield "fact", "it does not follow the entity's previous fact"
     if fact.salt is None:
         message = fault_of_erased(page.reads, page.space, fact)

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from msgspec import structs
+
 from rote.contract import State, View
 from rote.engines import Reader
 from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel import history, scans
 from rote.kernel.cache import SpaceCache
 from rote.kernel.entry import ABSENT, Entry, state_of
+from rote.kernel.events import erasures
 from rote.query import (
     Absent,
     Cursor,
@@ -66,9 +69,15 @@ class Pinned:
             after = page.next
 
     def written(self, since: int) -> list[str]:
-        """The ids of what was written above a version, in order."""
+        """The ids of what was written or erased above a version, in order."""
+        space = self._cache.number
         spans = [(branch, since, cap) for branch, cap in self._line if cap > since]
-        return sorted(self._reads.written(self._cache.number, spans))
+        erased = [
+            id
+            for version, id in erasures(self._reads, space, after=since)
+            if version <= self.version
+        ]
+        return sorted({*self._reads.written(space, spans), *erased})
 
 
 def query(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
@@ -225,5 +234,7 @@ def _matches(asked: Query, pinned: Pinned, after: str | None) -> Iterator[State]
     ]
     for start in range(0, len(ids), PAGE_MAX):
         for state in pinned.fetch(ids[start : start + PAGE_MAX]).values():
+            if state.erased and state.version > asked.since:
+                state = structs.replace(state, erased=False)  # one more way to be deleted
             if state.exists or is_deleted(state):
                 yield state

@@ -55,9 +55,10 @@ def referred(
 
 
 def _left(cache: SpaceCache, reads: Reader, found: Callable[[str, FactRow], object]) -> None:
-    """Tell the references in what is left below the line, where a patch has only its result."""
+    """Tell the references in what is left up to the line: whatever made them, the result of a patch
+    has them, also where the operations of the line's own commit do not."""
     for branch in cache.branches.rows():
-        for fact in facts_below(reads, cache.number, branch.branch, until=cache.oldest - 1):
+        for fact in facts_below(reads, cache.number, branch.branch, until=cache.oldest):
             value = fact.value if fact.op == PATCH else fact.body
             if value is not None and _MARK in value:
                 for hash in references(decode_canonical(value)):

@@ -40,14 +40,17 @@ def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -
 
 
 def _rewrite(engine: Engine, cache: SpaceCache, page: list[FactRow]) -> int:
-    """How many lost their snapshot: all, or none if the entity was erased since they were read."""
+    """How many lost their snapshot: none if the entity was erased since they were read, and none of
+    those that are below a line that was drawn since."""
     id, salt = page[0].id, page[0].salt
     with engine.writer(cache.number) as writes:
         # An entity that was erased has another salt afterwards, or none.
         if writes.salts(cache.number, [id]).get(id) != salt:
             return 0
-        writes.rewrite_facts(cache.number, page)
-    return len(page)
+        cache.sync(writes)
+        above = [row for row in page if row.version > cache.oldest]
+        writes.rewrite_facts(cache.number, above)
+    return len(above)
 
 
 def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterator[list[FactRow]]:

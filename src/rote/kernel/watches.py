@@ -11,13 +11,19 @@ from typing import Any
 
 from rote.contract import State, View
 from rote.engines import Engine
-from rote.errors import Compacted, InvalidInput, Unavailable
+from rote.errors import Busy, Compacted, InvalidInput, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.pulse import Pulse
 from rote.kernel.queries import Pinned, fact_of, not_found, roots_of
 from rote.query import Graph, Overflow, Place, Root, Schemas, Walk, batches, parse_query
 from rote.values import Json, canonical, decode, decode_canonical
-from rote.values.limits import INTEGER_MAX, PAGE_MAX, WATCH_PAUSE_SECONDS, WATCH_SCHEMAS_MAX
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    INTEGER_MAX,
+    PAGE_MAX,
+    WATCH_PAUSE_SECONDS,
+    WATCH_SCHEMAS_MAX,
+)
 
 Frame = dict[str, Any]
 
@@ -112,6 +118,16 @@ class Watcher:
 
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now."""
+        for _ in range(CONTENTION_ATTEMPTS_MAX):
+            try:
+                return self._start(since)
+            except Compacted:
+                if since is not None and 0 < since < self._cache.oldest:
+                    raise
+                # The log went on meanwhile, and what was now is gone: look again.
+        raise Busy("the space is compacted all the time; try again")
+
+    def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
         erased: set[str] = set()

@@ -150,6 +150,8 @@ POSTGRES_CONNECT_SECONDS_MAX = 10
 POSTGRES_STATEMENT_SECONDS_MAX = 120
 # How long any answer is waited for; counting a hundred million rows takes less.
 POSTGRES_ANSWER_SECONDS_MAX = 300
+# Writing a table anew, which takes as long as it is large.
+POSTGRES_REWRITE_SECONDS_MAX = 24 * 3_600
 # How long a transaction that holds a space may do nothing before the server ends it, so that others
 # get their turn.
 POSTGRES_IDLE_SECONDS_MAX = 30

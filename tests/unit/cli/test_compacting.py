@@ -34,6 +34,16 @@ def test_more_than_there_are_can_be_kept(store: Path) -> None:
     assert "begins with version 1" in run_ok("compact", "--keep", "99", store=store)
 
 
+def test_more_than_an_earlier_compaction_has_left_can_be_kept(store: Path) -> None:
+    """As when someone runs it every night, and someone else has kept less."""
+    run_ok("compact", "--keep", "2", store=store)
+    assert run_ok("compact", "--keep", "99", store=store) == (
+        "nothing to do: history begins with version 7 already\n"
+    )
+    assert run_json("compact", "--keep", "99", store=store)["commit"] is None
+    assert "from 7 to" in error_of(run("compact", "--before", "1", store=store))
+
+
 @pytest.mark.parametrize("arguments", ([], ["--before", "3", "--keep", "2"]))
 def test_one_way_to_say_it_is_needed(store: Path, arguments: list[str]) -> None:
     assert "--before" in error_of(run("compact", *arguments, store=store))

@@ -51,6 +51,15 @@ def test_what_was_never_written_cannot_be_erased(store: Path) -> None:
     assert "never written" in words
 
 
+def test_a_key_that_is_repeated_says_nothing_of_what_came_later(store: Path) -> None:
+    run_ok("erase", ADA, "--reason", "asked to", "--key", "k", store=store)
+    run_ok("set", ADA, "2", store=store)
+    said = run_ok("erase", ADA, "--reason", "asked to", "--key", "k", store=store)
+    assert "was erased before" in said
+    assert "of what it was then" in said
+    assert run_ok("get", ADA, store=store) == "2\n"
+
+
 def test_on_a_terminal_it_asks_first(store: Path) -> None:
     command, place = ("erase", ADA, "--reason", "r"), store.parent
     assert "for good? [y/N]" in on_terminal(*command, cwd=place, typed="n\n", expected=1)

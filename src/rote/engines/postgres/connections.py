@@ -110,6 +110,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
     notices: "Notices"
     answer: str | None  # what it said it did last, like COMMIT
     only_reads: bool  # the server has refused to write
+    patience: float | None = None  # seconds that an answer is waited for, where it may take longer
 
     def begin_life(self, place: str) -> None:
         self.place = place
@@ -133,7 +134,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[_Answer], *args: Any, **kwargs: Any) -> _Answer:
         """Every wait of the driver for the server passes here."""
-        return super().wait(_bounded(gen), *args, **kwargs)
+        return super().wait(_bounded(gen, self.patience), *args, **kwargs)
 
     @property
     def is_idle(self) -> bool:
@@ -203,10 +204,10 @@ class Notices:
             self.commit_in_doubt = True
 
 
-def _bounded(gen: PQGen[_Answer]) -> PQGen[_Answer]:
+def _bounded(gen: PQGen[_Answer], patience: float | None) -> PQGen[_Answer]:
     """The same exchange, given up when the server says nothing for too long: it may be stopped, or
     behind a wire that is neither whole nor cut."""
-    deadline = time.monotonic() + POSTGRES_ANSWER_SECONDS_MAX
+    deadline = time.monotonic() + (patience or POSTGRES_ANSWER_SECONDS_MAX)
     try:
         wanted = next(gen)
         while True:

@@ -161,12 +161,15 @@ class PostgresReader:
         after: int,
         limit: int,
     ) -> list[FactRow]:
-        on_line, bounds = _on_line(line, first=7)
+        below = before or (line[0][1] + 1, 0)
+        # The cap is where PostgreSQL begins to look, so it is no higher than what is asked for.
+        capped = tuple([(branch, min(cap, below[0])) for branch, cap in line])
+        on_line, bounds = _on_line(capped, first=7)
         rows = self._all(
             f"select {FACT} from {self._schema}.facts as f where f.space = $1 and f.id = $2"
             f" and {on_line} and f.version > $3 and (f.version, f.position) < ($4, $5)"
             " order by f.version desc, f.position desc limit $6",
-            space, id, after, *(before or (line[0][1] + 1, 0)), limit, *bounds,
+            space, id, after, *below, limit, *bounds,
         )  # fmt: skip
         return [FactRow(*row) for row in rows]
 

@@ -1,7 +1,14 @@
 """Rewriting tables, so that nothing of old rows is left in their files."""
 
+import time
+
 from rote.engines.postgres.connections import Session
-from rote.values.limits import BUSY_SECONDS_MAX
+from rote.errors import Busy
+from rote.values.limits import (
+    BUSY_SECONDS_MAX,
+    CONTENTION_PAUSE_SECONDS_MAX,
+    POSTGRES_REWRITE_SECONDS_MAX,
+)
 
 # Whose rows hold content that may have been rewritten or dropped.
 _TABLES = ("facts", "commits", "sides", "derived")
@@ -10,9 +17,29 @@ _TABLES = ("facts", "commits", "sides", "derived")
 OUT_OF_REACH = ("the server's write-ahead log, its archives, replicas and backups",)
 
 
+# Those for whom PostgreSQL keeps rows that were there before a transaction: who began one earlier,
+# in any database, since whoever comes now looks as far back; and who looks that far back in this
+# one. A plain vacuum looks at nothing.
+_OLDER = """
+select 'session ' || pid from pg_stat_activity
+where pid <> pg_backend_pid() and (
+  age(backend_xid) > age($1::text::xid) or age(backend_xmin) > age($1::text::xid)
+  and (datid is null or datname = current_database())
+  and pid not in (select pid from pg_stat_progress_vacuum)
+)
+union all select 'the prepared transaction ' || quote_literal(gid) from pg_prepared_xacts
+where age(transaction) > age($1::text::xid)
+union all select 'the replication slot ' || slot_name from pg_replication_slots
+where age(xmin) > age($1::text::xid)
+limit 1
+"""
+
+
 def scrub(session: Session, schema: str) -> list[str]:
     """Rewrite the tables; which of them could not be. Nobody reads or writes a table meanwhile."""
-    session.run(f"set lock_timeout = '{BUSY_SECONDS_MAX}s'")
+    session.run(f"set lock_timeout = '{BUSY_SECONDS_MAX}s'; set statement_timeout = 0")
+    session.patience = POSTGRES_REWRITE_SECONDS_MAX
+    _outlast_older(session)
     left = []
     for table in _TABLES:
         # PostgreSQL passes over what is not one's own with a warning.
@@ -25,3 +52,18 @@ def scrub(session: Session, schema: str) -> list[str]:
         else:
             left.append(f"old rows of {schema}.{table}, until its owner runs VACUUM FULL on it")
     return left
+
+
+def _outlast_older(session: Session) -> None:
+    """Wait until nobody is left who could see what was replaced: a table that is rewritten takes
+    such rows along."""
+    next_transaction = session.rows(
+        "select (pg_snapshot_xmax(pg_current_snapshot())::text::numeric % 4294967296)::text"
+    )[0]
+    deadline = time.monotonic() + BUSY_SECONDS_MAX
+    while older := session.rows(_OLDER, next_transaction):
+        if time.monotonic() > deadline:
+            raise Busy(
+                f"{session.place}: {older[0][0]} still sees old rows; end it, or wait for it"
+            )
+        time.sleep(CONTENTION_PAUSE_SECONDS_MAX)

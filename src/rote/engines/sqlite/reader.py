@@ -210,13 +210,15 @@ class SqliteReader:
         after: int,
         limit: int,
     ) -> list[FactRow]:
-        condition, bounds = self._on_line(line)
+        condition, (*branch, cap) = self._on_line(line)
+        below = before or (cap + 1, 0)
         rows = self._all(
             f"select {FACT} from facts as f indexed by facts_by_entity"
             f" where space = ? and id = ? and {condition}"
             " and version > ? and (version, position) < (?, ?)"
             " order by version desc, position desc limit ?",
-            (space, id, *bounds, after, *(before or (line[0][1] + 1, 0)), limit),
+            # The cap is where SQLite begins to look, so it is no higher than what is asked for.
+            (space, id, *branch, min(cap, below[0]), after, *below, limit),
         )
         return [FactRow(*row) for row in rows]
 

@@ -341,6 +341,19 @@ class CompactionTests(CompactionGround):
         assert self.space.verify(against=last).ok
         assert not self.space.verify(against={**last, "head": "0" * 64}).ok
 
+    def test_what_is_left_of_another_branch_is_not_what_the_line_follows(self) -> None:
+        """The set that the patch at the line changes is gone; what the branch has inherited, and
+        what was erased there, is not."""
+        self.space.set(A, 1)
+        self.space.erase(A, reason="asked to")
+        topic = self.space.create_branch("topic")
+        topic.set(A, {})
+        line = topic.patch(A, [add("/n", 1)]).version
+        self.space.compact(before=line)
+        report = self.space.verify()
+        assert report.ok, report.faults
+        assert topic.get(A) == {"n": 1}
+
     def test_a_checkpoint_of_the_line_and_above_it_holds(self) -> None:
         self.write_much()
         newest = self.space.checkpoint()
@@ -377,6 +390,20 @@ class CompactionTests(CompactionGround):
             self.space.blob(gone)
         assert self.space.verify().ok
 
+    def test_a_reference_that_the_commit_of_the_line_has_left_as_it_was_counts(self) -> None:
+        """What made it is gone, and the operations of the line say nothing of it."""
+        hash = self.space.put_blob(b"kept")
+        self.space.delete(meta(hash))
+        self.space.set(A, {"file": {"$blob": hash}})
+        line = self.space.patch(A, [add("/n", 1)]).version
+        self.space.compact(before=line)
+        self.clock.move(seconds=1e6)
+        assert self.space.gc().blobs == 0
+        assert self.space.blob(hash) == b"kept"
+        self.space.set(A, 1)
+        self.space.compact(before=self.space.version)
+        assert self.space.gc().blobs == 1
+
     def test_collecting_takes_no_snapshot_that_nothing_can_replace(self) -> None:
         self.space.set(A, {})
         for number in range(80):
@@ -387,6 +414,26 @@ class CompactionTests(CompactionGround):
         fresh = self.store.space("notes")
         assert [fresh.at(version).get(A) for version in range(40, 83)] == expected
         assert self.space.verify().ok
+
+    @pytest.mark.parametrize("asked_before", (True, False), ids=("known", "not known yet"))
+    def test_an_index_lists_what_nothing_has_written_since_the_line(
+        self, asked_before: bool
+    ) -> None:
+        """All that it lists is from commits that are gone."""
+        space = self.open_fresh("indexed", indexes=(WORDS,)).space("x")
+        space.set(A, {"text": "all"})
+        space.set(B, 1)
+        if asked_before:
+            assert self.hits(space) == [("all", A)]
+        for name in ("one", "two"):
+            space.create_branch(name)
+        space.compact(before=space.version)
+        assert self.hits(space) == [("all", A)]
+        space.create_branch("three")
+        space.compact(before=space.version)
+        space.set(B, {"text": "more"})
+        assert self.hits(space) == [("all", A), ("more", B)]
+        assert space.verify().ok
 
     def test_an_index_is_right_from_the_line_on(self) -> None:
         store = self.open_fresh("indexed", indexes=(WORDS,))

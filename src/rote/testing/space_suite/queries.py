@@ -53,6 +53,20 @@ class QueryTests(SpaceGround):
             A: False, B: False, C: False, D: True,
         }  # fmt: skip
 
+    def test_since_shows_what_was_erased_later_as_a_tombstone(self) -> None:
+        """To erase is to write, on every branch; whoever asks for what is new must hear of it."""
+        self.space.set(A, {"name": "Ada"})
+        self.space.set(B, 1)
+        branch = self.space.create_branch("topic")
+        since = self.space.version
+        erased = self.space.erase(A, reason="asked to").commit.version
+        for space in (self.space, branch):
+            result = space.query({"select": {"*": {}}, "since": since})
+            hash = space.read(A).hash
+            assert result["facts"] == {A: {"deleted": True, "version": erased, "hash": hash}}
+            assert space.query({"select": {"*": {}}, "since": erased})["facts"] == {}
+            assert list(space.query({"select": {"*": {}}})["facts"]) == [B]
+
     def test_since_counts_what_a_branch_has_inherited_too(self) -> None:
         self.space.set(A, 1)
         self.space.set(B, 1)
