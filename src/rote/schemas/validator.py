@@ -1,0 +1,153 @@
+"""Compiled schemas: the library that judges values, and the bounds it works within.
+
+Patterns run in an engine whose time is linear in the text: it has neither look-around nor
+back-references. Nothing is fetched. `format` is a note, as draft 2020-12 has it, and judges nothing.
+"""
+
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rote.patch.pointer import format_pointer
+from rote.schemas.document import DIALECT, Document
+from rote.schemas.faults import Fault, Faulty, shortened
+from rote.schemas.work import evaluations
+from rote.values import Json, decode_canonical, depth_of
+from rote.values.limits import (
+    DEPTH_MAX,
+    JUDGING_WORK_MAX,
+    PATTERN_BYTES_MAX,
+    SCHEMA_BYTES_MAX,
+    TELLING_WORK_MAX,
+    VALIDATORS_KEPT_MAX,
+)
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+_RULE = "schema"
+
+
+@lru_cache(maxsize=VALIDATORS_KEPT_MAX)
+def compile_schema(data: bytes) -> "Validator | Fault":
+    """The schema in a canonical value, ready to judge, or what is wrong with it."""
+    if len(data) > SCHEMA_BYTES_MAX:
+        return Fault("", _RULE, f"a schema may have {SCHEMA_BYTES_MAX:,} bytes; split it")
+    schema = decode_canonical(data)
+    try:
+        _check_dialect(schema)
+        _check_metaschema(schema)
+        document = Document(schema)
+        work = evaluations(document)  # first: what it refuses must not be compiled
+        return Validator(_compiled(schema), work, has_options=document.has_options)
+    except Faulty as error:
+        return error.fault
+
+
+class Validator:
+    """Judges values by one schema."""
+
+    def __init__(
+        self, compiled: "jsonschema_rs.Validator", work: tuple[int, ...], *, has_options: bool
+    ) -> None:
+        self._compiled = compiled
+        self._work = work  # evaluations of one place, by the depth of the value
+        self._has_options = has_options
+        # Most schemas take values of any depth.
+        self._size_max = JUDGING_WORK_MAX // work[-1] if len(work) > DEPTH_MAX else 0
+
+    def judge(self, value: Json, *, size: int) -> Fault | None:
+        """The first fault of a value that has at most `size` canonical bytes."""
+        if size > self._size_max:
+            fault = self._too_much(depth_of(value), size)
+            if fault is not None:
+                return fault
+        if self._compiled.is_valid(value):
+            return None
+        if self._has_options and self._work_for(value) * size > TELLING_WORK_MAX:
+            return Fault("", _RULE, "the value is too large to say what none of the options allow")
+        return _fault_of(self._compiled, value)
+
+    def _too_much(self, depth: int, size: int) -> Fault | None:
+        if depth >= len(self._work):
+            return Fault(
+                "", "depth",
+                f"the schema goes so many ways that it judges {len(self._work) - 1} levels at the"
+                f" most, the value has {depth}",
+            )  # fmt: skip
+        if self._work[depth] * size > JUDGING_WORK_MAX:
+            return Fault("", "size", "the value is too large for a schema that repeats so much")
+        return None
+
+    def _work_for(self, value: Json) -> int:
+        return self._work[min(depth_of(value), len(self._work) - 1)]
+
+
+def _check_dialect(schema: Any) -> None:
+    dialect = schema.get("$schema", DIALECT) if type(schema) is dict else DIALECT
+    if type(dialect) is not str or dialect.removesuffix("#") != DIALECT:
+        raise Faulty("/$schema", "$schema", f"schemas are of draft 2020-12: {DIALECT}")
+
+
+def _check_metaschema(schema: Any) -> None:
+    if type(schema) not in (dict, bool):
+        raise Faulty("", "type", "a schema is an object, true or false")
+    fault = _fault_of(_metaschema(), schema)
+    if fault is not None:
+        raise Faulty(fault.pointer, fault.rule, fault.reason)
+
+
+def _compiled(schema: Any) -> "jsonschema_rs.Validator":
+    if type(schema) is dict:
+        # It would be an address to look references up by, and they stay within the document.
+        schema = {keyword: schema[keyword] for keyword in schema if keyword != "$id"}
+    library = _library()
+    try:
+        compiled: jsonschema_rs.Validator = library.Draft202012Validator(schema, **_options())
+    except library.ValidationError as error:
+        raise _uncompiled(error) from None
+    return compiled
+
+
+def _uncompiled(error: "jsonschema_rs.ValidationError") -> Faulty:
+    pointer = format_pointer(error.instance_path)
+    if error.kind.name == "format":
+        return Faulty(
+            pointer, "pattern",
+            "not a pattern that takes linear time and little room: no look-around, no"
+            " back-references, no large counts",
+        )  # fmt: skip
+    return Faulty(pointer, error.kind.name or _RULE, shortened(error.message))
+
+
+def _fault_of(compiled: "jsonschema_rs.Validator", value: Json) -> Fault | None:
+    try:
+        compiled.validate(value)
+    except _library().ValidationError as error:
+        pointer = format_pointer(error.instance_path)
+        return Fault(pointer, error.kind.name or _RULE, shortened(error.message))
+    return None
+
+
+# -- the library -----------------------------------------------------------------------------------
+
+
+@cache
+def _metaschema() -> "jsonschema_rs.Validator":
+    schema = {"$ref": DIALECT}  # which the library carries
+    compiled: jsonschema_rs.Validator = _library().Draft202012Validator(schema, **_options())
+    return compiled
+
+
+@cache
+def _options() -> dict[str, Any]:
+    patterns = _library().RegexOptions(
+        size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_BYTES_MAX
+    )
+    return {"pattern_options": patterns, "offline": True, "mask": "it"}
+
+
+@cache
+def _library() -> Any:
+    """Imported when the first schema is met: most stores have none, and it is large."""
+    return import_module("jsonschema_rs")
