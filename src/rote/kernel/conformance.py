@@ -19,9 +19,9 @@ from rote.patch.pointer import format_pointer
 from rote.schemas import (
     REGISTRY_ID,
     SCHEMA_PREFIX,
-    Fault,
     Registry,
     Validator,
+    Violation,
     compile_schema,
     parse_registry,
 )
@@ -38,7 +38,9 @@ def check_conformance(
     """Refuse a commit to the draft that leaves `ids`, in the order of its operations, as they are in
     `current` and would not conform."""
     judge = Judge(lambda wanted: draft.look_up(branch, wanted), current)
-    if judge.registry_entry is ABSENT:
+    registry = judge.registry_entry
+    # Not one that this commit deletes, or one before it in line: that is not durable yet.
+    if registry is ABSENT or (not registry.exists and 0 < registry.version <= draft.base):
         draft.cache.note_ungoverned(draft.cache.branches.number(branch), draft.base)
     judge.check(ids)
 
@@ -98,19 +100,19 @@ class Judge:
         if document is UNSET:
             # Not kept: most values are written and not read again soon.
             document = decode_canonical(entry.canonical_value())
-        fault = self._validator(name, governed=id).judge(document, size=entry.size_bound)
-        if fault is not None:
+        violation = self._validator(name, governed=id).judge(document, size=entry.size_bound)
+        if violation is not None:
             raise InvalidInput(
-                f"{id} does not conform to schema {name!r} at {fault.place}: {fault.reason}"
-                f" ({fault.rule}); change the value, or {SCHEMA_PREFIX}{name}",
-                id=id, pointer=fault.pointer, rule=fault.rule, schema=name,
+                f"{id} does not conform to schema {name!r} at {violation.place}: {violation.reason}"
+                f" ({violation.rule}); change the value, or {SCHEMA_PREFIX}{name}",
+                id=id, pointer=violation.pointer, rule=violation.rule, schema=name,
             )  # fmt: skip
 
     def _read_registry(self) -> Registry:
         if self._registry is None:
             entry = self.registry_entry
             found = parse_registry(entry.canonical_value()) if entry.exists else _NO_REGISTRY
-            if isinstance(found, Fault):
+            if isinstance(found, Violation):
                 raise InvalidInput(
                     f"{REGISTRY_ID} is no registry of schemas at {found.place}: {found.reason}",
                     id=REGISTRY_ID, pointer=found.pointer, rule=found.rule, schema=None,
@@ -128,7 +130,7 @@ class Judge:
                 id=governed, pointer="", rule="registry", schema=name,
             )  # fmt: skip
         validator = compile_schema(entry.canonical_value())
-        if isinstance(validator, Fault):
+        if isinstance(validator, Violation):
             raise InvalidInput(
                 f"{id} is no schema at {validator.place}: {validator.reason}"
                 f" ({validator.rule}){why}",

@@ -1,6 +1,5 @@
 """Schemas: what values must be to be stored. Pure: whoever calls brings registry, schemas, values."""
 
-from rote.schemas.faults import Fault
 from rote.schemas.registry import (
     REGISTRY_ID,
     RESERVED_PREFIX,
@@ -9,14 +8,15 @@ from rote.schemas.registry import (
     parse_registry,
 )
 from rote.schemas.validator import Validator, compile_schema
+from rote.schemas.violations import Violation
 
 __all__ = [
     "REGISTRY_ID",
     "RESERVED_PREFIX",
     "SCHEMA_PREFIX",
-    "Fault",
     "Registry",
     "Validator",
+    "Violation",
     "compile_schema",
     "parse_registry",
 ]

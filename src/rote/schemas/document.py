@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from rote.errors import InvalidInput
 from rote.patch.pointer import format_pointer, parse_pointer
-from rote.schemas.faults import Faulty
+from rote.schemas.violations import Violated
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -94,10 +94,10 @@ class Document:
         if node.tokens:
             for keyword in ("$id", "$schema"):
                 if keyword in raw:
-                    raise _faulty(node, keyword, "only the top of a schema may have one")
+                    raise _violated(node, keyword, "only the top of a schema may have one")
         for keyword in _ANCHORS:
             if keyword in raw and self._anchors.setdefault(raw[keyword], node) is not node:
-                raise _faulty(node, keyword, f"there is another anchor {raw[keyword]!r:.80}")
+                raise _violated(node, keyword, f"there is another anchor {raw[keyword]!r:.80}")
         self._references += [
             (node, keyword, raw[keyword]) for keyword in _REFERENCES if keyword in raw
         ]
@@ -124,7 +124,7 @@ class Document:
 
     def _resolve(self, node: Node, keyword: str, reference: str) -> Node:
         if not reference.startswith("#"):
-            raise _faulty(node, keyword, "a schema refers to itself alone, as '#/$defs/…'")
+            raise _violated(node, keyword, "a schema refers to itself alone, as '#/$defs/…'")
         fragment = unquote(reference[1:])
         if fragment and not fragment.startswith("/"):
             target = self._anchors.get(fragment)
@@ -134,9 +134,9 @@ class Document:
             except InvalidInput:
                 target = None
         if target is None:
-            raise _faulty(node, keyword, f"there is no schema at {reference!r:.80}")
+            raise _violated(node, keyword, f"there is no schema at {reference!r:.80}")
         return target
 
 
-def _faulty(node: Node, keyword: str, reason: str) -> Faulty:
-    return Faulty(format_pointer((*node.tokens, keyword)), keyword, reason)
+def _violated(node: Node, keyword: str, reason: str) -> Violated:
+    return Violated(format_pointer((*node.tokens, keyword)), keyword, reason)

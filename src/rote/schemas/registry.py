@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rote.errors import InvalidInput
 from rote.patch.pointer import format_pointer
-from rote.schemas.faults import Fault, Faulty
+from rote.schemas.violations import Violated, Violation
 from rote.values import Json, check_entity_id, decode_canonical
 from rote.values.limits import SCHEMA_PREFIXES_MAX, VALIDATORS_KEPT_MAX
 
@@ -43,19 +43,19 @@ class Registry(Struct, frozen=True):
 
 
 @lru_cache(maxsize=VALIDATORS_KEPT_MAX)
-def parse_registry(data: bytes) -> Registry | Fault:
+def parse_registry(data: bytes) -> Registry | Violation:
     """The registry in a canonical value, or what is wrong with it."""
     try:
         return _parsed(decode_canonical(data))
-    except Faulty as error:
-        return error.fault
+    except Violated as error:
+        return error.violation
 
 
 def _parsed(document: Json) -> Registry:
     if type(document) is not dict:
-        raise Faulty("", _RULE, "the registry is an object of id prefixes and names of schemas")
+        raise Violated("", _RULE, "the registry is an object of id prefixes and names of schemas")
     if len(document) > SCHEMA_PREFIXES_MAX:
-        raise Faulty("", _RULE, f"the registry may have {SCHEMA_PREFIXES_MAX:,} prefixes")
+        raise Violated("", _RULE, f"the registry may have {SCHEMA_PREFIXES_MAX:,} prefixes")
     for prefix, name in document.items():
         _check_member(prefix, name)
     lengths = sorted({len(prefix) for prefix in document}, reverse=True)
@@ -65,12 +65,12 @@ def _parsed(document: Json) -> Registry:
 def _check_member(prefix: str, name: Any) -> None:
     pointer = format_pointer((prefix,))
     if prefix.endswith("*"):
-        raise Faulty(pointer, _RULE, "a prefix is written without the '*'")
+        raise Violated(pointer, _RULE, "a prefix is written without the '*'")
     if prefix.startswith(SCHEMA_PREFIX):
-        raise Faulty(pointer, _RULE, "schemas are judged by their own rules; take another prefix")
+        raise Violated(pointer, _RULE, "schemas are judged by their own rules; take another prefix")
     if type(name) is not str or not name:
-        raise Faulty(pointer, _RULE, "a prefix has the name of a schema, a text")
+        raise Violated(pointer, _RULE, "a prefix has the name of a schema, a text")
     try:
         check_entity_id(SCHEMA_PREFIX + name)
     except InvalidInput as error:
-        raise Faulty(pointer, _RULE, f"not the name of a schema: {error}") from None
+        raise Violated(pointer, _RULE, f"not the name of a schema: {error}") from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rote.patch.pointer import format_pointer
 from rote.schemas.document import DIALECT, Document
-from rote.schemas.faults import Fault, Faulty, shortened
+from rote.schemas.violations import Violated, Violation, shortened
 from rote.schemas.work import evaluations
 from rote.values import Json, decode_canonical, depth_of
 from rote.values.limits import (
@@ -29,10 +29,10 @@ _RULE = "schema"
 
 
 @lru_cache(maxsize=VALIDATORS_KEPT_MAX)
-def compile_schema(data: bytes) -> "Validator | Fault":
+def compile_schema(data: bytes) -> "Validator | Violation":
     """The schema in a canonical value, ready to judge, or what is wrong with it."""
     if len(data) > SCHEMA_BYTES_MAX:
-        return Fault("", _RULE, f"a schema may have {SCHEMA_BYTES_MAX:,} bytes; split it")
+        return Violation("", _RULE, f"a schema may have {SCHEMA_BYTES_MAX:,} bytes; split it")
     schema = decode_canonical(data)
     try:
         _check_dialect(schema)
@@ -40,8 +40,8 @@ def compile_schema(data: bytes) -> "Validator | Fault":
         document = Document(schema)
         work = evaluations(document)  # first: what it refuses must not be compiled
         return Validator(_compiled(schema), work, has_options=document.has_options)
-    except Faulty as error:
-        return error.fault
+    except Violated as error:
+        return error.violation
 
 
 class Validator:
@@ -56,27 +56,29 @@ class Validator:
         # Most schemas take values of any depth.
         self._size_max = JUDGING_WORK_MAX // work[-1] if len(work) > DEPTH_MAX else 0
 
-    def judge(self, value: Json, *, size: int) -> Fault | None:
-        """The first fault of a value that has at most `size` canonical bytes."""
+    def judge(self, value: Json, *, size: int) -> Violation | None:
+        """The first violation of a value that has at most `size` canonical bytes."""
         if size > self._size_max:
-            fault = self._too_much(depth_of(value), size)
-            if fault is not None:
-                return fault
+            violation = self._too_much(depth_of(value), size)
+            if violation is not None:
+                return violation
         if self._compiled.is_valid(value):
             return None
         if self._has_options and self._work_for(value) * size > TELLING_WORK_MAX:
-            return Fault("", _RULE, "the value is too large to say what none of the options allow")
-        return _fault_of(self._compiled, value)
+            return Violation(
+                "", _RULE, "the value is too large to say what none of the options allow"
+            )
+        return _violation_of(self._compiled, value)
 
-    def _too_much(self, depth: int, size: int) -> Fault | None:
+    def _too_much(self, depth: int, size: int) -> Violation | None:
         if depth >= len(self._work):
-            return Fault(
+            return Violation(
                 "", "depth",
                 f"the schema goes so many ways that it judges {len(self._work) - 1} levels at the"
                 f" most, the value has {depth}",
             )  # fmt: skip
         if self._work[depth] * size > JUDGING_WORK_MAX:
-            return Fault("", "size", "the value is too large for a schema that repeats so much")
+            return Violation("", "size", "the value is too large for a schema that repeats so much")
         return None
 
     def _work_for(self, value: Json) -> int:
@@ -86,15 +88,15 @@ class Validator:
 def _check_dialect(schema: Any) -> None:
     dialect = schema.get("$schema", DIALECT) if type(schema) is dict else DIALECT
     if type(dialect) is not str or dialect.removesuffix("#") != DIALECT:
-        raise Faulty("/$schema", "$schema", f"schemas are of draft 2020-12: {DIALECT}")
+        raise Violated("/$schema", "$schema", f"schemas are of draft 2020-12: {DIALECT}")
 
 
 def _check_metaschema(schema: Any) -> None:
     if type(schema) not in (dict, bool):
-        raise Faulty("", "type", "a schema is an object, true or false")
-    fault = _fault_of(_metaschema(), schema)
-    if fault is not None:
-        raise Faulty(fault.pointer, fault.rule, fault.reason)
+        raise Violated("", "type", "a schema is an object, true or false")
+    violation = _violation_of(_metaschema(), schema)
+    if violation is not None:
+        raise Violated(violation.pointer, violation.rule, violation.reason)
 
 
 def _compiled(schema: Any) -> "jsonschema_rs.Validator":
@@ -109,23 +111,23 @@ def _compiled(schema: Any) -> "jsonschema_rs.Validator":
     return compiled
 
 
-def _uncompiled(error: "jsonschema_rs.ValidationError") -> Faulty:
+def _uncompiled(error: "jsonschema_rs.ValidationError") -> Violated:
     pointer = format_pointer(error.instance_path)
     if error.kind.name == "format":
-        return Faulty(
+        return Violated(
             pointer, "pattern",
             "not a pattern that takes linear time and little room: no look-around, no"
             " back-references, no large counts",
         )  # fmt: skip
-    return Faulty(pointer, error.kind.name or _RULE, shortened(error.message))
+    return Violated(pointer, error.kind.name or _RULE, shortened(error.message))
 
 
-def _fault_of(compiled: "jsonschema_rs.Validator", value: Json) -> Fault | None:
+def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation | None:
     try:
         compiled.validate(value)
     except _library().ValidationError as error:
         pointer = format_pointer(error.instance_path)
-        return Fault(pointer, error.kind.name or _RULE, shortened(error.message))
+        return Violation(pointer, error.kind.name or _RULE, shortened(error.message))
     return None
 
 

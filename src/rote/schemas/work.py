@@ -11,7 +11,7 @@ is of what could be applied if nothing stopped early: it may be too high, and is
 """
 
 from rote.schemas.document import Document, Key, Node
-from rote.schemas.faults import Faulty
+from rote.schemas.violations import Violated
 from rote.values.limits import (
     DEPTH_MAX,
     SCHEMA_EVALUATIONS_MAX,
@@ -32,7 +32,7 @@ def evaluations(document: Document) -> tuple[int, ...]:
     for node in order:
         counts[node.number] = min(1 + sum(counts[part.number] for part in node.here), _COUNT_MAX)
     if counts[0] > SCHEMA_EVALUATIONS_MAX:
-        raise Faulty("", "$ref", "its references repeat too much; say it with fewer")
+        raise Violated("", "$ref", "its references repeat too much; say it with fewer")
     most = [counts[0]]
     for _ in range(DEPTH_MAX):
         deeper = _one_deeper(order, keys, counts)
@@ -58,7 +58,7 @@ def _inner_first(document: Document) -> list[Node]:
                 steps[node] = 0
                 for part in node.here:
                     if steps.get(part) == 0:
-                        raise Faulty(
+                        raise Violated(
                             part.pointer, "$ref",
                             "it leads back to itself without going into the value; take it out",
                         )  # fmt: skip
@@ -70,7 +70,7 @@ def _inner_first(document: Document) -> list[Node]:
                 steps[node] = 1 + max((steps[part] for part in node.here), default=0)
                 order.append(node)
             if steps[node] > SCHEMA_STEPS_MAX:
-                raise Faulty(
+                raise Violated(
                     node.pointer, "$ref",
                     f"more than {SCHEMA_STEPS_MAX} schemas, one behind the other, for one value",
                 )  # fmt: skip
@@ -87,7 +87,9 @@ def _keys(order: list[Node]) -> list[tuple[Key, ...]]:
             keys.update(dict.fromkeys(found[part.number]))
         room -= len(keys)
         if room < 0:
-            raise Faulty(node.pointer, "$ref", "its parts name too many members; split the schema")
+            raise Violated(
+                node.pointer, "$ref", "its parts name too many members; split the schema"
+            )
         found[node.number] = tuple(keys)
     return found
 

@@ -86,14 +86,14 @@ SCHEMA_KEYS_MAX = 20_000
 SCHEMA_EVALUATIONS_MAX = 1_000_000
 # The same times the bytes of the value: some seconds at the worst.
 JUDGING_WORK_MAX = 2**30
-# The same where the place of a fault is looked for below anyOf and oneOf, which costs its square.
+# The same where the place of a violation is looked for below anyOf and oneOf, which costs its square.
 TELLING_WORK_MAX = 2**17
 # A compiled pattern.
 PATTERN_BYTES_MAX = 1 * MIB
 # Compiled schemas, and registries, that a process keeps.
 VALIDATORS_KEPT_MAX = 256
-# What a library says about a fault, in an error.
-FAULT_CHARACTERS_MAX = 200
+# What the library says about a violation, in an error.
+VIOLATION_CHARACTERS_MAX = 200
 
 # -- queries --------------------------------------------------------------------------------------
 # Entities that a query selects for one page, and how many it does unless told otherwise.

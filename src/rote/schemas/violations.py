@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.values.limits import FAULT_CHARACTERS_MAX
+from rote.values.limits import VIOLATION_CHARACTERS_MAX
 
 
-class Fault(Struct, frozen=True):
+class Violation(Struct, frozen=True):
     """The first thing that is wrong."""
 
     pointer: str  # where, in what was judged
@@ -18,16 +18,16 @@ class Fault(Struct, frozen=True):
         return self.pointer or "its top"
 
 
-class Faulty(InvalidInput):
-    """Carries a fault to whoever asked. Never leaves this package."""
+class Violated(InvalidInput):
+    """Carries a violation to whoever asked. Never leaves this package."""
 
     def __init__(self, pointer: str, rule: str, reason: str) -> None:
         super().__init__(reason, code=InvalidInput.code)
-        self.fault = Fault(pointer, rule, reason)
+        self.violation = Violation(pointer, rule, reason)
 
 
 def shortened(text: str) -> str:
     """Texts of the library may name every member of a large value."""
-    if len(text) <= FAULT_CHARACTERS_MAX:
+    if len(text) <= VIOLATION_CHARACTERS_MAX:
         return text
-    return text[: FAULT_CHARACTERS_MAX - 1] + "…"
+    return text[: VIOLATION_CHARACTERS_MAX - 1] + "…"
