@@ -127,6 +127,8 @@ def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation
         compiled.validate(value)
     except _library().ValidationError as error:
         pointer = format_pointer(error.instance_path)
+        if error.kind.name == "falseSchema":
+            return Violation(pointer, "false", "it is not allowed here")
         return Violation(pointer, error.kind.name or _RULE, shortened(error.message))
     return None
 
