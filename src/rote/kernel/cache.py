@@ -65,7 +65,7 @@ class SpaceCache:
         self._graph = Graph()
         self._graph_lock = threading.Lock()
         # Branches that are known to have no registry of schemas, as of `known`.
-        self._ungoverned: set[int] = set()
+        self.ungoverned: set[int] = set()
         # What is known of the indexes, by name; knowing less only costs another look.
         self.coverage: dict[str, Coverage] = {}
 
@@ -114,7 +114,7 @@ class SpaceCache:
                 self._entries.clear()
                 self._past.clear()
                 self._bytes = 0
-                self._ungoverned.clear()
+                self.ungoverned.clear()
             else:
                 for key in changed:
                     self._drop(key)
@@ -140,7 +140,7 @@ class SpaceCache:
             self._entries.clear()
             self._past.clear()
             self._bytes = 0
-            self._ungoverned.clear()
+            self.ungoverned.clear()
             self._ready = False
             self.known, self._known_hash, self.oldest = 0, b"", 0
             self.coverage.clear()
@@ -162,7 +162,7 @@ class SpaceCache:
             self._bytes -= entry.weight
 
     def _drop_ungoverned(self, changed: Container[_Key]) -> None:
-        self._ungoverned = {n for n in self._ungoverned if (n, REGISTRY_ID) not in changed}
+        self.ungoverned = {n for n in self.ungoverned if (n, REGISTRY_ID) not in changed}
 
     def committed(
         self,
@@ -276,15 +276,11 @@ class SpaceCache:
                 loaded.setdefault(id, ABSENT)
         return loaded
 
-    def is_ungoverned(self, branch: int) -> bool:
-        """Whether it is known, as of `known`, that a branch has no registry of schemas."""
-        return branch in self._ungoverned
-
     def note_ungoverned(self, branch: int, version: int) -> None:
         """A branch has none as of a version; of use only while that version is what is known."""
         with self._lock:
             if self.known == version:
-                self._ungoverned.add(branch)
+                self.ungoverned.add(branch)
 
     def entries_at(
         self, reads: Reader, branch: str, ids: Sequence[str], version: int

@@ -75,8 +75,8 @@ class Draft(Struct):
 
     def is_ungoverned(self, branch: str) -> bool:
         """Whether it is known that the branch has no registry of schemas."""
-        number = self.cache.branches.number(branch)
-        return self.cache.is_ungoverned(number) and (number, REGISTRY_ID) not in self.entries
+        number = self.cache.branches.numbers.get(branch)
+        return number in self.cache.ungoverned and (number, REGISTRY_ID) not in self.entries
 
     def side(self, kind: str, key: str) -> SideRecord | None:
         drafted = self.sides.get((kind, key))

@@ -127,6 +127,7 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
     steps: list[_Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
+        is_free = is_free and not id.startswith(RESERVED_PREFIX)
         before = current[id]
         if kind != SET:
             if before.exists:
@@ -145,7 +146,7 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
         steps.append((operation, SET, data, None, before, after))
         current[id] = after
-    if not is_free or any(id.startswith(RESERVED_PREFIX) for id in current):
+    if not is_free:
         check_conformance(draft, job.branch, current, [step[0].id for step in steps])
     return steps
 
