@@ -96,11 +96,12 @@ class Judge:
         if name is None:
             return
         entry = self._current[id]
-        document = entry.document
+        # The exact size, not its bound: what is refused must not depend on how it was written.
+        data, document = entry.canonical_value(), entry.document
         if document is UNSET:
             # Not kept: most values are written and not read again soon.
-            document = decode_canonical(entry.canonical_value())
-        violation = self._validator(name, governed=id).judge(document, size=entry.size_bound)
+            document = decode_canonical(data)
+        violation = self._validator(name, governed=id).judge(document, size=len(data))
         if violation is not None:
             raise InvalidInput(
                 f"{id} does not conform to schema {name!r} at {violation.place}: {violation.reason}"

@@ -320,7 +320,7 @@ def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | N
 
 
 def _holding(data: bytes) -> Entry:
-    return Entry(0, None, None, True, data, UNSET, size_bound=len(data))
+    return Entry(0, None, None, True, data, UNSET)
 
 
 def _operation(id: str, entry: Entry) -> Operation:

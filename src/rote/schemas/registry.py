@@ -33,7 +33,7 @@ class Registry(Struct, frozen=True):
         """The schema that governs an entity; None when it is free."""
         for length in self.lengths:
             name = self.names.get(id[:length])
-            if name is not None and len(id) >= length:
+            if name is not None:
                 return name
         return None
 

@@ -57,7 +57,7 @@ class Validator:
         self._size_max = JUDGING_WORK_MAX // work[-1] if len(work) > DEPTH_MAX else 0
 
     def judge(self, value: Json, *, size: int) -> Violation | None:
-        """The first violation of a value that has at most `size` canonical bytes."""
+        """The first violation in a value of `size` canonical bytes."""
         if size > self._size_max:
             violation = self._too_much(depth_of(value), size)
             if violation is not None:
@@ -68,7 +68,7 @@ class Validator:
             return Violation(
                 "", _RULE, "the value is too large to say what none of the options allow"
             )
-        return _violation_of(self._compiled, value)
+        return _violation_of(self._compiled, value) or Violation("", _RULE, "it is not allowed")
 
     def _too_much(self, depth: int, size: int) -> Violation | None:
         if depth >= len(self._work):
@@ -100,9 +100,6 @@ def _check_metaschema(schema: Any) -> None:
 
 
 def _compiled(schema: Any) -> "jsonschema_rs.Validator":
-    if type(schema) is dict:
-        # It would be an address to look references up by, and they stay within the document.
-        schema = {keyword: schema[keyword] for keyword in schema if keyword != "$id"}
     library = _library()
     try:
         compiled: jsonschema_rs.Validator = library.Draft202012Validator(schema, **_options())

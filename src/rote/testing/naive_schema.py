@@ -49,11 +49,12 @@ class NaiveJudge:
         answers = []
         if "$ref" in schema:
             answers.append(self._allows(self._target(schema["$ref"]), value, place))
-        lists = {"allOf": all, "anyOf": any, "oneOf": lambda options: sum(options) == 1}
-        for keyword, combine in lists.items():
+        for keyword in ("allOf", "anyOf", "oneOf"):
             if keyword in schema:
-                options = [self._allows(option, value, place) for option in schema[keyword]]
-                answers.append(combine(options))
+                options = schema[keyword]
+                count = sum(self._allows(option, value, place) for option in options)
+                enough = {"allOf": count == len(options), "anyOf": count > 0, "oneOf": count == 1}
+                answers.append(enough[keyword])
         if "not" in schema:
             answers.append(not self._allows(schema["not"], value, place))
         parts = {

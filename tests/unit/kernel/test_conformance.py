@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
 
-from rote.engines import Writer
+from rote.engines import Engine, Writer
 from rote.engines.rows import SpaceRow
 from rote.engines.sqlite import SqliteEngine
 from rote.kernel.cache import SpaceCache
@@ -31,18 +31,20 @@ class Counted:
         return getattr(self._writes, name)
 
 
-class CountingEngine(SqliteEngine):
+class CountingEngine:
+    """An engine whose writers count."""
+
     def __init__(self) -> None:
-        super().__init__(None)
+        self._engine = SqliteEngine(None)
         self.calls: Counter[str] = Counter()
 
-    def writer(self, space: int, *, optimistic: bool = False) -> AbstractContextManager[Writer]:
-        return self._counted(super().writer(space, optimistic=optimistic))
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
 
     @contextmanager
-    def _counted(self, block: AbstractContextManager[Writer]) -> Iterator[Writer]:
-        with block as writes:
-            yield cast(Writer, Counted(writes, self.calls))
+    def writer(self, space: int, *, optimistic: bool = False) -> Iterator[Counted]:
+        with self._engine.writer(space, optimistic=optimistic) as writes:
+            yield Counted(writes, self.calls)
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def engine() -> CountingEngine:
 
 @pytest.fixture
 def space(engine: CountingEngine) -> Iterator[Space]:
-    with open_on(engine, StoreSettings(), keys=MemoryKeys()) as store:
+    with open_on(cast(Engine, engine), StoreSettings(), keys=MemoryKeys()) as store:
         space = store.space("notes")
         assert space.version == 0  # which branches there are is known from here on
         yield space

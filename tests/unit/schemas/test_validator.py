@@ -8,7 +8,7 @@ import pytest
 
 from rote.schemas import Validator, Violation, compile_schema
 from rote.values import canonical
-from rote.values.limits import TELLING_WORK_MAX, VIOLATION_CHARACTERS_MAX
+from rote.values.limits import JUDGING_WORK_MAX, TELLING_WORK_MAX, VIOLATION_CHARACTERS_MAX
 
 
 def compiled(schema: Any) -> Validator:
@@ -58,6 +58,15 @@ def test_a_value_below_the_depth_where_the_work_ends_is_refused_unjudged() -> No
     violation = judged({"oneOf": [part, part, {"maxProperties": 0}]}, value)
     assert violation is not None
     assert (violation.pointer, violation.rule) == ("", "depth")
+
+
+def test_a_value_too_large_for_a_schema_that_repeats_is_refused_unjudged() -> None:
+    links = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 4} for n in range(8)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**links, "d8": {"type": "string"}}}
+    assert judged(schema, "a") is None
+    violation = judged(schema, "a" * (JUDGING_WORK_MAX // 4**8))
+    assert violation is not None
+    assert violation.rule == "size"
 
 
 def test_where_options_fail_on_a_large_value_is_not_looked_for() -> None:

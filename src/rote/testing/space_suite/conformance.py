@@ -19,7 +19,7 @@ from rote.testing.space_suite.ground import (
     put,
     remove,
 )
-from rote.values.limits import DEPTH_MAX, SCHEMA_BYTES_MAX, SCHEMA_PREFIXES_MAX
+from rote.values.limits import DEPTH_MAX, SCHEMA_BYTES_MAX
 
 REGISTRY, NOTE, PERSON = "urn:schemas", "urn:schema:note", "urn:schema:person"
 ONE, TWO = "urn:note:1", "urn:note:2"
@@ -262,20 +262,8 @@ class ConformanceTests(SpaceGround):
         ("schema", "pointer", "rule"),
         [
             (1, "", "type"),
-            ([], "", "type"),
-            ({"type": "text"}, "/type", "anyOf"),
-            ({"properties": {"a": {"minLength": -1}}}, "/properties/a/minLength", "minimum"),
-            ({"$schema": "http://json-schema.org/draft-07/schema#"}, "/$schema", "$schema"),
-            ({"$ref": "http://127.0.0.1:9/schema"}, "/$ref", "$ref"),
             ({"items": {"$ref": "file:///etc/hostname"}}, "/items/$ref", "$ref"),
-            ({"$ref": "urn:schema:person"}, "/$ref", "$ref"),
-            ({"$dynamicRef": "other#x"}, "/$dynamicRef", "$dynamicRef"),
-            ({"$ref": "#/$defs/missing"}, "/$ref", "$ref"),
-            ({"items": {"$id": "http://127.0.0.1:9/"}}, "/items/$id", "$id"),
-            ({"$ref": "#"}, "", "$ref"),
             ({"pattern": r"(a)\1"}, "/pattern", "pattern"),
-            ({"pattern": "(?=a)"}, "/pattern", "pattern"),
-            ({"patternProperties": {"(?<!a)b": True}}, "/patternProperties/(?<!a)b", "pattern"),
             ({"description": "x" * SCHEMA_BYTES_MAX}, "", "schema"),
         ],
         ids=lambda part: str(part)[:40],
@@ -295,14 +283,8 @@ class ConformanceTests(SpaceGround):
         ("registry", "pointer", "name"),
         [
             ([], "", None),
-            ("note", "", None),
-            ({"urn:a": 1}, "/urn:a", None),
-            ({"urn:a": ""}, "/urn:a", None),
-            ({"urn:a": "a name"}, "/urn:a", None),
             ({"urn:a*": "note"}, "/urn:a*", None),
-            ({"urn:schema:a": "note"}, "/urn:schema:a", None),
             ({"urn:a/b": "person"}, "/urn:a~1b", "person"),
-            ({f"urn:{n}": "note" for n in range(SCHEMA_PREFIXES_MAX + 1)}, "", None),
         ],
         ids=lambda part: str(part)[:40],
     )
@@ -320,13 +302,6 @@ class ConformanceTests(SpaceGround):
             self.space.delete(NOTE)
         self.space.delete(PERSON)
         self.space.transact([remove(NOTE), remove(REGISTRY)])
-
-    def test_the_largest_registry_works(self) -> None:
-        prefixes = {f"urn:note:{n}:": "note" for n in range(SCHEMA_PREFIXES_MAX)}
-        self.space.transact([put(NOTE, TEXT), put(REGISTRY, prefixes)])
-        last = f"urn:note:{SCHEMA_PREFIXES_MAX - 1}:x"
-        with self.refused("/text", "type", id=last):
-            self.space.set(last, BAD)
 
     def test_recursive_schemas_judge_values_of_every_depth(self) -> None:
         govern(self.space, {"type": "object", "additionalProperties": {"$ref": "#"}})
