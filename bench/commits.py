@@ -4,7 +4,7 @@ import threading
 from functools import partial
 
 import rote
-from bench.documents import Document, Documents
+from bench.documents import NOTE_SCHEMA, Document, Documents
 from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, timed
 from bench.raw import RawFile, RawRows
 from rote import Space
@@ -30,6 +30,14 @@ def threads(effort: Effort) -> Result:
     count = effort.count(100, 10) * THREADS
     sides = _Sides(effort, 1, "fsync")
     return compare_rates(effort, partial(sides.raw, count // 4), partial(sides.threads, count))
+
+
+def judged_sets(effort: Effort) -> Result:
+    """The raw side is Rote without a registry: what it costs that values must conform."""
+    count = effort.count(2_000, 50)
+    free, governed = (_Judged(effort, name) for name in ("free", "governed"))
+    governed.govern()
+    return compare_rates(effort, partial(free.write, count), partial(governed.write, count))
 
 
 def _compared(effort: Effort, commits: int, size: int, durability: str) -> Result:
@@ -79,6 +87,28 @@ class _Sides:
         return [documents.notes(self._size) for _ in range(count)]
 
 
+class _Judged:
+    """A file of Rote's, which grows from turn to turn."""
+
+    def __init__(self, effort: Effort, name: str) -> None:
+        self._path = effort.folder / f"{name}.db"
+        self._documents = Documents()
+
+    def govern(self) -> None:
+        with rote.open(self._path) as store:
+            space = store.space("bench")
+            space.set("urn:schema:note", NOTE_SCHEMA)
+            space.set("urn:schemas", {"": "note"})
+
+    def write(self, count: int) -> Measure:
+        warm, notes = (self._documents.notes(number) for number in (WARM_UP, count))
+        with rote.open(self._path, durability="os") as store:
+            space = store.space("bench")
+            _write(space, [[note] for note in warm])
+            batches = [[note] for note in notes]
+            return timed(count, lambda: _write(space, batches))
+
+
 def _write(space: Space, batches: list[list[_Note]]) -> None:
     for batch in batches:
         if len(batch) == 1:
@@ -108,6 +138,9 @@ BENCHMARKS = [
         0.65,
         0.90,
         partial(single_sets, durability="os"),
+    ),
+    Benchmark(
+        "commit/judged/os", "one set that must conform to a schema, os", 0.75, 0.95, judged_sets
     ),
     Benchmark("commit/100/os", "one commit of 100 sets, os", 0.55, 0.90, sets_by_100),
     Benchmark(

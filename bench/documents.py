@@ -13,6 +13,33 @@ _SPEECH = (
 _WORDS = tuple(_SPEECH.split())
 _TAGS = ("travel", "work", "family", "health", "money", "style", "plans", "food")
 
+# What every note conforms to.
+NOTE_SCHEMA: Document = {
+    "type": "object",
+    "required": ["kind", "title", "text", "tags", "confidence", "uses", "source", "pinned"],
+    "properties": {
+        "kind": {"const": "note"},
+        "title": {"type": "string", "maxLength": 200},
+        "text": {"type": "string", "maxLength": 2_000},
+        "tags": {"type": "array", "items": {"enum": list(_TAGS)}, "uniqueItems": True},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+        "uses": {"type": "integer", "minimum": 0},
+        "source": {"$ref": "#/$defs/source"},
+        "pinned": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+    "$defs": {
+        "source": {
+            "type": "object",
+            "required": ["session", "turn"],
+            "properties": {
+                "session": {"type": "string", "pattern": "^s-[0-9]{6}$"},
+                "turn": {"type": "integer"},
+            },
+        }
+    },
+}
+
 
 class Documents:
     """An endless supply of new ones."""

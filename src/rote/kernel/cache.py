@@ -8,7 +8,7 @@ short, what came first goes first.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
@@ -21,6 +21,7 @@ from rote.kernel.events import erased_by
 from rote.kernel.foundations import foundation_of
 from rote.kernel.graph import Graph
 from rote.kernel.lines import Branches
+from rote.schemas import REGISTRY_ID
 from rote.values import check_entity_id
 from rote.values.limits import (
     CACHE_BYTES_MAX,
@@ -63,6 +64,8 @@ class SpaceCache:
         self.blob_room = 0  # bytes that payloads may take before all of them are added up again
         self._graph = Graph()
         self._graph_lock = threading.Lock()
+        # Branches that are known to have no registry of schemas, as of `known`.
+        self.ungoverned: set[int] = set()
         # What is known of the indexes, by name; knowing less only costs another look.
         self.coverage: dict[str, Coverage] = {}
 
@@ -111,9 +114,11 @@ class SpaceCache:
                 self._entries.clear()
                 self._past.clear()
                 self._bytes = 0
+                self.ungoverned.clear()
             else:
                 for key in changed:
                     self._drop(key)
+                self._drop_ungoverned(changed)
             self.known, self._known_hash = version, hash
 
     def _went_back(self, reads: Reader, version: int, hash: bytes, before: int) -> bool:
@@ -135,6 +140,7 @@ class SpaceCache:
             self._entries.clear()
             self._past.clear()
             self._bytes = 0
+            self.ungoverned.clear()
             self._ready = False
             self.known, self._known_hash, self.oldest = 0, b"", 0
             self.coverage.clear()
@@ -154,6 +160,9 @@ class SpaceCache:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._bytes -= entry.weight
+
+    def _drop_ungoverned(self, changed: Container[_Key]) -> None:
+        self.ungoverned = {n for n in self.ungoverned if (n, REGISTRY_ID) not in changed}
 
     def committed(
         self,
@@ -177,6 +186,7 @@ class SpaceCache:
                 # What nobody has read or patched yet need not take up room.
                 if key in self._entries or entry.document is not UNSET:
                     self._put(key, entry)
+            self._drop_ungoverned(entries)
             if branch is not None:
                 self.branches.put(branch)
             if erased is not None:
@@ -265,6 +275,12 @@ class SpaceCache:
             for id in ids:
                 loaded.setdefault(id, ABSENT)
         return loaded
+
+    def note_ungoverned(self, branch: int, version: int) -> None:
+        """A branch has none as of a version; of use only while that version is what is known."""
+        with self._lock:
+            if self.known == version:
+                self.ungoverned.add(branch)
 
     def entries_at(
         self, reads: Reader, branch: str, ids: Sequence[str], version: int

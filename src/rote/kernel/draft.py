@@ -24,6 +24,7 @@ from rote.kernel.cache import Coverage, SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
 from rote.kernel.remains import remains_in
+from rote.schemas import REGISTRY_ID
 from rote.values import decode_canonical, format_time
 
 
@@ -71,6 +72,11 @@ class Draft(Struct):
         if missing:
             drafted.update(self.cache.newest(self.reads, branch, missing))
         return drafted
+
+    def is_ungoverned(self, branch: str) -> bool:
+        """Whether it is known that the branch has no registry of schemas."""
+        number = self.cache.branches.numbers.get(branch)
+        return number in self.cache.ungoverned and (number, REGISTRY_ID) not in self.entries
 
     def side(self, kind: str, key: str) -> SideRecord | None:
         drafted = self.sides.get((kind, key))

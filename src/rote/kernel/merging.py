@@ -23,6 +23,7 @@ from rote.errors import Busy, InvalidInput
 from rote.kernel.bases import NO_BASE, Ground, resolve, same
 from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import quoted
+from rote.kernel.conformance import Judge
 from rote.kernel.draft import Draft
 from rote.kernel.entry import ABSENT, Entry, state_of
 from rote.kernel.events import erased_by
@@ -136,6 +137,8 @@ def merge(
             None,
             lambda version: plan_merge(cache, reads, request, resolutions, version=version),
         )
+    if request.dry_run and plan.status == "merged":
+        _check_conformance(cache, reads, request.target, plan)
     if request.dry_run or plan.status != "merged":
         return MergeResult(plan.status, None, plan.merged, plan.conflicts)
     job = task_job(
@@ -151,6 +154,16 @@ def merge(
     except Replanned as again:
         return MergeResult(again.plan.status, None, (), again.plan.conflicts)
     return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
+
+
+def _check_conformance(cache: SpaceCache, reads: Reader, target: str, plan: MergePlan) -> None:
+    """What the plan of every commit does; a dry run does not come that far."""
+    left = {
+        operation.id: ABSENT if operation.data is None else _holding(operation.data)
+        for operation in plan.operations
+    }
+    judge = Judge(lambda ids: cache.entries_at(reads, target, ids, plan.version), left)
+    judge.check(list(left))
 
 
 def _is_known_key(cache: SpaceCache, reads: Reader, request: MergeRequest) -> bool:

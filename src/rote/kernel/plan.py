@@ -18,6 +18,7 @@ from rote.engines.rows import (
 )
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
 from rote.kernel.chain import commit_hash, empty_hash, fact_hash
+from rote.kernel.conformance import check_conformance
 from rote.kernel.documents import patched, stamped
 from rote.kernel.draft import Change, Draft, commit_of
 from rote.kernel.entry import Entry
@@ -27,6 +28,7 @@ from rote.kernel.operations import Operation
 from rote.kernel.payloads import counted
 from rote.kernel.seals import KEY, side_record
 from rote.kernel.validation import find_conflicts
+from rote.schemas import REGISTRY_ID, RESERVED_PREFIX
 from rote.values import canonical, decode_canonical, format_time
 
 SALT_BYTES = 16
@@ -112,16 +114,20 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
 
 
 def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
-    """The operations in order, each on what those before it left."""
+    """The operations in order, each on what those before it left, and the values that come out of
+    them as the schemas will have them."""
     operations = job.operations
     if not operations:
         return []  # of a commit that only records an event
-    current = job.known
+    current, is_free = job.known, draft.is_ungoverned(job.branch)
     if current is None:
-        current = draft.look_up(job.branch, [operation.id for operation in operations])
+        ids = [operation.id for operation in operations]
+        # One look for both: whether there is a registry must not cost a call of its own.
+        current = draft.look_up(job.branch, ids if is_free else [*ids, REGISTRY_ID])
     steps: list[_Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
+        is_free = is_free and not id.startswith(RESERVED_PREFIX)
         before = current[id]
         if kind != SET:
             if before.exists:
@@ -140,6 +146,8 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
         steps.append((operation, SET, data, None, before, after))
         current[id] = after
+    if not is_free:
+        check_conformance(draft, job.branch, current, [step[0].id for step in steps])
     return steps
 
 

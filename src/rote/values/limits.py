@@ -73,6 +73,28 @@ LINES_KEPT_MAX = 256
 # Changed entities that are dropped one by one when others commit; past it the cache starts anew.
 CACHE_CATCH_UP_MAX = 1_000
 
+# -- schemas --------------------------------------------------------------------------------------
+# One schema is read, checked and compiled in the transaction of a commit.
+SCHEMA_BYTES_MAX = 64 * KIB
+# Id prefixes in the registry of one branch.
+SCHEMA_PREFIXES_MAX = 1_000
+# Schemas applied to one value, one behind the other: each is a call on the stack, at every level.
+SCHEMA_STEPS_MAX = 32
+# Members and elements that the schemas of one document tell apart, added up over all of them.
+SCHEMA_KEYS_MAX = 20_000
+# Times that one document may apply its schemas to one place of a value.
+SCHEMA_EVALUATIONS_MAX = 1_000_000
+# The same times the bytes of the value: some seconds at the worst.
+JUDGING_WORK_MAX = 2**30
+# The same where the place of a violation is looked for below anyOf and oneOf, which costs its square.
+TELLING_WORK_MAX = 2**17
+# A compiled pattern.
+PATTERN_BYTES_MAX = 1 * MIB
+# Compiled schemas, and registries, that a process keeps.
+VALIDATORS_KEPT_MAX = 256
+# What the library says about a violation, in an error.
+VIOLATION_CHARACTERS_MAX = 200
+
 # -- queries --------------------------------------------------------------------------------------
 # Entities that a query selects for one page, and how many it does unless told otherwise.
 QUERY_LIMIT_MAX = 10_000

@@ -13,6 +13,7 @@ from rote.testing.space_suite.chain import ChainTests
 from rote.testing.space_suite.collection import CollectionTests
 from rote.testing.space_suite.compacted_copies import CompactedCopyTests
 from rote.testing.space_suite.compactions import CompactionTests
+from rote.testing.space_suite.conformance import ConformanceTests, SharedConformanceTests
 from rote.testing.space_suite.copies import CopyTests
 from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
@@ -67,6 +68,7 @@ class SpaceSuite(
     BranchTests,
     DiffTests,
     MergeTests,
+    ConformanceTests,
     TrustTests,
     ErasureTests,
     BackupTests,
@@ -87,5 +89,7 @@ class SpaceSuite(
     """Every store, also one whose place ends with it."""
 
 
-class SharedSpaceSuite(SpaceSuite, SharingTests, SharedRecordTests, SharedWatchTests):
+class SharedSpaceSuite(
+    SpaceSuite, SharingTests, SharedConformanceTests, SharedRecordTests, SharedWatchTests
+):
     """A store whose place can be opened again and by several at once."""

@@ -1,0 +1,154 @@
+"""Compiled schemas: the library that judges values, and the bounds it works within.
+
+Patterns run in an engine whose time is linear in the text: it has neither look-around nor
+back-references. Nothing is fetched. `format` is a note, as draft 2020-12 has it, and judges nothing.
+"""
+
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rote.patch.pointer import format_pointer
+from rote.schemas.document import DIALECT, Document
+from rote.schemas.violations import Violated, Violation, shortened
+from rote.schemas.work import evaluations
+from rote.values import Json, decode_canonical, depth_of
+from rote.values.limits import (
+    DEPTH_MAX,
+    JUDGING_WORK_MAX,
+    PATTERN_BYTES_MAX,
+    SCHEMA_BYTES_MAX,
+    TELLING_WORK_MAX,
+    VALIDATORS_KEPT_MAX,
+)
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+_RULE = "schema"
+
+
+@lru_cache(maxsize=VALIDATORS_KEPT_MAX)
+def compile_schema(data: bytes) -> "Validator | Violation":
+    """The schema in a canonical value, ready to judge, or what is wrong with it."""
+    if len(data) > SCHEMA_BYTES_MAX:
+        return Violation("", _RULE, f"a schema may have {SCHEMA_BYTES_MAX:,} bytes; split it")
+    schema = decode_canonical(data)
+    try:
+        _check_dialect(schema)
+        _check_metaschema(schema)
+        document = Document(schema)
+        work = evaluations(document)  # first: what it refuses must not be compiled
+        return Validator(_compiled(schema), work, has_options=document.has_options)
+    except Violated as error:
+        return error.violation
+
+
+class Validator:
+    """Judges values by one schema."""
+
+    def __init__(
+        self, compiled: "jsonschema_rs.Validator", work: tuple[int, ...], *, has_options: bool
+    ) -> None:
+        self._compiled = compiled
+        self._work = work  # evaluations of one place, by the depth of the value
+        self._has_options = has_options
+        # Most schemas take values of any depth.
+        self._size_max = JUDGING_WORK_MAX // work[-1] if len(work) > DEPTH_MAX else 0
+
+    def judge(self, value: Json, *, size: int) -> Violation | None:
+        """The first violation in a value of `size` canonical bytes."""
+        if size > self._size_max:
+            violation = self._too_much(depth_of(value), size)
+            if violation is not None:
+                return violation
+        if self._compiled.is_valid(value):
+            return None
+        if self._has_options and self._work_for(value) * size > TELLING_WORK_MAX:
+            return Violation(
+                "", _RULE, "the value is too large to say what none of the options allow"
+            )
+        return _violation_of(self._compiled, value) or Violation("", _RULE, "it is not allowed")
+
+    def _too_much(self, depth: int, size: int) -> Violation | None:
+        if depth >= len(self._work):
+            return Violation(
+                "", "depth",
+                f"the schema goes so many ways that it judges {len(self._work) - 1} levels at the"
+                f" most, the value has {depth}",
+            )  # fmt: skip
+        if self._work[depth] * size > JUDGING_WORK_MAX:
+            return Violation("", "size", "the value is too large for a schema that repeats so much")
+        return None
+
+    def _work_for(self, value: Json) -> int:
+        return self._work[min(depth_of(value), len(self._work) - 1)]
+
+
+def _check_dialect(schema: Any) -> None:
+    dialect = schema.get("$schema", DIALECT) if type(schema) is dict else DIALECT
+    if type(dialect) is not str or dialect.removesuffix("#") != DIALECT:
+        raise Violated("/$schema", "$schema", f"schemas are of draft 2020-12: {DIALECT}")
+
+
+def _check_metaschema(schema: Any) -> None:
+    if type(schema) not in (dict, bool):
+        raise Violated("", "type", "a schema is an object, true or false")
+    violation = _violation_of(_metaschema(), schema)
+    if violation is not None:
+        raise Violated(violation.pointer, violation.rule, violation.reason)
+
+
+def _compiled(schema: Any) -> "jsonschema_rs.Validator":
+    library = _library()
+    try:
+        compiled: jsonschema_rs.Validator = library.Draft202012Validator(schema, **_options())
+    except library.ValidationError as error:
+        raise _uncompiled(error) from None
+    return compiled
+
+
+def _uncompiled(error: "jsonschema_rs.ValidationError") -> Violated:
+    pointer = format_pointer(error.instance_path)
+    if error.kind.name == "format":
+        return Violated(
+            pointer, "pattern",
+            "not a pattern that takes linear time and little room: no look-around, no"
+            " back-references, no large counts",
+        )  # fmt: skip
+    return Violated(pointer, error.kind.name or _RULE, shortened(error.message))
+
+
+def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation | None:
+    try:
+        compiled.validate(value)
+    except _library().ValidationError as error:
+        pointer = format_pointer(error.instance_path)
+        if error.kind.name == "falseSchema":
+            return Violation(pointer, "false", "it is not allowed here")
+        return Violation(pointer, error.kind.name or _RULE, shortened(error.message))
+    return None
+
+
+# -- the library -----------------------------------------------------------------------------------
+
+
+@cache
+def _metaschema() -> "jsonschema_rs.Validator":
+    schema = {"$ref": DIALECT}  # which the library carries
+    compiled: jsonschema_rs.Validator = _library().Draft202012Validator(schema, **_options())
+    return compiled
+
+
+@cache
+def _options() -> dict[str, Any]:
+    patterns = _library().RegexOptions(
+        size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_BYTES_MAX
+    )
+    return {"pattern_options": patterns, "offline": True, "mask": "it"}
+
+
+@cache
+def _library() -> Any:
+    """Imported when the first schema is met: most stores have none, and it is large."""
+    return import_module("jsonschema_rs")

@@ -1,0 +1,123 @@
+"""How much work a schema can make: how often it is applied to one place of a value.
+
+References let a short schema say a lot. Where two parts of a schema go into the same member, and
+both come back to the whole, each level of a value doubles the work:
+
+    {"oneOf": [{"properties": {"left": {"$ref": "#"}}},
+               {"properties": {"left": {"$ref": "#"}}}]}
+
+So before a schema is used, it is counted for each depth what the deepest place can meet. The count
+is of what could be applied if nothing stopped early: it may be too high, and is never too low.
+"""
+
+from rote.schemas.document import Document, Key, Node
+from rote.schemas.violations import Violated
+from rote.values.limits import (
+    DEPTH_MAX,
+    SCHEMA_EVALUATIONS_MAX,
+    SCHEMA_KEYS_MAX,
+    SCHEMA_STEPS_MAX,
+)
+
+# Larger counts are all the same; what is not reached from the root may grow without end.
+_COUNT_MAX = SCHEMA_EVALUATIONS_MAX + 1
+
+
+def evaluations(document: Document) -> tuple[int, ...]:
+    """For each depth of a value, how often a place of it is judged at the most. A value that is
+    deeper than the list is long must not be judged."""
+    order = _inner_first(document)
+    keys = _keys(order)
+    counts = [0] * len(order)
+    for node in order:
+        counts[node.number] = min(1 + sum(counts[part.number] for part in node.here), _COUNT_MAX)
+    if counts[0] > SCHEMA_EVALUATIONS_MAX:
+        raise Violated("", "$ref", "its references repeat too much; say it with fewer")
+    most = [counts[0]]
+    for _ in range(DEPTH_MAX):
+        deeper = _one_deeper(order, keys, counts)
+        if deeper[0] > SCHEMA_EVALUATIONS_MAX:
+            return tuple(most)
+        most.append(max(most[-1], deeper[0]))
+        if deeper == counts:
+            break  # and so it stays
+        counts = deeper
+    return tuple(most + most[-1:] * (DEPTH_MAX + 1 - len(most)))
+
+
+def _inner_first(document: Document) -> list[Node]:
+    """The nodes, each after those that it applies to the same value. A schema that applies itself
+    to the same value would never end."""
+    order: list[Node] = []
+    steps: dict[Node, int] = {}  # 0 while a node waits for those that it applies
+    for root in document.nodes:
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node not in steps:
+                steps[node] = 0
+                for part in node.here:
+                    if steps.get(part) == 0:
+                        raise Violated(
+                            part.pointer, "$ref",
+                            "it leads back to itself without going into the value; take it out",
+                        )  # fmt: skip
+                    if part not in steps:
+                        stack.append(part)
+                continue
+            stack.pop()
+            if steps[node] == 0:
+                steps[node] = 1 + max((steps[part] for part in node.here), default=0)
+                order.append(node)
+            if steps[node] > SCHEMA_STEPS_MAX:
+                raise Violated(
+                    node.pointer, "$ref",
+                    f"more than {SCHEMA_STEPS_MAX} schemas, one behind the other, for one value",
+                )  # fmt: skip
+    return order
+
+
+def _keys(order: list[Node]) -> list[tuple[Key, ...]]:
+    """For each node the members and elements that it, or what it applies, tells apart."""
+    found: list[tuple[Key, ...]] = [()] * len(order)
+    room = SCHEMA_KEYS_MAX
+    for node in order:
+        keys = dict.fromkeys(node.keys)
+        for part in node.here:
+            keys.update(dict.fromkeys(found[part.number]))
+        room -= len(keys)
+        if room < 0:
+            raise Violated(
+                node.pointer, "$ref", "its parts name too many members; split the schema"
+            )
+        found[node.number] = tuple(keys)
+    return found
+
+
+_Spread = tuple[dict[Key, int], int, int]  # by key, any other member, any other element
+
+
+def _one_deeper(order: list[Node], keys: list[tuple[Key, ...]], counts: list[int]) -> list[int]:
+    """The counts for places one level further down: of all members and elements, the worst."""
+    spreads: list[_Spread] = [({}, 0, 0)] * len(order)
+    deeper = [0] * len(order)
+    for node in order:
+        member, element = _sum(node.any_member, counts), _sum(node.any_element, counts)
+        parts = [spreads[part.number] for part in node.here]
+        by_key = {}
+        for key in keys[node.number]:
+            is_member = type(key) is str
+            own, other = node.keys.get(key), member if is_member else element
+            count = other if own is None else _sum(own, counts)
+            for named, any_member, any_element in parts:
+                count += named.get(key, any_member if is_member else any_element)
+            by_key[key] = min(count, _COUNT_MAX)
+        member = min(member + sum(part[1] for part in parts), _COUNT_MAX)
+        element = min(element + sum(part[2] for part in parts), _COUNT_MAX)
+        spreads[node.number] = (by_key, member, element)
+        deeper[node.number] = max(member, element, *by_key.values())
+    return deeper
+
+
+def _sum(nodes: list[Node], counts: list[int]) -> int:
+    return sum(counts[node.number] for node in nodes)

@@ -1,0 +1,136 @@
+"""Compiled schemas: bounded time, nothing fetched, nothing loaded before it is needed."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from rote.schemas import Validator, Violation, compile_schema
+from rote.values import canonical
+from rote.values.limits import JUDGING_WORK_MAX, TELLING_WORK_MAX, VIOLATION_CHARACTERS_MAX
+
+
+def compiled(schema: Any) -> Validator:
+    validator = compile_schema(canonical(schema))
+    assert isinstance(validator, Validator), validator
+    return validator
+
+
+def judged(schema: Any, value: Any) -> Violation | None:
+    return compiled(schema).judge(value, size=len(canonical(value)))
+
+
+def rule_of(schema: Any) -> str:
+    violation = compile_schema(canonical(schema))
+    assert isinstance(violation, Violation)
+    return violation.rule
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(a)\1", "(?=a)a", "(?!a)b", "(?<=a)b", "(?<!a)b", r"(?<n>a)\k<n>", "(?>a+)b"]
+)
+def test_patterns_that_need_to_go_back_are_refused(pattern: str) -> None:
+    """The engine that runs patterns cannot go back at all, so no text makes it slow."""
+    assert rule_of({"pattern": pattern}) == "pattern"
+    assert rule_of({"patternProperties": {pattern: True}}) == "pattern"
+
+
+@pytest.mark.parametrize("pattern", ["(a{1000}){1000}", "(((x{100}){100}){100})", "[", "*"])
+def test_patterns_that_are_too_large_or_none_are_refused(pattern: str) -> None:
+    assert rule_of({"items": {"pattern": pattern}}) == "pattern"
+
+
+def test_a_pattern_that_ruins_other_engines_is_judged_on_a_long_text() -> None:
+    """Going back would take 2 to the power of the length: this test would never end."""
+    text = "a" * 1_000_000 + "!"
+    assert judged({"pattern": "^(a+)+$"}, text) == Violation(
+        "", "pattern", 'it does not match "^(a+)+$"'
+    )
+    assert judged({"pattern": "^(a+)+!$"}, text) is None
+
+
+def test_a_value_below_the_depth_where_the_work_ends_is_refused_unjudged() -> None:
+    part = {"properties": {"a": {"$ref": "#"}}, "required": ["a"]}
+    value: Any = {}
+    for _ in range(40):
+        value = {"a": value}
+    violation = judged({"oneOf": [part, part, {"maxProperties": 0}]}, value)
+    assert violation is not None
+    assert (violation.pointer, violation.rule) == ("", "depth")
+
+
+def test_a_value_too_large_for_a_schema_that_repeats_is_refused_unjudged() -> None:
+    links = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 4} for n in range(8)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**links, "d8": {"type": "string"}}}
+    assert judged(schema, "a") is None
+    violation = judged(schema, "a" * (JUDGING_WORK_MAX // 4**8))
+    assert violation is not None
+    assert violation.rule == "size"
+
+
+def test_where_options_fail_on_a_large_value_is_not_looked_for() -> None:
+    """To look costs the square of what none of the options allow."""
+    schema = {"anyOf": [{"items": {"type": "string"}}, {"type": "object"}]}
+    small, large = judged(schema, [1]), judged(schema, [1] * TELLING_WORK_MAX)
+    assert small is not None and large is not None
+    assert (small.rule, large.rule) == ("anyOf", "schema")
+    plain = judged({"items": {"type": "string"}}, ["a"] * TELLING_WORK_MAX + [1])
+    assert plain is not None
+    assert (plain.pointer, plain.rule) == (f"/{TELLING_WORK_MAX}", "type")
+
+
+def test_a_long_text_of_the_library_is_cut() -> None:
+    value = {"member" * 1_000: 1}
+    violation = judged({"properties": {"a": True}, "additionalProperties": False}, value)
+    assert violation is not None
+    assert len(violation.reason) == VIOLATION_CHARACTERS_MAX
+
+
+def test_values_are_not_repeated_in_what_is_said_about_them() -> None:
+    violation = judged({"properties": {"a": {"type": "integer"}}}, {"a": "a secret"})
+    assert violation is not None
+    assert "secret" not in violation.reason
+
+
+def test_an_address_at_the_top_is_a_name_and_is_not_used() -> None:
+    schema = {
+        "$id": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$ref": "#/$defs/text",
+        "$defs": {"text": {"type": "string"}},
+    }
+    assert judged(schema, "a") is None
+    assert judged(schema, True) is not None
+
+
+def test_members_that_are_called_like_keywords_are_members() -> None:
+    schema = {"properties": {"$id": {"type": "string"}, "$ref": {"type": "string"}}}
+    assert judged(schema, {"$id": "a", "$ref": "b"}) is None
+    assert judged({"enum": [{"$ref": "http://127.0.0.1:9/"}]}, {"$ref": "x"}) is not None
+
+
+def test_a_schema_that_allows_nothing_is_named_false() -> None:
+    assert judged({"properties": {"a": False}}, {"a": 1}) == Violation(
+        "/a", "false", "it is not allowed here"
+    )
+
+
+def test_a_format_is_a_note() -> None:
+    assert judged({"format": "email"}, "no address") is None
+
+
+def test_the_same_schema_is_compiled_once() -> None:
+    assert compiled({"minLength": 77}) is compiled({"minLength": 77})
+
+
+def test_the_library_is_loaded_with_the_first_schema() -> None:
+    program = (
+        "import sys, rote\n"
+        "space = rote.open(':memory:').space('notes')\n"
+        "space.set('urn:note:1', 1)\n"
+        "assert 'jsonschema_rs' not in sys.modules\n"
+        "space.set('urn:schema:note', True)\n"
+        "assert 'jsonschema_rs' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
