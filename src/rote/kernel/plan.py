@@ -67,7 +67,7 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
 
 
 def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
-    row = draft.side(KEY, key)
+    row = draft.made_by(key)
     if row is None:
         return None
     made = decode_canonical(row.body)
@@ -118,7 +118,10 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
         return []  # of a commit that only records an event
     current = job.known
     if current is None:
-        current = draft.look_up(job.branch, [operation.id for operation in operations])
+        # Only a set needs nothing of what is there.
+        sets = draft.presumes and all(operation.kind == SET for operation in operations)
+        ids = [operation.id for operation in operations]
+        current = draft.look_up(job.branch, ids, may_be_new=sets)
     steps: list[_Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
@@ -177,6 +180,7 @@ def _add(
             salt = known_salts.get(id) or job.salts.get(id)
             if salt is None:
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
+            draft.found_new = True
         parent = before.hash or empty_hash(quoted_id)
         hash = fact_hash(quoted_id, op, salt, body, parent)
         after.version, after.hash, after.salt = version, hash, salt
