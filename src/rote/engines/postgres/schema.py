@@ -216,10 +216,10 @@ alter table {s}.facts alter column salt set statistics 0, alter column body set 
 alter table {s}.sides alter column body set statistics 0;
 alter table {s}.derived alter column term set statistics 0;
 """,
-    # A commit may be of an entity, and with a key, that its writer has not looked for: only if they
-    # are new it writes. Whoever has moved the row of the space sees everything that came before, and
-    # nobody comes between; so each statement can stand for itself, which is faster than one of many
-    # parts.
+    # A commit may be of an entity, and with a key, that its writer has not looked for: it writes only
+    # if they are new. To move the row of the space proves that nobody has written since its writer
+    # read it, and keeps everyone else out until the end; so what was looked at before is still so,
+    # and each statement can stand for itself, which is faster than one of many parts.
     """
 drop function {s}.append_one(
   bigint, bigint, bytea, text,
@@ -242,12 +242,14 @@ begin
   elsif current_setting('synchronous_commit') = 'off' then
     setting := set_config('synchronous_commit', 'on', true);
   end if;
+  if $6 and exists (select from {s}.facts where space = $1 and id = $18) then
+    return false;
+  end if;
+  if $7 and exists (select from {s}.sides where space = $1 and kind = $25 and key = $26) then
+    return false;
+  end if;
   update {s}.spaces set changes = changes + 1, version = $8, hash = $10, at = $11
-  where number = $1 and changes = $2 and hash = $3
-    and not ($6 and exists (select from {s}.facts as f where f.space = $1 and f.id = $18))
-    and not ($7 and exists (
-      select from {s}.sides as s where s.space = $1 and s.kind = $25 and s.key = $26
-    ));
+  where number = $1 and changes = $2 and hash = $3;
   if not found then
     return false;
   end if;
