@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from rote.engines.postgres.arrays import bigints, byteas, texts
+from rote.engines.postgres.parameters import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
 from rote.engines.postgres.schema import APPEND_ONE_TAKES
 from rote.engines.rows import (
