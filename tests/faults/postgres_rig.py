@@ -40,7 +40,7 @@ def open_postgres(
 ) -> rote.Store:
     """The store of a test's folder, on the server of the tests unless another is named."""
     opened = engine(url or server_url(), schema=schema_of(place))
-    return open_on(opened, StoreSettings(), keys=FolderKeys(place / "keys"))
+    return open_on(opened, StoreSettings(presumes=True), keys=FolderKeys(place / "keys"))
 
 
 @contextlib.contextmanager
@@ -65,6 +65,11 @@ def pair(number: int) -> Operations:
 def single(number: int) -> Operations:
     """One fact: the commit has a way of its own."""
     return [{"op": "set", "id": LEFT, "value": {"number": number}}]
+
+
+def fresh(number: int) -> Operations:
+    """An entity that nobody has looked for."""
+    return [{"op": "set", "id": f"{LEFT}:{number}", "value": {"number": number}}]
 
 
 def facts_of(commit: rote.Commit) -> list[tuple[Any, ...]]:

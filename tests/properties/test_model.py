@@ -1,5 +1,6 @@
 """Stores beside the model: whatever is done to them, no answer differs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import settings
@@ -28,6 +29,10 @@ def open_postgres(place: Path, settings: StoreSettings) -> Store:
     return open_on(postgres_engine(place), settings, keys=FolderKeys(place / "keys"))
 
 
+def open_presuming(place: Path, settings: StoreSettings) -> Store:
+    return open_postgres(place, replace(settings, presumes=True))
+
+
 TestFile = make_machine({"file": open_file}).TestCase
 TestFile.settings = settings(max_examples=examples(40, 300), stateful_step_count=STEPS)
 
@@ -36,6 +41,10 @@ TestMemoryInLockstep = make_machine(
     {"file": open_file, "memory": open_memory}, shared=False
 ).TestCase
 TestMemoryInLockstep.settings = settings(max_examples=examples(20, 100), stateful_step_count=STEPS)
+
+# Presuming draws for nothing now and then, so there is no other store to agree with.
+TestPostgresPresuming = make_machine({"postgres": open_presuming}).TestCase
+TestPostgresPresuming.settings = settings(max_examples=examples(6, 30), stateful_step_count=STEPS)
 
 # The two engines side by side, each with two handles that take turns.
 TestPostgresInLockstep = make_machine({"file": open_file, "postgres": open_postgres}).TestCase

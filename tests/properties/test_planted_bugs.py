@@ -160,8 +160,8 @@ def write_to_deleted_branches(monkeypatch: pytest.MonkeyPatch) -> None:
 def start_a_childs_entity_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     look_up = Draft.look_up
 
-    def own(self: Draft, branch: str, ids: Any) -> dict[str, Entry]:
-        found = look_up(self, branch, ids)
+    def own(self: Draft, branch: str, ids: Any, **how: bool) -> dict[str, Entry]:
+        found = look_up(self, branch, ids, **how)
         created = self.cache.branches.find(branch).created_version
         return {id: entry if entry.version > created else ABSENT for id, entry in found.items()}
 

@@ -205,6 +205,14 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
 
+    def presume_absent(
+        self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
+    ) -> bool:
+        """Whether to go on as if no branch had a fact of these ids, and as if there were no side rows
+        of these (kind, key), instead of looking. Leaving the block then proves it, or raises
+        Contended, having written nothing. Where a look costs nothing the answer is no."""
+        ...
+
     def append(self, space: int, batch: Batch) -> None:
         """Add the rows; the last of the commits, if there are any, is the head then."""
         ...

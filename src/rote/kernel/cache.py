@@ -66,6 +66,7 @@ class SpaceCache:
         self._graph_lock = threading.Lock()
         # Branches that are known to have no registry of schemas, as of `known`.
         self.ungoverned: set[int] = set()
+        self.presumes = True  # entities and keys that are not known were new, where it was tried
         # What is known of the indexes, by name; knowing less only costs another look.
         self.coverage: dict[str, Coverage] = {}
 
@@ -171,20 +172,22 @@ class SpaceCache:
         entries: dict[_Key, Entry],
         *,
         hash: bytes,
+        presumed: Collection[str] = (),
         branch: BranchRow | None = None,
         erased: str | None = None,
         oldest: int | None = None,
     ) -> None:
         """Take over what a durable commit wrote: the space went from `before` to `after`, whose
-        commit has `hash`; `branch` was made or deleted by it, or an entity `erased`, or `oldest` is
-        what can be read after it."""
+        commit has `hash`, and some entities were `presumed` to be new; `branch` was made or deleted
+        by it, or an entity `erased`, or `oldest` is what can be read after it."""
         with self._lock:
             # A reader may have seen the commit first and moved on; newer is never overwritten.
             if self.known not in (before, after):
                 return
             for key, entry in entries.items():
-                # What nobody has read or patched yet need not take up room.
-                if key in self._entries or entry.document is not UNSET:
+                # What nobody has read or patched yet need not take up room, unless it would be
+                # presumed to be new once more.
+                if key in self._entries or entry.document is not UNSET or key[1] in presumed:
                     self._put(key, entry)
             self._drop_ungoverned(entries)
             if branch is not None:
@@ -244,8 +247,15 @@ class SpaceCache:
                     self._put((line[0][0], id), entry)
         return entry
 
-    def newest(self, reads: Reader, branch: str, ids: Collection[str]) -> dict[str, Entry]:
-        """The newest entries of `ids` as of `known`; those never written are ABSENT."""
+    def newest(
+        self,
+        reads: Reader,
+        branch: str,
+        ids: Collection[str],
+        presume: Callable[[Sequence[str]], bool] | None = None,
+    ) -> dict[str, Entry]:
+        """The newest entries of `ids` as of `known`; those never written are ABSENT, and those that
+        are not remembered too, without a look, where `presume` allows it."""
         number, known = self.branches.number(branch), self.known
         found: dict[str, Entry] = {}
         missing = []
@@ -256,7 +266,10 @@ class SpaceCache:
             else:
                 found[id] = entry
         if missing:
-            found.update(self._load(reads, branch, missing, known))
+            if presume is not None and presume(missing):
+                found.update(dict.fromkeys(missing, ABSENT))
+            else:
+                found.update(self._load(reads, branch, missing, known))
         return found
 
     def _load(self, reads: Reader, branch: str, ids: Sequence[str], known: int) -> dict[str, Entry]:

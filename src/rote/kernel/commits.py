@@ -30,12 +30,20 @@ class Committer:
     """Commits to the spaces of one engine."""
 
     def __init__(
-        self, engine: Engine, *, clock: Clock, ids: IdSource, indexes: Sequence[Index]
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        indexes: Sequence[Index],
+        presumes: bool,
     ) -> None:
+        """presumes  whether salts may be drawn for entities that turn out to have one"""
         self._engine = engine
         self._clock = clock
         self._ids = ids
         self._indexes = indexes
+        self._presumes = presumes
         self._groups: dict[int, Group] = {}
         self._mutex = threading.Lock()
 
@@ -68,10 +76,12 @@ class Committer:
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
             # Without a lock first; with it after that, so that nobody loses every race.
             optimistic = attempt < OPTIMISTIC_ATTEMPTS_MAX
+            presumes = self._presumes and attempt == 0 and cache.presumes
             try:
-                self._write(cache, jobs, take, optimistic=optimistic)
+                self._write(cache, jobs, take, optimistic=optimistic, presumes=presumes)
                 return
             except Contended:
+                cache.presumes = False
                 for job in jobs:
                     job.error = None
             except _Undone:
@@ -84,13 +94,15 @@ class Committer:
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
-    def _write(self, cache: SpaceCache, jobs: list[Job], take: Take, *, optimistic: bool) -> None:
+    def _write(
+        self, cache: SpaceCache, jobs: list[Job], take: Take, *, optimistic: bool, presumes: bool
+    ) -> None:
         """Plan everyone in line, write once, and answer them when it is durable."""
         draft: Draft | None = None
         answers: list[tuple[Job, Commit]] = []
         try:
             with self._engine.writer(cache.number, optimistic=optimistic) as writes:
-                draft = self._draft(cache, writes, optimistic)
+                draft = self._draft(cache, writes, optimistic, presumes)
                 answers = self._plan(draft, jobs, take)
                 if draft.commits:
                     self._append(draft, writes)
@@ -106,21 +118,23 @@ class Committer:
             raise
         self._answer(draft, answers)
 
-    def _draft(self, cache: SpaceCache, writes: Writer, optimistic: bool) -> Draft:
+    def _draft(self, cache: SpaceCache, writes: Writer, optimistic: bool, presumes: bool) -> Draft:
         head = cache.sync(writes, may_be_old=optimistic) or HeadRow(0, b"", 0)
         follows = bool(self._indexes)
         return Draft(
             cache, writes, head.version, head.version, head.hash or None, head.at, follows,
-            not optimistic,
+            not optimistic, presumes,
         )  # fmt: skip
 
     def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
         if draft.commits:
             assert draft.hash is not None
             draft.cache.committed(
-                draft.base, draft.version, draft.entries, hash=draft.hash, branch=draft.branch,
-                erased=draft.erased, oldest=draft.oldest,
+                draft.base, draft.version, draft.entries, hash=draft.hash,
+                presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
+                oldest=draft.oldest,
             )  # fmt: skip
+            draft.cache.presumes |= draft.found_new
             draft.cache.coverage.update(draft.coverage)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.

@@ -24,6 +24,7 @@ from rote.kernel.cache import Coverage, SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
 from rote.kernel.remains import remains_in
+from rote.kernel.seals import KEY
 from rote.schemas import REGISTRY_ID
 from rote.values import decode_canonical, format_time
 
@@ -50,6 +51,7 @@ class Draft(Struct):
     at: int  # of the newest commit
     follows: bool  # whether indexes want to know the changes
     locked: bool  # nobody else can write to the space meanwhile
+    presumes: bool = False  # whether what nothing is known of is taken for new, without a look
     commits: list[CommitRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
     entries: dict[tuple[int, str], Entry] = field(default_factory=dict)
@@ -57,26 +59,50 @@ class Draft(Struct):
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[Change] = field(default_factory=list)
+    presumed: set[str] = field(default_factory=set)  # entities that were taken for new so
+    found_new: bool = False  # whether something was new that was looked for
     coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
     branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
     erased: str | None = None  # the entity that it erases; the same
     oldest: int | None = None  # the oldest version that can be read after it, where it moves
 
-    def look_up(self, branch: str, ids: Collection[str]) -> dict[str, Entry]:
-        """The newest entries on the branch's line, drafted ones first."""
+    def look_up(
+        self, branch: str, ids: Collection[str], *, may_be_new: bool = False
+    ) -> dict[str, Entry]:
+        """The newest entries on the branch's line, drafted ones first. With `may_be_new`, whoever
+        asks could do with the presumption that what nothing is known of is new."""
+        presume = self._presume_new if may_be_new and self.presumes else None
         if not self.entries:
-            return self.cache.newest(self.reads, branch, ids)
+            return self.cache.newest(self.reads, branch, ids, presume)
         number = self.cache.branches.find(branch).branch
         drafted = {id: self.entries[(number, id)] for id in ids if (number, id) in self.entries}
         missing = [id for id in ids if id not in drafted]
         if missing:
-            drafted.update(self.cache.newest(self.reads, branch, missing))
+            drafted.update(self.cache.newest(self.reads, branch, missing, presume))
         return drafted
 
     def is_ungoverned(self, branch: str) -> bool:
         """Whether it is known that the branch has no registry of schemas."""
         number = self.cache.branches.numbers.get(branch)
         return number in self.cache.ungoverned and (number, REGISTRY_ID) not in self.entries
+
+    def _presume_new(self, ids: Sequence[str]) -> bool:
+        if not self.reads.presume_absent(self.cache.number, ids=ids):
+            return False
+        self.presumed.update(ids)
+        return True
+
+    def _presume_unused(self, key: str) -> bool:
+        return self.reads.presume_absent(self.cache.number, sides=[(KEY, key)])
+
+    def made_by(self, key: str) -> SideRecord | None:
+        """What is noted of the commit that had this key."""
+        is_drafted = (KEY, key) in self.sides
+        if self.presumes and not is_drafted and self._presume_unused(key):
+            return None
+        noted = self.side(KEY, key)
+        self.found_new |= noted is None
+        return noted
 
     def side(self, kind: str, key: str) -> SideRecord | None:
         drafted = self.sides.get((kind, key))
@@ -89,7 +115,7 @@ class Draft(Struct):
         drafted = {
             id: entry.salt for (_, id), entry in self.entries.items() if id in ids and entry.salt
         }
-        missing = [id for id in ids if id not in drafted]
+        missing = [id for id in ids if id not in drafted and id not in self.presumed]
         return {**self.reads.salts(self.cache.number, missing), **drafted}
 
     def batch(self) -> Batch:

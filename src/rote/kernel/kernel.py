@@ -92,7 +92,10 @@ class Kernel:
         author: str | None = None,
         seed: bytes | None = None,
         indexes: Sequence[Index] = (),
+        presumes: bool = False,
     ) -> None:
+        """presumes  whether a commit may draw salts for entities that turn out to have one, which
+        saves a look where that is a round trip; not where `ids` has to be repeatable"""
         self._engine = engine
         self._clock = clock
         self._tokens = tokens
@@ -102,7 +105,11 @@ class Kernel:
         self._pulses: dict[str, Pulse] = {}  # of the spaces that are watched
         self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
         self._committer = Committer(
-            engine, clock=clock, ids=ids, indexes=tuple(self._indexes.values())
+            engine,
+            clock=clock,
+            ids=ids,
+            indexes=tuple(self._indexes.values()),
+            presumes=presumes,
         )
         self._blobs = BlobKeeper(
             engine, clock=clock, token=tokens.token, commit=self._commit_blob, read=self.read

@@ -69,7 +69,7 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
 
 
 def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
-    row = draft.side(KEY, key)
+    row = draft.made_by(key)
     if row is None:
         return None
     made = decode_canonical(row.body)
@@ -122,8 +122,11 @@ def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
     current, is_free = job.known, draft.is_ungoverned(job.branch)
     if current is None:
         ids = [operation.id for operation in operations]
-        # One look for both: whether there is a registry must not cost a call of its own.
-        current = draft.look_up(job.branch, ids if is_free else [*ids, REGISTRY_ID])
+        # Only a set needs nothing of what is there; and whether there is a registry is read.
+        sets = is_free and draft.presumes and all(each.kind == SET for each in operations)
+        # One look for both: it must not cost a call of its own.
+        looked = ids if is_free else [*ids, REGISTRY_ID]
+        current = draft.look_up(job.branch, looked, may_be_new=sets)
     steps: list[_Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
@@ -185,6 +188,7 @@ def _add(
             salt = known_salts.get(id) or job.salts.get(id)
             if salt is None:
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
+            draft.found_new = True
         parent = before.hash or empty_hash(quoted_id)
         hash = fact_hash(quoted_id, op, salt, body, parent)
         after.version, after.hash, after.salt = version, hash, salt

@@ -58,5 +58,6 @@ def open(
         author=author,
         seed=key,
         indexes=(RECORDS,),
+        presumes=ids is None,
     )
     return Store(kernel, url=location.shown, create=create)

@@ -21,6 +21,7 @@ class StoreSettings:
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
     indexes: tuple[Index, ...] = (RECORDS,)  # derived indexes that the store keeps
+    presumes: bool = False  # whether it may draw more from the ids than it needs
 
 
 def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
@@ -35,5 +36,6 @@ def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
         author=settings.author,
         seed=settings.seed,
         indexes=settings.indexes,
+        presumes=settings.presumes,
     )
     return Store(kernel, url="test:")

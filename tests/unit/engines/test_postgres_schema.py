@@ -115,6 +115,22 @@ def test_a_schema_may_have_the_name_of_a_word_of_sql(name: str, tmp_path: Path) 
         assert store.space("notes").get("urn:a") == 2
 
 
+@pytest.mark.parametrize("format", range(1, len(MIGRATIONS)))
+def test_a_store_of_an_older_format_is_brought_up_to_date_and_works(
+    schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: int
+) -> None:
+    url = server_url()
+    with monkeypatch.context() as old:
+        old.setattr("rote.engines.postgres.schema.MIGRATIONS", MIGRATIONS[:format])
+        PostgresEngine(url, schema=schema).close()
+    with rote.open(url, schema=schema, keys=tmp_path / "keys") as store:
+        space = store.space("notes")
+        space.set("urn:a", 1, key="k")
+        space.set("urn:a", 2)
+        assert space.verify().ok
+    PostgresEngine(url, schema=schema, create=False).close()
+
+
 def test_a_store_is_opened_by_its_url_and_its_keys_are_in_the_folder_that_was_named(
     schema: str, tmp_path: Path
 ) -> None:

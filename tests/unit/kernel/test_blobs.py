@@ -31,7 +31,7 @@ def test_two_of_one_group_that_put_the_same_bytes_make_one_count(store_path: Pat
             )
             job.blob = upload.take(BytesIO(b"abc"))
             jobs.append(job)
-        kernel._committer._write(cache, jobs, list, optimistic=False)
+        kernel._committer._write(cache, jobs, list, optimistic=False, presumes=False)
         assert [job.error for job in jobs] == [None, None]
         reads = kernel._engine.reader()
         assert [row.upload for row in reads.blobs(cache.number, after=b"", limit=9)] == [b"one"]

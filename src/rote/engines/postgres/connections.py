@@ -13,10 +13,14 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import RawCursor, conninfo
 from psycopg.abc import PQGen
-from psycopg.pq import Conninfo, TransactionStatus
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import execute
+from psycopg.pq import Conninfo, ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
 
-from rote.engines.postgres.arrays import register_arrays
 from rote.engines.postgres.failures import translate, translate_connecting
+from rote.engines.postgres.parameters import written
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.values.limits import POSTGRES_ANSWER_SECONDS_MAX, POSTGRES_CONNECT_SECONDS_MAX
 
@@ -37,6 +41,7 @@ _URL_ADVICE = (
     "the PostgreSQL URL cannot be read; it looks like postgresql://user:password@host:5432/database,"
     " with / @ : % ? # and spaces in user and password written as %2F %40 %3A %25 %3F %23 %20"
 )
+_DONE = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _ports = re.compile(r"[0-9]*(,[0-9]*)*").fullmatch
 
 
@@ -108,7 +113,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
     place: str
     notices: "Notices"
-    answer: str | None  # what it said it did last, like COMMIT
+    answer: str  # what it said it did last, like COMMIT
     only_reads: bool  # the server has refused to write
     patience: float | None = None  # seconds that an answer is waited for, where it may take longer
 
@@ -126,7 +131,6 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 f"{place}: the database is in {encoding}; make one that can hold every character:"
                 " createdb --encoding=UTF8 --template=template0"
             )
-        register_arrays(self.adapters)
         self.notices = Notices()
         self.add_notice_handler(self.notices.note)
         self._readable = poll()
@@ -152,25 +156,36 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement, or of the last of several."""
-        cursor = self._run(text, values)
-        try:
-            while cursor.nextset():
-                pass
-            return cursor.fetchall()
-        except psycopg.Error as error:
-            raise self._translated(error) from error
+        result = self._run(text, values)
+        # One that were kept would hold the session that holds it, and a session that is dropped must
+        # go at once.
+        reading = Transformer(self)
+        reading.set_pgresult(result)
+        return reading.load_rows(0, result.ntuples, tuple)
 
-    def _run(self, text: str, values: Sequence[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
-        # A cursor that were kept would hold the session that holds it, and a session that is dropped
-        # must go at once. Asking for binary answers takes the extended protocol, which knows single
-        # statements only.
+    def _run(self, text: str, values: Sequence[Any]) -> PGresult:
+        """What a cursor of the driver would do, without what it does for values of any kind, which
+        is most of its time."""
         try:
-            cursor = self.cursor(binary=bool(values))
-            cursor.execute(text.encode(), values or None)
+            if values:
+                # The extended protocol, which knows single statements only.
+                parameters, types = written(values)
+                binary = [Format.BINARY] * len(parameters)
+                self.pgconn.send_query_params(
+                    text.encode(), parameters, types, binary, Format.BINARY
+                )
+            else:
+                self.pgconn.send_query(text.encode())
+            results: list[PGresult] = self.wait(execute(self.pgconn))
+            if not results:
+                raise psycopg.OperationalError("the server gave no answer")
+            for result in results:
+                if result.status not in _DONE:
+                    raise error_from_result(result)
         except psycopg.Error as error:
             raise self._translated(error) from error
-        self.answer = cursor.statusmessage
-        return cursor
+        self.answer = (results[-1].command_status or b"").decode()
+        return results[-1]
 
     def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The rows of a statement one by one, however many there are."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.engines.postgres.arrays import bigints, texts
+from rote.engines.postgres.parameters import bigints, texts
 from rote.engines.rows import (
     BlobRow,
     BranchRow,

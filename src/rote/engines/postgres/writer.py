@@ -12,7 +12,14 @@ from typing import Any
 
 from rote.engines.postgres.connections import Session
 from rote.engines.postgres.reader import Known, PostgresReader, known_of
-from rote.engines.postgres.writes import SYNCHRONOUS, Derivation, Statement, Writes, at_once
+from rote.engines.postgres.writes import (
+    SYNCHRONOUS,
+    Derivation,
+    Presumed,
+    Statement,
+    Writes,
+    at_once,
+)
 from rote.engines.protocol import Contended, OutcomeUnknown
 from rote.engines.rows import (
     Batch,
@@ -55,6 +62,11 @@ class PostgresWriter(PostgresReader, ABC):
 
     @abstractmethod
     def write(self, writes: Writes) -> None: ...
+
+    def presume_absent(
+        self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
+    ) -> bool:
+        return False
 
     def append(self, space: int, batch: Batch) -> None:
         self.write(Writes(batch=batch))
@@ -176,11 +188,19 @@ class OptimisticWriter(PostgresWriter):
         if found is None:
             raise NotFound("the space is no longer in this store; open the store again")
         self.base = found
+        self._presumed = Presumed()
         self._is_stale = False
         self._pieces: list[Writes] = []
 
     def head(self, space: int) -> HeadRow | None:
         return self.base.head
+
+    def presume_absent(
+        self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
+    ) -> bool:
+        self._presumed.ids.update(ids)
+        self._presumed.sides.update(sides)
+        return True
 
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
         """Looks at the counter in the same breath: a plan on an old state is given up early, and
@@ -219,18 +239,32 @@ class OptimisticWriter(PostgresWriter):
             self._write_in_turn()
 
     def abandon(self, error: BaseException) -> None:
+        if isinstance(error, Contended):
+            raise error
         # An error that was decided on an old state must not be answered.
         if isinstance(error, RoteError) and self.session.is_idle:
             self._prove()
 
     def _prove(self) -> None:
-        """Nothing has been written to the space since `base`."""
-        if self.known(self._space) != self.base:
+        """Nothing has been written to the space since `base`, and what was presumed is so."""
+        values: list[Any] = [self._space]
+        presumed = self._presumed.conditions(self._schema, "$1", values)
+        rows = self._all(
+            f"select version, hash, at, changes from {self._schema}.spaces"
+            f" where number = $1{presumed}",
+            *values,
+        )
+        if not rows or known_of(rows[0]) != self.base:
             raise Contended()
 
     def _write_at_once(self, writes: Writes) -> None:
         text, values = at_once(
-            self._schema, self._space, writes, expected=self.base, durability=self._durability
+            self._schema,
+            self._space,
+            writes,
+            expected=self.base,
+            presumed=self._presumed,
+            durability=self._durability,
         )
         self._decide(text, values)
         if self.session.answer != "SELECT 1":
@@ -248,8 +282,7 @@ class OptimisticWriter(PostgresWriter):
         )
         try:
             locking.begin()
-            if locking.state != self.base:
-                raise Contended()
+            self._prove()
             for writes in self._pieces:
                 locking.write(writes)
             locking.finish()

@@ -12,13 +12,15 @@ So it writes all or, when the row is not what was expected, nothing at all.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import astuple
 
-from rote.engines.postgres.arrays import bigints, byteas, texts
+from rote.engines.postgres.parameters import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
+from rote.engines.postgres.schema import APPEND_ONE_TAKES
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -60,6 +62,31 @@ SYNCHRONOUS = {
     ),
     "os": "set_config('synchronous_commit', 'off', true)",
 }
+
+
+class Presumed(Struct):
+    """What a block took for granted without a look: nothing of it is in the space."""
+
+    ids: set[str] = field(default_factory=set)
+    sides: set[tuple[str, str]] = field(default_factory=set)  # kind and key
+
+    def conditions(self, schema: str, space: str, values: list[Any]) -> str:
+        """What holds only if it is so, with `and` before each; `space` stands for the space, and
+        what has to be bound is added to the values."""
+        text = ""
+        if self.ids:
+            values.append(texts(sorted(self.ids)))
+            text += (
+                f" and not exists (select from {schema}.facts as f"
+                f" where f.space = {space} and f.id = any(${len(values)}))"
+            )
+        for kind, key in sorted(self.sides):
+            values += [kind.encode(), key.encode()]
+            text += (
+                f" and not exists (select from {schema}.sides as s where s.space = {space}"
+                f" and s.kind = ${len(values) - 1} and s.key = ${len(values)})"
+            )
+        return text
 
 
 class Derivation(Struct, frozen=True):
@@ -125,24 +152,35 @@ class Writes(Struct):
 
 
 def at_once(
-    schema: str, space: int, writes: Writes, *, expected: Known, durability: str
+    schema: str,
+    space: int,
+    writes: Writes,
+    *,
+    expected: Known,
+    presumed: Presumed,
+    durability: str,
 ) -> tuple[str, list[Any]]:
-    """The statement that writes only if the space is still as expected, and its values."""
-    plain = _plain_values(writes)
+    """The statement that writes only if the space is still as expected and what was presumed is so,
+    and its values. It answers with one row when it has written, otherwise with none."""
+    plain = _plain_values(writes, presumed)
     if plain is None:
-        statement = Statement(schema, space, writes, expected=expected, durability=durability)
+        statement = Statement(
+            schema, space, writes, expected=expected, presumed=presumed, durability=durability
+        )
         return statement.text, statement.values
     hash = b"" if expected.head is None else expected.head.hash
-    values = [space, expected.changes, hash, f"{BUSY_SECONDS_MAX}s", *plain]
-    places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
-    return (
-        f"select {schema}.append_one({places}) where {SYNCHRONOUS[durability]} <> ''",
-        values,
-    )
+    settings = (f"{BUSY_SECONDS_MAX}s", durability)
+    return _append_one(schema), [space, expected.changes, hash, *settings, *plain]
 
 
-def _plain_values(writes: Writes) -> list[Any] | None:
-    """What the function append_one takes after the first four, if these writes are such."""
+@lru_cache
+def _append_one(schema: str) -> str:
+    places = ", ".join(f"${number}" for number in range(1, APPEND_ONE_TAKES + 1))
+    return f"select where {schema}.append_one({places})"
+
+
+def _plain_values(writes: Writes, presumed: Presumed) -> list[Any] | None:
+    """What the function append_one takes after the first five, if these writes are such."""
     batch = writes.batch
     if batch is None or not writes.is_plain or len(writes.sides) > 1:
         return None
@@ -153,9 +191,14 @@ def _plain_values(writes: Writes) -> list[Any] | None:
     [entity], [fact] = batch.entities, batch.facts
     if not entity.live or entity.revived:
         return None
+    if not (presumed.ids <= {fact.id} and presumed.sides <= writes.sides.keys()):
+        return None
     sides = _side_rows(list(writes.sides.values())) if writes.sides else [(None,) * len(_SIDE)]
+    if not sides:
+        return None
     # The function takes branch and version from the commit.
-    return [*astuple(batch.commits[0]), *astuple(fact)[2:], *sides[0]] if sides else None
+    rows = (*astuple(batch.commits[0]), *astuple(fact)[2:], *sides[0])
+    return [bool(presumed.ids), bool(presumed.sides), *rows]
 
 
 class Statement:
@@ -168,14 +211,15 @@ class Statement:
         writes: Writes,
         *,
         expected: Known | None = None,
+        presumed: Presumed | None = None,
         durability: str = "",
     ) -> None:
-        """With `expected` it stands alone: it writes only if the space is still as expected, and
-        brings the settings of its own transaction."""
+        """With `expected` it stands alone: it writes only if the space is still as expected and what
+        was presumed is so, and brings the settings of its own transaction."""
         self._schema = schema
         self._parts: list[str] = []
         self.values: list[Any] = []
-        self._move(space, writes.batch, expected, durability)
+        self._move(space, writes.batch, expected, presumed or Presumed(), durability)
         if writes.batch is not None:
             self._append(writes.batch)
         if writes.sides:
@@ -190,7 +234,12 @@ class Statement:
         self.text = f"with {', '.join(self._parts)} select number from moved"
 
     def _move(
-        self, space: int, batch: Batch | None, expected: Known | None, durability: str
+        self,
+        space: int,
+        batch: Batch | None,
+        expected: Known | None,
+        presumed: Presumed,
+        durability: str,
     ) -> None:
         head = ""
         if batch is not None and batch.commits:
@@ -199,7 +248,8 @@ class Statement:
                 f", version = {self._bind(newest.version)}, hash = {self._bind(newest.hash)}"
                 f", at = {self._bind(newest.at)}"
             )
-        place = f"where number = {self._bind(space)}"
+        number = self._bind(space)
+        place = f"where number = {number}"
         if expected is not None:
             # The counter alone would do, were it not for a standby that was promoted without the
             # last commits: it may count up to the same number again.
@@ -208,6 +258,7 @@ class Statement:
             # Conditions that always hold. They are looked at before the row is waited for.
             place += f" and set_config('lock_timeout', '{BUSY_SECONDS_MAX}s', true) <> ''"
             place += f" and {SYNCHRONOUS[durability]} <> ''"
+            place += presumed.conditions(self._schema, number, self.values)
         self._parts.append(
             f"moved as (update {self._schema}.spaces set changes = changes + 1{head} {place}"
             " returning number)"

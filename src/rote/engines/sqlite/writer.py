@@ -46,6 +46,11 @@ class SqliteWriter(SqliteReader):
         if self.connection.in_transaction:
             self._cursor.execute("rollback")
 
+    def presume_absent(
+        self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
+    ) -> bool:
+        return False
+
     def append(self, space: int, batch: Batch) -> None:
         many = self._cursor.executemany
         many(_commits_into(space), map(astuple, batch.commits))

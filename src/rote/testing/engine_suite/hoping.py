@@ -1,18 +1,22 @@
 """Optimistic blocks: an engine may hold no lock for them, and then proves at their end that none
 was needed. What is in them is written whole or not at all, like any other block."""
 
+import contextlib
 import threading
+from typing import Any
 
 import pytest
 
-from rote.engines import Contended
+from rote.engines import Contended, Writer
 from rote.engines.rows import DELETE, MAIN, DerivedRow, HeadRow
+from rote.errors import NotFound
 from rote.testing.engine_suite.ground import ON_MAIN, EngineGround, commit, fact, side
 
 THREADS = 4
 ROUNDS = 25
 # Like the kernel: after so many attempts the lock is taken.
 HOPES = 2
+WAYS = ("one", "many", "with a side row", "in turn", "nothing")
 
 
 class Interruption(Exception):
@@ -84,6 +88,74 @@ class HopingTests(EngineGround):
             assert writes.newest(self.space, ["urn:b"], ON_MAIN) == []
             assert writes.newest(self.space, [], ON_MAIN) == []
         assert self.engine.reader().counts(self.space, until=9) == (1, 1)
+
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize(
+        "presumed",
+        [
+            {"ids": ["urn:a"]},
+            {"ids": ["urn:new", "urn:gone"]},
+            {"ids": ["urn:elsewhere"]},
+            {"sides": [("run", "r")]},
+            {"ids": ["urn:new"], "sides": [("run", "new"), ("run", "r")]},
+        ],
+        ids=str,
+    )
+    def test_a_block_that_presumes_what_is_not_so_leaves_nothing(
+        self, presumed: dict[str, list[Any]], way: str
+    ) -> None:
+        self.write(fact("urn:a", 1), fact("urn:gone", 1, index=1))
+        self.write(fact("urn:gone", 2, op=DELETE))
+        self.write(fact("urn:elsewhere", 3, branch=2))
+        self.put_sides(side("run", "r"))
+        presumes = False
+        with contextlib.suppress(Contended):
+            with self.engine.writer(self.space, optimistic=True) as writes:
+                presumes = writes.presume_absent(self.space, **presumed)
+                if presumes:
+                    ids, sides = presumed.get("ids", ["urn:x"]), presumed.get("sides", [("", "s")])
+                    self._write_by(writes, way, ids[0], version=4, key=sides[-1][1])
+            assert not presumes, "it was written"
+        reads = self.engine.reader()
+        assert reads.counts(self.space, until=9) == (3, 4)
+        assert reads.sides(self.space, None, after=("", ""), limit=9) == [side("run", "r")]
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_block_that_presumes_what_is_so_goes_its_way(self, way: str) -> None:
+        self.write(fact("urn:a", 1))
+        self.put_sides(side("run", "r"))
+        with self.engine.writer(self.space, optimistic=True) as writes:
+            writes.presume_absent(self.space, ids=["urn:new"], sides=[("run", "new")])
+            self._write_by(writes, way, "urn:new", version=2, key="new")
+        found = self.engine.reader().newest(self.space, ["urn:new"], ON_MAIN)
+        assert [row.version for row in found] == ([] if way == "nothing" else [2])
+
+    def test_a_block_under_the_lock_looks(self) -> None:
+        with self.engine.writer(self.space) as writes:
+            assert not writes.presume_absent(self.space, ids=["urn:new"])
+
+    def _write_by(self, writes: Writer, way: str, id: str, *, version: int, key: str) -> None:
+        """Every way in which an engine may write what it kept back."""
+        facts = [fact(id, version)] if way != "nothing" else []
+        if way == "many":
+            facts.append(fact(f"{id}:2", version, index=1))
+        if facts:
+            writes.append(self.space, self.batch(facts))
+        if way in ("with a side row", "in turn"):
+            writes.put_side(self.space, side("run", key, fence=2))
+        if way == "in turn":
+            writes.put_side(self.space, side("run", key, fence=3))
+
+    def test_an_error_that_was_decided_on_what_is_not_so_is_not_answered(self) -> None:
+        self.write(fact("urn:a", 1))
+        presumes = False
+        with (
+            pytest.raises((Contended, NotFound)) as caught,
+            self.engine.writer(self.space, optimistic=True) as writes,
+        ):
+            presumes = writes.presume_absent(self.space, ids=["urn:a"])
+            raise NotFound("there is nothing to delete")
+        assert caught.type is (Contended if presumes else NotFound)
 
     def test_writers_that_hope_and_writers_that_lock_never_overlap(self) -> None:
         errors: list[BaseException] = []

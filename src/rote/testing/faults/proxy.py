@@ -25,6 +25,7 @@ _TYPE_BYTES, _LENGTH_BYTES = 1, 4
 _ENCRYPTIONS = (bytes.fromhex("0000000804d2162f"), bytes.fromhex("0000000804d21630"))
 _NO = b"N"
 _FAREWELL = b"X\0\0\0\4"
+_READY = b"Z"  # ReadyForQuery; no message of a client begins so
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Proxy:
         self._connections: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
         self._cut: Cut | None = None
-        self._seen = 0
+        self._seen = self._exchanges = 0
         self._refusing = False
         self._closed = False
         self._ended = threading.Event()  # cleared while a connection is being cut
@@ -62,6 +63,11 @@ class Proxy:
         with self._mutex:
             return self._seen
 
+    def exchanges(self) -> int:
+        """How many questions the server has answered since the last plan: the round trips."""
+        with self._mutex:
+            return self._exchanges
+
     def has_cut(self) -> bool:
         """Whether the cut that was planned has happened."""
         with self._mutex:
@@ -71,7 +77,7 @@ class Proxy:
         """Count from here on, and cut where asked; once. What was cut before has ended then."""
         self._ended.wait(_END_SECONDS_MAX)
         with self._mutex:
-            self._cut, self._seen, self._refusing = cut, 0, False
+            self._cut, self._seen, self._exchanges, self._refusing = cut, 0, 0, False
 
     def __enter__(self) -> "Proxy":
         self._spawn(self._accept)
@@ -129,7 +135,7 @@ class Proxy:
         ends = False
         try:
             for message in messages:
-                ends, arrives = (False, True) if message == _FAREWELL else self._judge()
+                ends, arrives = (False, True) if message == _FAREWELL else self._judge(message)
                 if arrives:
                     sink.sendall(message)
                 if ends:
@@ -144,10 +150,11 @@ class Proxy:
             with self._mutex:
                 self._connections -= {source, sink}
 
-    def _judge(self) -> tuple[bool, bool]:
+    def _judge(self, message: bytes) -> tuple[bool, bool]:
         """Whether the connection ends with this message, and whether the message arrives."""
         with self._mutex:
             self._seen += 1
+            self._exchanges += message.startswith(_READY)
             if self._cut is None or self._seen != self._cut.message:
                 return False, True
             self._ended.clear()

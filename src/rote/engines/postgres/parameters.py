@@ -1,0 +1,87 @@
+"""Values of statements, written as the bytes PostgreSQL takes.
+
+The driver could do that by itself, but takes a good part of a commit's time to find out what each
+value is, and gives small numbers types of their own, which the server then has to convert. Here an
+integer is a bigint, and of an array the kind is known.
+
+    bytes of an array    dimensions 1 | has nulls | element type | length | lower bound 1 | elements
+    of an element        its size, or -1 for null | its bytes
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from struct import Struct
+from typing import Any
+
+_header = Struct(">iiIii").pack
+_bigint = Struct(">q").pack
+_element = Struct(">iq").pack
+_size = Struct(">i").pack
+_NULL = _size(-1)
+
+# Numbers of types that PostgreSQL has had for ever: src/include/catalog/pg_type.dat.
+_BOOLEAN, _BYTEA, _BIGINT, _TEXT = 16, 17, 20, 25
+_BYTEAS, _TEXTS, _BIGINTS = 1001, 1009, 1016
+_UNKNOWN = 0  # what the server finds out by itself
+
+
+class Bigints(bytes):
+    """A bigint[]."""
+
+
+class Texts(bytes):
+    """A text[]."""
+
+
+class Byteas(bytes):
+    """A bytea[]."""
+
+
+def bigints(values: Iterable[int | None]) -> Bigints:
+    return Bigints(_array(_BIGINT, [_NULL if v is None else _element(8, v) for v in values]))
+
+
+def texts(values: Iterable[str | None]) -> Texts:
+    return Texts(_array(_TEXT, [_NULL if v is None else _sized(v.encode()) for v in values]))
+
+
+def byteas(values: Iterable[bytes | None]) -> Byteas:
+    return Byteas(_array(_BYTEA, [_NULL if v is None else _sized(v) for v in values]))
+
+
+def _sized(value: bytes) -> bytes:
+    return _size(len(value)) + value
+
+
+def _array(kind: int, elements: list[bytes]) -> bytes:
+    # The flag is for the reader's convenience; PostgreSQL looks at the elements all the same.
+    return _header(1, 1, kind, len(elements), 1) + b"".join(elements)
+
+
+def _as_it_is(value: bytes | None) -> bytes | None:
+    return value
+
+
+def _boolean(value: bool) -> bytes:
+    return b"\1" if value else b"\0"
+
+
+# The number of the type, and how a value of it is written.
+_KINDS: dict[type, tuple[int, Callable[[Any], bytes | None]]] = {
+    int: (_BIGINT, _bigint),
+    str: (_TEXT, str.encode),
+    bytes: (_BYTEA, _as_it_is),
+    bool: (_BOOLEAN, _boolean),
+    type(None): (_UNKNOWN, _as_it_is),
+    Bigints: (_BIGINTS, _as_it_is),
+    Texts: (_TEXTS, _as_it_is),
+    Byteas: (_BYTEAS, _as_it_is),
+}
+
+
+def written(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
+    """The bytes of the values, and the numbers of their types."""
+    kinds = [_KINDS[type(value)] for value in values]
+    return (
+        [write(value) for (_, write), value in zip(kinds, values, strict=True)],
+        [number for number, _ in kinds],
+    )
