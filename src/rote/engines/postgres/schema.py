@@ -216,6 +216,10 @@ alter table {s}.facts alter column salt set statistics 0, alter column body set 
 alter table {s}.sides alter column body set statistics 0;
 alter table {s}.derived alter column term set statistics 0;
 """,
+    # The same for payloads, which go with what was erased.
+    """
+alter table {s}.chunks alter column data set statistics 0;
+""",
 )
 
 
