@@ -121,6 +121,7 @@ def test_a_reader_in_the_way_is_told_and_a_further_call_finishes(
         with reader_of(store_path):
             with pytest.raises(Busy) as caught:
                 space.erase(ID, reason="asked to")
+            assert str(caught.value).endswith("when it is done, run `rote gc` to finish")
             version = caught.value.details["version"]
             assert (space.version, space.read(ID).version) == (version, version)
             assert space.read(ID).erased
@@ -412,6 +413,25 @@ def test_no_row_index_or_statistic_of_postgres_holds_a_byte_of_it(tmp_path: Path
         files = relation_files(schema)
         assert {name: found_in(data) for name, data in files.items() if found_in(data)} == {}
         assert erasure.remaining == scrubbing.OUT_OF_REACH
+        assert space.verify().ok
+
+
+def test_gc_gives_the_room_back_that_a_reader_of_postgres_was_in_the_way_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrubbing, "BUSY_SECONDS_MAX", BUSY_SECONDS)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as reader:
+        space = store.space("agent")
+        for number in range(5):
+            space.set(ID, number)
+        reader.execute(f"select count(*) from {schema_of(tmp_path)}.facts".encode())
+        assert not space.compact(keep=1).is_shrunk
+        with pytest.raises(Busy, match="another program is using"):
+            space.gc()
+        reader.rollback()
+        report = space.gc()
+        assert (report.is_shrunk, report.erasures) == (True, 0)
+        assert not space.gc().is_shrunk
         assert space.verify().ok
 
 

@@ -22,7 +22,7 @@ from rote.engines import Engine, Reader, Writer
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.cache import SpaceCache
-from rote.kernel.erasing import PAYLOADS, note_of, notes_in, scrub
+from rote.kernel.erasing import PAYLOADS, ROOM, note_of, notes_in, scrub
 from rote.kernel.events import erasures
 from rote.kernel.payloads import CONDEMNED, condemn, drop, give_up
 from rote.kernel.references import newest_described, referred
@@ -71,8 +71,10 @@ def collect(
     if notes:
         tell("scrubbing", 0, len(notes))
         scrub(engine, cache)
-    finished = sum(key != PAYLOADS for key in notes)
-    return GcReport(blobs, uploads, size + uploads_size, kept, snapshots, finished)
+    finished = sum(key not in (PAYLOADS, ROOM) for key in notes)
+    return GcReport(
+        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
+    )
 
 
 # -- which -----------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ from rote.values.limits import ERASE_CHUNK_FACTS, PAGE_MAX
 
 # The key of the note that payloads were dropped; no entity has it, because it is no URI.
 PAYLOADS = "payloads"
+# The same of the note that a compaction could not make the files smaller.
+ROOM = "room"
 
 
 class _ErasedBefore(RoteError):
@@ -102,10 +104,10 @@ def erase(
     try:
         remaining = scrub(engine, cache)
     except Unavailable as error:
-        kind = Busy if isinstance(error, Busy) else Unavailable
-        raise kind(
-            f"{id} is erased by version {made.version}, but copies of it may be left in the store's"
-            f" files: {error}; erase it again to finish, or run `rote gc`",
+        is_busy = isinstance(error, Busy)
+        words = str(error) if is_busy else f"{error}; then run `rote gc` to finish"
+        raise (Busy if is_busy else Unavailable)(
+            f"{id} is erased by version {made.version}, but copies of it may be left: {words}",
             id=id,
             version=made.version,
         ) from error
@@ -223,7 +225,13 @@ def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
     reads = engine.reader()
     notes = list(notes_in(reads, cache))  # first: those that come later stay
     payloads = any(_is_of_payload(reads, cache, note) for note in notes)
-    remaining = engine.scrub(payloads=payloads)
+    try:
+        remaining = engine.scrub(payloads=payloads)
+    except Busy as error:
+        raise Busy(
+            "another program is using the store's files; when it is done, run `rote gc` to finish",
+            reason=str(error),
+        ) from error
     for note in notes:
         with engine.writer(cache.number) as writes:
             if writes.side(cache.number, SCRUB, note.key) == note:
