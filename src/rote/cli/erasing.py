@@ -70,7 +70,7 @@ def _print(id: str, erasure: Erasure) -> None:
     if erasure.facts:
         print_line(f"erase {id} at {place}: {plural(erasure.facts, 'fact')} without content now")
     else:
-        print_line(f"{id} was erased before, at {place}; no value of it is left here")
+        print_line(f"{id} was erased before, at {place}; nothing was erased now")
     for hash in erasure.blobs:
         print_line(f"still stored: the blob {hash}; {_advice(id, hash)}")
     for remaining in erasure.remaining:
