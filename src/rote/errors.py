@@ -103,9 +103,10 @@ class VersionNotFound(NotFound):
 class Compacted(NotFound):
     """A version whose history was compacted away."""
 
-    def __init__(self, version: int, *, oldest: int) -> None:
+    def __init__(self, version: int, *, oldest: int, at: str | None = None) -> None:
+        what = f"version {version}" if at is None else f"the state of {at}"
         super().__init__(
-            f"version {version} was compacted away; what can be read begins with version {oldest}",
+            f"{what} was compacted away; what can be read begins with version {oldest}",
             version=version,
             oldest=oldest,
         )

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import apsw
 import psycopg
@@ -17,7 +18,7 @@ from rote.engines.postgres import scrubbing
 from rote.engines.sqlite import connections, engine
 from rote.errors import Busy, Corrupt
 from rote.testing.postgres import schema_of, server_url
-from rote.values.limits import INLINE_SNAPSHOT_BYTES_MAX
+from rote.values.limits import BLOB_CHUNK_BYTES, INLINE_SNAPSHOT_BYTES_MAX
 from tests.faults.postgres_rig import open_postgres
 from tests.faults.tampering import open_port, raw
 
@@ -122,6 +123,7 @@ def test_a_reader_in_the_way_is_told_and_a_further_call_finishes(
         with reader_of(store_path):
             with pytest.raises(Busy) as caught:
                 space.erase(ID, reason="asked to")
+            assert str(caught.value).endswith("when it is done, run `rote gc` to finish")
             version = caught.value.details["version"]
             assert (space.version, space.read(ID).version) == (version, version)
             assert space.read(ID).erased
@@ -161,6 +163,113 @@ def test_a_reader_that_was_open_meanwhile_sees_it_erased(store_path: Path) -> No
         other.set(ID, "new")
         assert space.get(ID) == "new"
         assert space.verify().ok
+
+
+# -- payloads --------------------------------------------------------------------------------------
+
+
+def write_payloads(space: rote.Space) -> list[str]:
+    """The mark in a small payload and in one of several chunks, and one that stays."""
+    data = [MARK.encode(), MARK.encode() * (BLOB_CHUNK_BYTES // len(MARK) + 1), b"stays"]
+    hashes = [space.put_blob(part) for part in data]
+    space.set(ID, {"tag": MARK, "file": {"$blob": hashes[0]}})
+    space.patch(ID, [{"op": "add", "path": "/more", "value": {"$blob": hashes[1]}}])
+    space.set(NEIGHBOUR, {"file": {"$blob": hashes[2]}})
+    return hashes
+
+
+def erase_payloads(space: rote.Space, hashes: list[str]) -> None:
+    """As the guide says, up to the collection."""
+    erasure = space.erase(ID, reason="asked to")
+    assert erasure.blobs == tuple(sorted(hashes[:2]))
+    for hash in erasure.blobs:
+        described = space.erase(f"urn:blob-meta:{hash}", reason="asked to")
+        assert described.blobs == (hash,)
+
+
+def test_no_file_of_the_store_holds_a_byte_of_an_erased_payload(store_path: Path) -> None:
+    with opened(store_path) as space:
+        hashes = write_payloads(space)
+        erase_payloads(space, hashes)
+        assert any(found_in(data) for data in files_of(store_path).values())
+        report = space.gc(grace_seconds=0)
+        assert (report.blobs, report.kept, report.erasures) == (2, 1, 0)
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
+        assert space.erase(f"urn:blob-meta:{hashes[0]}", reason="asked to").blobs == ()
+        assert space.blob(hashes[2]) == b"stays"
+        assert space.verify().ok
+
+
+def test_a_payload_whose_collection_was_stopped_is_gone_after_the_next(
+    store_path: Path, impatient: None
+) -> None:
+    with opened(store_path) as space:
+        hashes = write_payloads(space)
+        erase_payloads(space, hashes)
+        with reader_of(store_path), pytest.raises(Busy):
+            space.gc(grace_seconds=0)
+        assert any(found_in(data) for data in files_of(store_path).values())
+    with opened(store_path) as space:
+        assert space.gc().erasures == 0
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
+        assert space.verify().ok
+
+
+@pytest.mark.parametrize("transaction", range(5))
+def test_a_collection_that_dies_between_two_transactions_is_finished_by_the_next(
+    store_path: Path, transaction: int
+) -> None:
+    """Also when an erasure of something else has rewritten the files in between."""
+    with opened(store_path) as space:
+        erase_payloads(space, write_payloads(space))
+        with _dying_after(space, transaction), pytest.raises(_Killed):
+            space.gc(grace_seconds=0)
+        space.erase(NEIGHBOUR, reason="asked to, too")
+        space.gc(grace_seconds=0)
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
+        assert space.verify().ok
+
+
+class _Killed(BaseException):
+    pass
+
+
+@contextlib.contextmanager
+def _dying_after(space: rote.Space, transactions: int) -> Iterator[None]:
+    """The next transaction after so many is not begun."""
+    kernel: Any = space._port
+    actual, left = kernel._engine, [transactions]
+
+    class Dying:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(actual, name)
+
+        def writer(self, *arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                raise _Killed()
+            return actual.writer(*arguments, **named)
+
+        def scrub(self, **named: Any) -> Any:
+            raise _Killed()
+
+    kernel._engine = Dying()
+    try:
+        yield
+    finally:
+        kernel._engine = actual
+
+
+def test_a_payload_that_was_collected_before_goes_when_its_description_is_erased(
+    store_path: Path,
+) -> None:
+    with opened(store_path) as space:
+        hash = space.put_blob(MARK.encode())
+        space.delete(f"urn:blob-meta:{hash}")
+        assert space.gc(grace_seconds=0).blobs == 1
+        assert any(found_in(data) for data in files_of(store_path).values())
+        assert space.erase(f"urn:blob-meta:{hash}", reason="asked to").blobs == ()
+        assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
 
 
 # -- by hand ---------------------------------------------------------------------------------------
@@ -288,7 +397,7 @@ def relation_files(schema: str) -> dict[str, bytes]:
 
 def analyze(schema: str) -> None:
     with psycopg.connect(server_url(), autocommit=True) as server:
-        for table in ("facts", "sides", "derived", "commits"):
+        for table in ("facts", "sides", "derived", "commits", "chunks"):
             server.execute(f"analyze {schema}.{table}".encode())
 
 
@@ -307,6 +416,55 @@ def test_no_row_index_or_statistic_of_postgres_holds_a_byte_of_it(tmp_path: Path
         assert {name: found_in(data) for name, data in files.items() if found_in(data)} == {}
         assert erasure.remaining == scrubbing.OUT_OF_REACH
         assert space.verify().ok
+
+
+def test_gc_gives_the_room_back_that_a_reader_of_postgres_was_in_the_way_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrubbing, "BUSY_SECONDS_MAX", BUSY_SECONDS)
+    with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as reader:
+        space = store.space("agent")
+        for number in range(5):
+            space.set(ID, number)
+        reader.execute(f"select count(*) from {schema_of(tmp_path)}.facts".encode())
+        assert not space.compact(keep=1).is_shrunk
+        with pytest.raises(Busy, match="another program is using"):
+            space.gc()
+        reader.rollback()
+        report = space.gc()
+        assert (report.is_shrunk, report.erasures) == (True, 0)
+        assert not space.gc().is_shrunk
+        assert space.verify().ok
+
+
+def test_no_relation_of_postgres_holds_a_byte_of_an_erased_payload(tmp_path: Path) -> None:
+    with open_postgres(tmp_path) as store:
+        space, schema = store.space("agent"), schema_of(tmp_path)
+        hashes = write_payloads(space)
+        early = space.put_blob(MARK[:512].encode())
+        space.delete(f"urn:blob-meta:{early}")
+        assert space.gc(grace_seconds=0).blobs == 1
+        analyze(schema)
+        erase_payloads(space, hashes)
+        assert any(found_in(data) for data in relation_files(schema).values())
+        assert space.gc(grace_seconds=0).blobs == 2
+        files = {**relation_files(schema), **rows_of(schema)}
+        assert {name: found_in(data) for name, data in files.items() if found_in(data)} == {}
+        assert space.blob(hashes[2]) == b"stays"
+        assert space.verify().ok
+
+
+def test_a_payload_that_postgres_collected_before_goes_with_its_description(
+    tmp_path: Path,
+) -> None:
+    with open_postgres(tmp_path) as store:
+        space, schema = store.space("agent"), schema_of(tmp_path)
+        hash = space.put_blob(MARK.encode())
+        space.delete(f"urn:blob-meta:{hash}")
+        assert space.gc(grace_seconds=0).blobs == 1
+        assert any(found_in(data) for data in relation_files(schema).values())
+        space.erase(f"urn:blob-meta:{hash}", reason="asked to")
+        assert not any(found_in(data) for data in relation_files(schema).values())
 
 
 def test_gc_finishes_what_a_reader_of_postgres_was_in_the_way_of(

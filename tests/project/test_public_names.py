@@ -42,7 +42,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "branch": None,
         "branches": "(self)",
         "checkpoint": "(self)",
-        "compact": "(self, *, before, key, progress)",
+        "compact": "(self, *, before, keep, dry_run, key, progress)",
         "create_branch": "(self, name, *, at, key)",
         "delete": "(self, id, *, key)",
         "delete_branch": "(self, name, *, key)",
@@ -59,6 +59,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "now": None,
+        "oldest": None,
         "on": "(self, branch)",
         "open_blob": "(self, hash)",
         "patch": "(self, id, ops, *, key)",
@@ -116,11 +117,11 @@ FIELDS: dict[type, list[str]] = {
         "to_dict",
     ],
     rote.VerifyReport: [
-        "ok", "version", "head", "facts", "commits", "erased", "faults", "to_dict",
+        "ok", "version", "head", "facts", "commits", "erased", "faults", "oldest", "to_dict",
     ],
     rote.CopyReport: [
-        "ok", "did", "name", "version", "head", "commits", "sides", "blobs", "with_key", "verified",
-        "to_dict",
+        "ok", "did", "name", "version", "head", "since", "commits", "sides", "blobs", "with_key",
+        "verified", "to_dict",
     ],
     rote.Branch: [
         "name", "parent", "fork_version", "created_version", "head_version", "deleted", "to_dict",
@@ -128,10 +129,14 @@ FIELDS: dict[type, list[str]] = {
     rote.Change: ["id", "kind", "before", "after", "patch", "to_dict"],
     rote.MergeConflict: ["id", "base", "ours", "theirs", "to_dict"],
     rote.MergeResult: ["status", "commit", "merged", "conflicts", "to_dict"],
-    rote.Erasure: ["commit", "facts", "remaining", "to_dict"],
+    rote.Erasure: ["commit", "facts", "remaining", "blobs", "to_dict"],
     rote.BlobInfo: ["hash", "size", "content_type", "labels", "to_dict"],
-    rote.Compaction: ["commit", "checkpoint", "facts", "commits", "to_dict"],
-    rote.GcReport: ["blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "to_dict"],
+    rote.Compaction: [
+        "commit", "checkpoint", "facts", "commits", "oldest", "is_shrunk", "to_dict",
+    ],
+    rote.GcReport: [
+        "blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "is_shrunk", "to_dict",
+    ],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

@@ -151,4 +151,6 @@ def gc(
     freed = plural(report.size_bytes, "byte")
     thinned = f", {plural(report.snapshots, 'snapshot')} dropped" if report.snapshots else ""
     finished = f", {plural(report.erasures, 'erasure')} finished" if report.erasures else ""
-    print_line(f"{gone} collected ({freed}); {plural(report.kept, 'blob')} kept{thinned}{finished}")
+    shrunk = "; the store's files were written anew" if report.is_shrunk else ""
+    kept = f"{plural(report.kept, 'blob')} kept{thinned}{finished}{shrunk}"
+    print_line(f"{gone} collected ({freed}); {kept}")

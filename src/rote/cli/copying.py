@@ -44,10 +44,9 @@ def copy(
 
 
 def _print_report(report: CopyReport) -> None:
-    there = report.version - report.commits
     words = f"{plural(report.commits, 'commit')} copied"
-    if there:
-        words += f", {there:,} there before"
+    if report.since:
+        words += f", on top of version {report.since}"
     if report.blobs:
         words += f", {plural(report.blobs, 'blob')}"
     if report.with_key:

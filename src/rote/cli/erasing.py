@@ -15,11 +15,14 @@ from rote.cli.options import (
     StoreOption,
     opened_space,
 )
-from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line, printable, short
+from rote.cli.outcome import confirm
+from rote.cli.output import plural, print_json, print_line, short
 from rote.cli.progress import spinner
 from rote.contract import Erasure
+from rote.errors import InvalidInput
+from rote.space import Space
 from rote.values import check_entity_id, check_key, check_reason
+from rote.values.blobs import meta_id
 
 
 def erase(
@@ -30,18 +33,24 @@ def erase(
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     key: KeyOption = None,
+    branch: Annotated[str | None, typer.Option("--branch", hidden=True)] = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Remove an entity's values for good, on all branches and at all versions; hashes stay."""
+    if branch is not None:
+        raise InvalidInput("an erasure covers all branches; leave --branch out")
     check_entity_id(id)
     check_reason(reason)
     if key is not None:
         check_key(key)
     with opened_space(store, space) as opened:
-        if not yes and sys.stdin.isatty() and not _is_wanted(id, opened.name):
-            raise no()
+        if not yes and sys.stdin.isatty() and _was_written(opened, id):
+            confirm(
+                f"erase all values of {id} in {opened.name}, on every branch, for good?",
+                refusal="nothing was erased",
+            )
         with spinner("erasing"):
             erasure = opened.erase(id, reason=reason, key=key)
     if as_json:
@@ -50,9 +59,9 @@ def erase(
         _print(id, erasure)
 
 
-def _is_wanted(id: str, space: str) -> bool:
-    question = f"erase all values of {id} in {space}, on every branch, for good?"
-    return typer.confirm(printable(question), err=True)
+def _was_written(space: Space, id: str) -> bool:
+    """On some branch, at some time; what never was is refused, and nobody is asked."""
+    return any(space.on(branch.name).read(id).version for branch in space.branches())
 
 
 def _print(id: str, erasure: Erasure) -> None:
@@ -61,6 +70,14 @@ def _print(id: str, erasure: Erasure) -> None:
     if erasure.facts:
         print_line(f"erase {id} at {place}: {plural(erasure.facts, 'fact')} without content now")
     else:
-        print_line(f"{id} was erased before, at {place}; nothing of what it was then is left here")
+        print_line(f"{id} was erased before, at {place}; nothing was erased now")
+    for hash in erasure.blobs:
+        print_line(f"still stored: the blob {hash}; {_advice(id, hash)}")
     for remaining in erasure.remaining:
         print_line(f"not reached: {remaining}")
+    print_line("not reached: older backups and copies, which still hold it")
+
+
+def _advice(id: str, hash: str) -> str:
+    collect = "rote gc --grace 0"
+    return f"run {collect}" if id == meta_id(hash) else f"erase {meta_id(hash)}, then {collect}"

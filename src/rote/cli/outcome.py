@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from rote.cli.output import say
+from rote.cli.output import printable, say
 from rote.errors import RoteError
 
 
@@ -55,6 +55,13 @@ class Commands(TyperGroup):
 def no() -> typer.Exit:
     """To be raised when the answer is no."""
     return typer.Exit(Outcome.NO)
+
+
+def confirm(question: str, *, refusal: str) -> None:
+    """Ask whether it is wanted; end with no when it is not."""
+    if not typer.confirm(printable(question), err=True):
+        say(refusal)
+        raise no()
 
 
 def cannot_say() -> typer.Exit:

@@ -25,7 +25,7 @@ _PHASES = {
     "indexing": "indexing commits",
     "keeping": "looking for what is needed",
     "reading": "reading commits",
-    "scrubbing": "finishing erasures",
+    "scrubbing": "writing the files anew",
     "thinning": "looking at entities",
     "verifying": "verifying commits and blobs",
 }

@@ -37,7 +37,7 @@ from rote.values.limits import INTEGER_MAX
 
 _FACTS_SHOWN = 3
 # The member of an event that says what it is about.
-_ABOUT = ("source", "name", "id")
+_ABOUT = ("source", "name", "id", "before")
 
 
 def get_entity(
@@ -95,12 +95,7 @@ def log(
 
 def beginning(space: Space, since: int = 0) -> int:
     """The version above which the log is to be read: `since`, or where a compaction has ended."""
-    try:
-        next(space.log(since=since, limit=1), None)
-    except Compacted as error:
-        oldest: int = error.details["oldest"]
-        return oldest - 1
-    return since
+    return max(since, space.oldest - 1)
 
 
 def _branches_below(space: Space, since: int) -> list[Branch]:
@@ -124,12 +119,32 @@ def history(
     """List what happened to an entity, newest first."""
     with opened_space(store, space, branch) as opened:
         facts = opened.history(id, limit=limit)
+        erasure = None if as_json else _erasure(opened, id, facts)
     if as_json:
         for fact in facts:
             print_json(fact.to_dict())
     else:
         columns = ("version", "op", "body", "hash")
-        print_rows(columns, (_fact_row(fact) for fact in facts))
+        rows = [(fact.version, _fact_row(fact)) for fact in facts]
+        if erasure is not None:
+            assert erasure.event is not None
+            shown = (str(erasure.version), "erase", erasure.event["reason"], short(erasure.hash))
+            rows.append((erasure.version, shown))
+        rows.sort(key=lambda row: row[0], reverse=True)
+        print_rows(columns, (row for _, row in rows))
+
+
+def _erasure(space: Space, id: str, facts: Sequence[Fact]) -> Commit | None:
+    """The commit that has erased the newest of the facts without content."""
+    erased = [index for index, fact in enumerate(facts) if fact.erased]
+    if not erased:
+        return None
+    newer = facts[erased[0] - 1].version if erased[0] else None
+    try:
+        state = (space if newer is None else space.at(newer - 1)).read(id)
+        return next(space.log(since=state.version - 1, limit=1))
+    except Compacted:
+        return None
 
 
 def _commit_row(commit: Commit) -> Sequence[str]:
@@ -149,10 +164,19 @@ def _words(commit: Commit) -> str:
     event = []
     if commit.event is not None:
         about = next((commit.event[name] for name in _ABOUT if name in commit.event), "")
-        event.append(f"{commit.event['type']} {about}".rstrip())
+        reason = f" ({commit.event['reason']})" if "reason" in commit.event else ""
+        event.append(f"{commit.event['type']} {about}".rstrip() + reason)
     return ", ".join([*event, *facts])
 
 
 def _fact_row(fact: Fact) -> Sequence[str]:
-    body = "(erased)" if fact.erased else "" if fact.op == "delete" else compact(fact.body)
-    return (str(fact.version), fact.op, body, short(fact.hash))
+    return (str(fact.version), fact.op, _body(fact), short(fact.hash))
+
+
+def _body(fact: Fact) -> str:
+    if fact.erased:
+        return "(erased)"
+    if fact.op == "delete":
+        return ""
+    # Of a patch below the line of a compaction only its result is left.
+    return "(compacted)" if fact.op == "patch" and fact.body is None else compact(fact.body)

@@ -49,7 +49,7 @@ def verify(
         print_json(report.to_dict())
     else:
         print_report(report, space)
-    if report.faults and all(fault.kind == UNDECIDED for fault in report.faults):
+    if _is_undecided(report):
         raise cannot_say()
     if not report.ok:
         raise no()
@@ -99,12 +99,18 @@ def backup(
 def print_report(report: VerifyReport, space: str) -> None:
     checked = f"{plural(report.commits, 'commit')} and {plural(report.facts, 'fact')} checked"
     checked += f", {report.erased:,} of them erased" if report.erased else ""
+    if report.oldest > 1:
+        checked += f"; history begins with version {report.oldest}"
     place = f"space {space}, version {report.version}"
     if report.ok:
         head = "" if report.head is None else f", head {short(report.head)}"
         print_line(f"ok: {place}{head}; {checked}", style="green")
         return
-    print_line(f"not ok: {place}; {plural(len(report.faults), 'fault')}; {checked}", style="red")
+    if _is_undecided(report):
+        print_line(f"cannot say: {place}; {checked}", style="yellow")
+    else:
+        faults = plural(len(report.faults), "fault")
+        print_line(f"not ok: {place}; {faults}; {checked}", style="red")
     columns = ("kind", "version", "entity or row", "fault")
     print_rows(
         columns,
@@ -118,3 +124,8 @@ def print_report(report: VerifyReport, space: str) -> None:
             for fault in report.faults
         ),
     )
+
+
+def _is_undecided(report: VerifyReport) -> bool:
+    """Whether all that is wrong is that what would tell is gone."""
+    return bool(report.faults) and all(fault.kind == UNDECIDED for fault in report.faults)

@@ -23,6 +23,7 @@ from rote.cli.options import (
 from rote.cli.output import print_json, print_line, short
 from rote.contract import Commit
 from rote.errors import InvalidInput
+from rote.space import Space
 from rote.values import check_entity_id, check_key
 
 
@@ -40,7 +41,8 @@ def set_entity(
     _check(id, key)
     decoded = decode_argument(value)
     with opened_space(store, space, branch, create=True) as opened:
-        _print_commit(opened.set(id, decoded, key=key), as_json=as_json)
+        newest = _newest(opened, key)
+        _print_commit(opened.set(id, decoded, key=key), key, newest, as_json=as_json)
 
 
 def patch_entity(
@@ -61,7 +63,8 @@ def patch_entity(
     if not isinstance(operations, list):
         raise InvalidInput("a patch is a list of operations: put [ ] around it")
     with opened_space(store, space, branch) as opened:
-        _print_commit(opened.patch(id, operations, key=key), as_json=as_json)
+        newest = _newest(opened, key)
+        _print_commit(opened.patch(id, operations, key=key), key, newest, as_json=as_json)
 
 
 def delete_entity(
@@ -76,7 +79,8 @@ def delete_entity(
     """Delete an entity; its history stays."""
     _check(id, key)
     with opened_space(store, space, branch) as opened:
-        _print_commit(opened.delete(id, key=key), as_json=as_json)
+        newest = _newest(opened, key)
+        _print_commit(opened.delete(id, key=key), key, newest, as_json=as_json)
 
 
 def _check(id: str, key: str | None) -> None:
@@ -85,9 +89,17 @@ def _check(id: str, key: str | None) -> None:
         check_key(key)
 
 
-def _print_commit(commit: Commit, *, as_json: bool) -> None:
+def _newest(space: Space, key: str | None) -> int:
+    """The version before a write; a key that gives an older one back was used before."""
+    return 0 if key is None else space.version
+
+
+def _print_commit(commit: Commit, key: str | None, newest: int, *, as_json: bool) -> None:
     if as_json:
         print_json(commit.to_dict())
+        return
+    if commit.version <= newest:
+        print_line(f"key {key} was used before, at version {commit.version}; nothing was written")
         return
     for fact in commit.facts:
         print_line(f"{fact.op} {fact.id} at version {commit.version} ({short(commit.hash)})")

@@ -58,6 +58,7 @@ class GcReport(Struct, frozen=True):
     kept: int  # payloads that are there afterwards
     snapshots: int  # of small documents, that later ones have superseded
     erasures: int  # that could not be finished when they were made, and now are
+    is_shrunk: bool = False  # whether the store's files were written anew, which makes them smaller
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)

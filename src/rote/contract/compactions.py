@@ -9,12 +9,15 @@ from rote.values import Json
 
 
 class Compaction(Struct, frozen=True, gc=False):
-    """The outcome of compact: history begins with the version of the checkpoint."""
+    """The outcome of compact."""
 
-    commit: Commit | None  # that records it; None when the space was compacted to there already
-    checkpoint: dict[str, Any]  # signed: the first commit that is left, and all that is below it
-    facts: int  # that went by this call
+    commit: Commit | None  # that records it; None when there was nothing to do, or in a dry run
+    # Signed: the first commit that is left, and all that is below it; None when there is none yet.
+    checkpoint: dict[str, Any] | None
+    facts: int  # that went by this call, or would go
     commits: int
+    oldest: int  # the version that history begins with, or would begin with
+    is_shrunk: bool = True  # False when others were in the way of making the files smaller: gc does
 
     def to_dict(self) -> dict[str, Json]:
         return {
@@ -22,4 +25,6 @@ class Compaction(Struct, frozen=True, gc=False):
             "checkpoint": self.checkpoint,
             "facts": self.facts,
             "commits": self.commits,
+            "oldest": self.oldest,
+            "is_shrunk": self.is_shrunk,
         }

@@ -98,7 +98,8 @@ class CopyReport(Struct, frozen=True):
     name: str  # in the target
     version: int  # of the source, which was copied
     head: str | None  # its hash, the same in both stores
-    commits: int  # that this run brought; those before were there
+    since: int  # the target's version before; 0 when nothing was there
+    commits: int  # that this run brought
     sides: int  # side rows that this run looked at
     blobs: int  # that this run brought
     with_key: bool  # whether the target has the private key of the space now from here
@@ -111,6 +112,7 @@ class CopyReport(Struct, frozen=True):
             "name": self.name,
             "version": self.version,
             "head": self.head,
+            "since": self.since,
             "commits": self.commits,
             "sides": self.sides,
             "blobs": self.blobs,

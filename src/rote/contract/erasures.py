@@ -12,12 +12,16 @@ class Erasure(Struct, frozen=True):
     commit: Commit  # that records it
     facts: int  # that lost their content by this call; 0 when it had been erased before
     remaining: tuple[str, ...]  # places that this store cannot reach, in words
+    # Hashes of payloads that are still stored: those that the values referred to, as far as it is
+    # known (not when it had been erased before), and the one that the entity describes.
+    blobs: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         return {
             "commit": self.commit.to_dict(),
             "facts": self.facts,
             "remaining": list(self.remaining),
+            "blobs": list(self.blobs),
         }
 
 

@@ -167,10 +167,18 @@ class Port(Protocol):
         ...
 
     def compact(
-        self, space: str, *, before: int, key: str | None, progress: CopyProgress | None
+        self,
+        space: str,
+        *,
+        before: int | None,
+        keep: int | None,
+        dry_run: bool,
+        key: str | None,
+        progress: CopyProgress | None,
     ) -> Compaction:
-        """Let go of history below a version, but for what reads and merges from there on need; a
-        signed commit records it, and may be retried with its key."""
+        """Let go of history below a version, or of all but the last `keep` commits that are no
+        compactions, but for what reads and merges from there on need; a signed commit records it,
+        and may be retried with its key."""
         ...
 
     def backup(self, path: Path) -> None: ...

@@ -32,6 +32,7 @@ class VerifyReport(Struct, frozen=True):
     commits: int
     erased: int
     faults: tuple[Fault, ...]
+    oldest: int = 1  # the version that history begins with
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)

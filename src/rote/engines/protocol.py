@@ -297,9 +297,10 @@ class Engine(Protocol):
         """After OutcomeUnknown: is that attempt in the log, durably? Final either way."""
         ...
 
-    def scrub(self) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> list[str]:
         """Leave nothing of what was rewritten or dropped where this store keeps its rows, and give
-        the room back; Busy when someone is in the way. What it cannot reach, in words."""
+        the room back; Busy when someone is in the way. What it cannot reach, in words. Chunks of
+        payloads are a lot, and may be left alone unless `payloads` are asked for."""
         ...
 
     def damage(self) -> list[str]:

@@ -7,20 +7,23 @@
     4  chunks of condemned payloads and of uploads that were given up, in bounded transactions
 
     5  superseded snapshots, see thinning.py
-    6  copies of what was erased while others were in the way, see erasing.py
+    6  copies of what was erased while others were in the way, see erasing.py; and of payloads that
+       were dropped, in a space where anything was erased: nothing tells which of them it was about
 
-A stop at any moment leaves a payload that counts, or one without a hash that the next run drops.
+A stop at any moment leaves a payload that counts, or one without a hash that the next run drops; or
+a note that there are copies, which comes with the drop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from rote.contract import CopyProgress, GcReport
-from rote.engines import Engine, Reader
+from rote.engines import Engine, Reader, Writer
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.cache import SpaceCache
-from rote.kernel.erasing import notes_in, scrub
+from rote.kernel.erasing import PAYLOADS, ROOM, note_of, notes_in, scrub
+from rote.kernel.events import erasures
 from rote.kernel.payloads import CONDEMNED, condemn, drop, give_up
 from rote.kernel.references import newest_described, referred
 from rote.kernel.thinning import thin
@@ -64,11 +67,14 @@ def collect(
     )
     kept = sum(1 for _ in _whole(cache, engine.reader(), after=b""))
     snapshots = thin(engine, cache, advance=lambda count: tell("thinning", count, count))
-    erasures = sum(1 for _ in notes_in(engine.reader(), cache))
-    if erasures:
-        tell("scrubbing", 0, erasures)
+    notes = [note.key for note in notes_in(engine.reader(), cache)]
+    if notes:
+        tell("scrubbing", 0, len(notes))
         scrub(engine, cache)
-    return GcReport(blobs, uploads, size + uploads_size, kept, snapshots, erasures)
+    finished = sum(key not in (PAYLOADS, ROOM) for key in notes)
+    return GcReport(
+        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
+    )
 
 
 # -- which -----------------------------------------------------------------------------------------
@@ -177,14 +183,35 @@ def _drop_uploads(
     and their bytes."""
     count = size = 0
     after = b""
+    erased = _Erased(cache)
     while rows := engine.reader().uploads(cache.number, after=after, limit=PAGE_MAX):
         for row in rows:
             is_idle = row.at != CONDEMNED and row.at <= before and give_up(engine, cache, row)
             if is_idle or row.at == CONDEMNED:
-                drop(engine, cache, row)
+                drop(engine, cache, row, then=erased.note)
                 tell("dropping", row.size, row.size)
             if is_idle:
                 count += 1
                 size += row.size
         after = rows[-1].upload
     return count, size
+
+
+class _Erased:
+    """Knows whether anything was ever erased in the space; looks at no event twice."""
+
+    def __init__(self, cache: SpaceCache) -> None:
+        self._cache = cache
+        self._newest = self._looked_at = 0
+
+    def note(self, writes: Writer) -> None:
+        """Note that copies of a payload may be left, if it may have been a part of what was erased.
+        In the transaction that drops it: before that no scrub helps."""
+        head = writes.head(self._cache.number)
+        if not self._newest and head is not None:
+            found = erasures(writes, self._cache.number, after=self._looked_at)
+            self._newest, _ = next(found, (0, ""))
+            self._looked_at = head.version
+        if self._newest:
+            note = note_of(writes, self._cache, PAYLOADS, self._newest)
+            writes.put_side(self._cache.number, note)

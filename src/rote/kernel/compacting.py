@@ -12,6 +12,7 @@ that is enough, is in foundations.py.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
@@ -25,10 +26,12 @@ from rote.kernel import checkpoints
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
 from rote.kernel.entry import entry_of
-from rote.kernel.events import SpaceCompacted
+from rote.kernel.erasing import ROOM, note_of
+from rote.kernel.events import SpaceCompacted, compactions_above
 from rote.kernel.foundations import (
     LINE,
     Foundation,
+    commits_below,
     facts_at,
     foundation_of,
     judged,
@@ -39,14 +42,67 @@ from rote.kernel.foundations import (
 from rote.kernel.job import Job, Prepared
 from rote.kernel.pace import next_page, size_of
 from rote.kernel.seals import COMPACTION
-from rote.values import Identity, canonical, digest
+from rote.values import Identity, Json, canonical, digest
 from rote.values.limits import PAGE_MAX
 
 
-class NothingToCompact(Busy):
-    """The space was compacted to this very line already. Never leaves."""
+class Aim(Struct, frozen=True):
+    """Where a space is to be compacted: before a version, or so that some commits are kept."""
 
-    def __init__(self, foundation: Foundation) -> None:
+    before: int | None
+    keep: int | None
+
+    def call(self) -> dict[str, Json]:
+        """What the call says, for its key."""
+        return {"keep": self.keep} if self.before is None else {"before": self.before}
+
+    def line(self, reads: Reader, space: int, earlier: Foundation | None, *, newest: int) -> int:
+        """The version it comes to; NothingToCompact when nothing is below it."""
+        oldest = 1 if earlier is None else earlier.before
+        before = self.before or _line_keeping(
+            reads, space, self.keep or 1, oldest=oldest, newest=newest
+        )
+        if before == oldest and (self.before is None or newest):
+            raise NothingToCompact(earlier)
+        if before > newest:
+            raise VersionNotFound(before, newest=newest)
+        if before < oldest:
+            raise InvalidInput(
+                f"the space was compacted before version {oldest} already;"
+                f" name a version from {oldest} to {newest}",
+                before=before,
+                oldest=oldest,
+            )
+        return before
+
+
+def aim_of(before: int | None, keep: int | None) -> Aim:
+    if (before is None) == (keep is None):
+        raise InvalidInput("compact takes `before` or `keep`: one of them, and not both")
+    for name, number in (("before", before), ("keep", keep)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise InvalidInput(f"`{name}` of a compaction is an integer from 1 on")
+    return Aim(before, keep)
+
+
+def _line_keeping(reads: Reader, space: int, keep: int, *, oldest: int, newest: int) -> int:
+    """The highest version from which on there are so many commits that are no compactions; the
+    oldest when there are not."""
+    compactions = [row.version for row in compactions_above(reads, space, after=oldest - 1)]
+    last = newest
+    for version in reversed(compactions):
+        if keep <= last - version:
+            break
+        keep -= last - version
+        last = version - 1
+    return max(last - keep + 1, oldest)
+
+
+class NothingToCompact(Busy):
+    """Nothing is below the line: the space was compacted to it already, or there is nothing. Never
+    leaves."""
+
+    def __init__(self, foundation: Foundation | None) -> None:
         super().__init__("there is nothing to compact", code=Busy.code)
         self.foundation = foundation
 
@@ -54,19 +110,20 @@ class NothingToCompact(Busy):
 class Compacting(Struct):
     """Lets go of what is below a line, and signs what is left."""
 
-    before: int
+    aim: Aim
     identity: Identity
     now: int
     tell: CopyProgress
     facts: int = 0  # that went
     commits: int = 0
+    before: int = 0  # what the aim comes to
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
             raise Contended()
         cache, writes = draft.cache, draft.reads
         earlier = foundation_of(writes, cache.number)
-        self._check(draft, earlier)
+        self.before = self.aim.line(writes, cache.number, earlier, newest=draft.version)
         version = draft.version + 1
         shrunk = shrink(cache, writes, before=self.before, version=version, tell=self.tell)
         self.facts, self.commits = shrunk.facts, shrunk.commits
@@ -84,44 +141,66 @@ class Compacting(Struct):
         event = {"type": "compact", "before": self.before, "checkpoint": checkpoint}
         return Prepared(cache.branches.row(MAIN), canonical(event), oldest=self.before)
 
-    def _check(self, draft: Draft, earlier: Foundation | None) -> None:
-        if self.before > draft.version:
-            raise VersionNotFound(self.before, newest=draft.version)
-        if earlier is None or self.before > earlier.before:
-            return
-        if self.before == earlier.before:
-            raise NothingToCompact(earlier)
-        raise InvalidInput(
-            f"the space was compacted before version {earlier.before} already;"
-            f" name a version from {earlier.before} to {draft.version}",
-            before=self.before,
-            oldest=earlier.before,
-        )
 
-
-def check_before(before: int) -> None:
-    if type(before) is not int or before < 1:
-        raise InvalidInput("a space is compacted before a version, an integer from 1 on")
-
-
-def compact(engine: Engine, task: Compacting, *, commit: Callable[[], Commit]) -> Compaction:
+def compact(
+    engine: Engine, cache: SpaceCache, task: Compacting, *, commit: Callable[[], Commit]
+) -> Compaction:
     """Make the commit, and give the room back."""
     try:
         made = commit()
     except NothingToCompact as nothing:
-        return Compaction(None, nothing.foundation.checkpoint, 0, 0)
-    give_room_back(engine)
+        return _nothing(nothing.foundation)
+    is_shrunk = give_room_back(engine, cache)
     assert made.event is not None
-    return Compaction(made, made.event["checkpoint"], task.facts, task.commits)
+    checkpoint, before = made.event["checkpoint"], made.event["before"]
+    return Compaction(made, checkpoint, task.facts, task.commits, before, is_shrunk)
 
 
-def give_room_back(engine: Engine) -> None:
+def foresee(cache: SpaceCache, reads: Reader, aim: Aim, tell: CopyProgress) -> Compaction:
+    """What a compaction would do; nothing is written."""
+    return cache.steadily(
+        reads, None, lambda newest: _foreseen(cache, reads, aim, tell, newest=newest)
+    )
+
+
+def _foreseen(
+    cache: SpaceCache, reads: Reader, aim: Aim, tell: CopyProgress, *, newest: int
+) -> Compaction:
+    space = cache.number
+    earlier = foundation_of(reads, space)
+    try:
+        before = aim.line(reads, space, earlier, newest=newest)
+    except NothingToCompact:
+        return _nothing(earlier)
+    lines = lines_to_keep(cache.graph(reads), reads, space, cache.branches, before=before)
+    _, total = reads.counts(space, until=before - 1)
+    verdicts = _verdicts(reads, space, lines, "keeping", before=before, total=total, tell=tell)
+    facts = sum(not stays for _, stays in verdicts)
+    commits = sum(
+        row.key is None and row.event is None
+        for row in commits_below(reads, space, before=before - 1)
+    )
+    checkpoint = None if earlier is None else earlier.checkpoint
+    return Compaction(None, checkpoint, facts, commits, before)
+
+
+def _nothing(foundation: Foundation | None) -> Compaction:
+    if foundation is None:
+        return Compaction(None, None, 0, 0, 1)
+    return Compaction(None, foundation.checkpoint, 0, 0, foundation.before)
+
+
+def give_room_back(engine: Engine, cache: SpaceCache) -> bool:
+    """Whether it could be done; where others are in the way, a note stays and gc does it."""
     try:
         engine.scrub()
+        return True
     except Unavailable:
-        # Someone reads, or there is too little room to give any back; what is free is used again,
-        # and given back the next time.
-        pass
+        # Someone reads, or there is too little room to give any back.
+        with suppress(Unavailable), engine.writer(cache.number) as writes:
+            version = cache.known
+            writes.put_side(cache.number, note_of(writes, cache, ROOM, version))
+        return False
 
 
 def follow_compaction(

@@ -133,7 +133,7 @@ def copy_in(
             with suppress(Busy):
                 scrub(engine, cache)
         if adoption.has_shrunk:
-            give_room_back(engine)
+            give_room_back(engine, cache)
         if adoption.hash is None:
             return Head(0, None, None)
         return Head(adoption.version, adoption.hash.hex(), adoption.at)

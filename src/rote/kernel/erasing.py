@@ -6,9 +6,11 @@
     2  scrub: the engine leaves none of them, and then the note goes
 
 A stop between the two leaves the note: whoever erases the entity again, or gc, does the rest.
+Payloads that the values referred to stay until gc drops them, which leaves a note of its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -23,10 +25,16 @@ from rote.kernel.foundations import commits_below, foundation_of
 from rote.kernel.job import Job, Prepared, task_job
 from rote.kernel.lines import NEWEST, Branches
 from rote.kernel.plan import commit_at
+from rote.kernel.references import described_by, references_in
 from rote.kernel.remains import erased_row, remains_in
 from rote.kernel.seals import KEY, SCRUB, side_record
 from rote.values import Json, canonical, check_entity_id, check_reason, decode_canonical
 from rote.values.limits import ERASE_CHUNK_FACTS, PAGE_MAX
+
+# The key of the note that payloads were dropped; no entity has it, because it is no URI.
+PAYLOADS = "payloads"
+# The same of the note that a compaction could not make the files smaller.
+ROOM = "room"
 
 
 class _ErasedBefore(RoteError):
@@ -51,12 +59,14 @@ class ErasingTask(Struct):
     id: str
     reason: str
     facts: int = 0  # that lost their content
+    blobs: frozenset[str] = frozenset()  # that its values referred to
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
             raise Contended()
         id, cache = self.id, draft.cache
         version = draft.version + 1
+        self.blobs = _blobs_of(draft.reads, cache, id, until=version)
         forgotten = forget(draft.reads, cache, cache.branches, id, version=version)
         if not forgotten.facts and forgotten.version:
             raise _ErasedBefore(commit_at(draft, forgotten.version))
@@ -94,14 +104,15 @@ def erase(
     try:
         remaining = scrub(engine, cache)
     except Unavailable as error:
-        kind = Busy if isinstance(error, Busy) else Unavailable
-        raise kind(
-            f"{id} is erased by version {made.version}, but copies of it may be left in the store's"
-            f" files: {error}; erase it again to finish, or run `rote gc`",
+        is_busy = isinstance(error, Busy)
+        words = str(error) if is_busy else f"{error}; then run `rote gc` to finish"
+        raise (Busy if is_busy else Unavailable)(
+            f"{id} is erased by version {made.version}, but copies of it may be left: {words}",
             id=id,
             version=made.version,
         ) from error
-    return Erasure(made, facts, tuple(remaining))
+    blobs = _stored(engine.reader(), cache, task.blobs | described_by(id))
+    return Erasure(made, facts, tuple(remaining), blobs)
 
 
 # -- the rows --------------------------------------------------------------------------------------
@@ -181,6 +192,24 @@ def _blur_keys(writes: Writer, cache: SpaceCache, commits: Iterable[CommitRow]) 
             writes.put_side(cache.number, side_record(cache.did, KEY, row.key, 1, body))
 
 
+# -- the payloads ----------------------------------------------------------------------------------
+
+
+def _blobs_of(reads: Reader, cache: SpaceCache, id: str, *, until: int) -> frozenset[str]:
+    """The hashes that values of an entity refer to, at any version on any branch."""
+    found: set[str] = set()
+    for rows in facts_of(reads, cache.number, cache.branches, id, until=until):
+        for row in rows:
+            with suppress(RoteError):  # what is damaged is erased all the same
+                found |= references_in(cache, reads, row)
+    return frozenset(found)
+
+
+def _stored(reads: Reader, cache: SpaceCache, hashes: Iterable[str]) -> tuple[str, ...]:
+    there = (hash for hash in hashes if reads.blob(cache.number, bytes.fromhex(hash)) is not None)
+    return tuple(sorted(there))
+
+
 # -- the files -------------------------------------------------------------------------------------
 
 
@@ -193,13 +222,28 @@ def note_of(reads: Reader, cache: SpaceCache, id: str, version: int) -> SideReco
 
 def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
     """Leave no copies of what was erased; the places that are out of reach."""
-    notes = list(notes_in(engine.reader(), cache))  # first: those that come later stay
-    remaining = engine.scrub()
+    reads = engine.reader()
+    notes = list(notes_in(reads, cache))  # first: those that come later stay
+    payloads = any(_is_of_payload(reads, cache, note) for note in notes)
+    try:
+        remaining = engine.scrub(payloads=payloads)
+    except Busy as error:
+        raise Busy(
+            "another program is using the store's files; when it is done, run `rote gc` to finish",
+            reason=str(error),
+        ) from error
     for note in notes:
         with engine.writer(cache.number) as writes:
             if writes.side(cache.number, SCRUB, note.key) == note:
                 writes.drop_side(cache.number, SCRUB, note.key)
     return remaining
+
+
+def _is_of_payload(reads: Reader, cache: SpaceCache, note: SideRecord) -> bool:
+    """Whether bytes of a payload may be left: of one that an erased entity describes and that was
+    collected before, too."""
+    hashes = described_by(note.key)
+    return note.key == PAYLOADS or len(_stored(reads, cache, hashes)) < len(hashes)
 
 
 def notes_in(reads: Reader, cache: SpaceCache) -> Iterator[SideRecord]:

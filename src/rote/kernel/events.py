@@ -90,3 +90,15 @@ def erasures(reads: Reader, space: int, *, after: int) -> Iterator[tuple[int, st
         if len(rows) < PAGE_MAX:
             return
         after = rows[-1].version
+
+
+def compactions_above(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
+    """The commits that record compactions above a version, oldest first."""
+    while True:
+        rows = reads.events(space, after=after, limit=PAGE_MAX)
+        for row in rows:
+            if isinstance(read_event(decode_canonical(row.event or b"")), SpaceCompacted):
+                yield row
+        if len(rows) < PAGE_MAX:
+            return
+        after = rows[-1].version

@@ -7,7 +7,7 @@ from rote.errors import Compacted, Corrupt, InvalidInput
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import commit_of, fact_of
 from rote.kernel.pace import size_of
-from rote.values import check_entity_id
+from rote.values import check_entity_id, format_time
 from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, PAGE_MAX
 
 # Commits and facts looked at first: few, because they may be large.
@@ -136,7 +136,7 @@ def _version_at(cache: SpaceCache, reads: Reader, at: int, newest: int) -> int:
         else:
             high = middle - 1
     if 0 < low < cache.oldest:
-        raise Compacted(low, oldest=cache.oldest)
+        raise Compacted(low, oldest=cache.oldest, at=format_time(at))
     return low
 
 

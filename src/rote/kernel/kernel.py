@@ -366,19 +366,25 @@ class Kernel:
         )
 
     def compact(
-        self, space: str, *, before: int, key: str | None, progress: CopyProgress | None
+        self,
+        space: str,
+        *,
+        before: int | None,
+        keep: int | None,
+        dry_run: bool,
+        key: str | None,
+        progress: CopyProgress | None,
     ) -> Compaction:
         cache = self._spaces.cache(space)
-        compacting.check_before(before)
-        task = compacting.Compacting(
-            before,
-            checkpoints.signer(cache, self._keys),
-            self.now(),
-            progress or (lambda phase, done, total: None),
-        )
-        call: Json = {"name": "compact", "before": before}
+        aim = compacting.aim_of(before, keep)
+        tell = progress or (lambda phase, done, total: None)
+        if dry_run:
+            return compacting.foresee(cache, self._engine.reader(), aim, tell)
+        task = compacting.Compacting(aim, checkpoints.signer(cache, self._keys), self.now(), tell)
+        call: Json = {"name": "compact", **aim.call()}
         return compacting.compact(
             self._engine,
+            cache,
             task,
             commit=lambda: self._commit_task(space, task, "main", key, call),
         )

@@ -8,6 +8,7 @@
 A process that dies on the way leaves rows without a hash, which gc drops later.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 
@@ -167,8 +168,15 @@ def give_up(engine: Engine, cache: SpaceCache, row: BlobRow) -> bool:
     return True
 
 
-def drop(engine: Engine, cache: SpaceCache, row: BlobRow) -> None:
-    """Drop a condemned payload, in transactions of a bounded size, its row last."""
+def drop(
+    engine: Engine,
+    cache: SpaceCache,
+    row: BlobRow,
+    *,
+    then: Callable[[Writer], None] = lambda writes: None,
+) -> None:
+    """Drop a condemned payload, in transactions of a bounded size, its row last; and what is to be
+    done in that last one."""
     number = cache.number
     for until in range(BLOB_DROP_BYTES, row.size, BLOB_DROP_BYTES):
         with engine.writer(number) as writes:
@@ -176,6 +184,7 @@ def drop(engine: Engine, cache: SpaceCache, row: BlobRow) -> None:
     with engine.writer(number) as writes:
         writes.drop_chunks(number, row.upload, until=INTEGER_MAX)
         writes.drop_blob(number, row.upload)
+        then(writes)
 
 
 def _read(stream: ByteStream, size: int) -> bytes:

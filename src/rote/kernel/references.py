@@ -17,7 +17,7 @@ from rote.kernel.foundations import facts_below
 from rote.kernel.pace import Pace, size_of
 from rote.kernel.remains import remains_in
 from rote.values import decode_canonical
-from rote.values.blobs import REFERENCE, meta_id, references
+from rote.values.blobs import META_PREFIX, REFERENCE, is_blob_hash, meta_id, references
 from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX
 
 _MARK = REFERENCE.encode()
@@ -54,15 +54,30 @@ def referred(
         advance(after)
 
 
+def references_in(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:
+    """The hashes that an entity refers to after a fact, wherever the fact stands."""
+    if fact.version > cache.oldest:
+        return references_of(cache, reads, fact)
+    # Up to the line the result of a patch has them all, also where the operations of the line's
+    # own commit do not.
+    value = fact.value if fact.op == PATCH else fact.body
+    return (
+        set() if value is None or _MARK not in value else set(references(decode_canonical(value)))
+    )
+
+
+def described_by(id: str) -> frozenset[str]:
+    """The hash of the blob that an entity describes, if it does."""
+    hash = id.removeprefix(META_PREFIX)
+    return frozenset({hash} if hash != id and is_blob_hash(hash) else ())
+
+
 def _left(cache: SpaceCache, reads: Reader, found: Callable[[str, FactRow], object]) -> None:
-    """Tell the references in what is left up to the line: whatever made them, the result of a patch
-    has them, also where the operations of the line's own commit do not."""
+    """Tell the references in what is left up to the line."""
     for branch in cache.branches.rows():
         for fact in facts_below(reads, cache.number, branch.branch, until=cache.oldest):
-            value = fact.value if fact.op == PATCH else fact.body
-            if value is not None and _MARK in value:
-                for hash in references(decode_canonical(value)):
-                    found(hash, fact)
+            for hash in references_in(cache, reads, fact):
+                found(hash, fact)
 
 
 def references_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:

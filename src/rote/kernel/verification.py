@@ -92,6 +92,7 @@ def _report(
         inspection.commits,
         inspection.erased,
         tuple(inspection.faults),
+        max(inspection.oldest, 1),
     )
 
 

@@ -71,6 +71,7 @@ def copy_space(
         name=adopted.name,
         version=head.version,
         head=head.hash,
+        since=before,
         commits=head.version - before - gone,
         sides=sides,
         blobs=blobs,

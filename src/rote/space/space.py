@@ -33,7 +33,7 @@ from rote.contract import (
     VerifyReport,
     View,
 )
-from rote.errors import Conflict, InvalidInput
+from rote.errors import Compacted, Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.transaction import Transaction
@@ -83,6 +83,16 @@ class Space:
     def version(self) -> int:
         """The newest version of the space, over all branches; on a pinned view the pinned one."""
         return self._head().version
+
+    @property
+    def oldest(self) -> int:
+        """The version that history begins with: 1, or where the last compaction has drawn its line."""
+        try:
+            self._port.log(self.did, since=0, limit=1)
+        except Compacted as error:
+            oldest: int = error.details["oldest"]
+            return oldest
+        return 1
 
     @property
     def head(self) -> str | None:
@@ -178,11 +188,12 @@ class Space:
             before = page.next
         return facts
 
-    def log(self, *, since: int = 0, limit: int | None = None) -> Iterator[Commit]:
-        """The commits of the whole space above `since`, oldest first."""
+    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
+        """The commits of the whole space above `since`, or all that there are, oldest first."""
         return self._log_pages(since, check_limit(limit))
 
-    def _log_pages(self, since: int, limit: int | None) -> Iterator[Commit]:
+    def _log_pages(self, since: int | None, limit: int | None) -> Iterator[Commit]:
+        since = self.oldest - 1 if since is None else since
         while limit is None or limit > 0:
             size = PAGE_MAX if limit is None else min(limit, PAGE_MAX)
             commits = self._port.log(self.did, since=since, limit=size)
@@ -445,14 +456,24 @@ class Space:
         return self._port.erase(self.did, id, reason=reason, key=key)
 
     def compact(
-        self, *, before: int, key: str | None = None, progress: CopyProgress | None = None
+        self,
+        *,
+        before: int | None = None,
+        keep: int | None = None,
+        dry_run: bool = False,
+        key: str | None = None,
+        progress: CopyProgress | None = None,
     ) -> Compaction:
-        """Let go of history below a version and make the store smaller.
+        """Let go of history and make the store smaller: of what is below a version, or of all but
+        the last `keep` commits (compactions themselves are not counted).
 
-        From `before` on everything reads as it did; below it nothing can be read any more.
+        From `before` on everything reads as it did; below it nothing can be read any more. Where
+        nothing is below it there is no commit. A dry run says how much would go.
         """
         self._check_writable()
-        return self._port.compact(self.did, before=before, key=key, progress=progress)
+        return self._port.compact(
+            self.did, before=before, keep=keep, dry_run=dry_run, key=key, progress=progress
+        )
 
     def _head(self) -> Head:
         return self._port.head(self.did) if self._pinned is None else self._pinned

@@ -444,7 +444,7 @@ class SpaceMachine(RuleBasedStateMachine):
             outcome_of(partial(world.space(handle).compact, before=before)) for world in self.worlds
         ]
         first = answers[0]
-        checkpoint = {} if isinstance(first, RoteError) else first.checkpoint
+        checkpoint = {} if isinstance(first, RoteError) else first.checkpoint or {}
         try:
             expected = self.model.compact(before, checkpoint=checkpoint, now=self._now())
         except Refused as refused:

@@ -285,7 +285,7 @@ class SpaceModel:
         """Nothing is forgotten here, so whatever is said later is what the whole history says."""
         if before > self.version:
             raise Refused(VersionNotFound)
-        if before <= self.oldest:
+        if before <= max(self.oldest, 1):
             if before < self.oldest:
                 raise Refused(InvalidInput)
             return None

@@ -73,8 +73,10 @@ def check_author(text: Any) -> None:
 
 
 def check_reason(text: Any) -> None:
-    """Why something is erased: 1 to 1,024 bytes of text."""
+    """Why something is erased: 1 to 1,024 bytes of text that says something."""
     _check_bytes(text, "a reason", REASON_BYTES_MAX)
+    if text.isspace():
+        raise InvalidInput("a reason must not be blank")
     _check_no_nul(text, "a reason")
 
 

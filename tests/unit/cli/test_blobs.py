@@ -99,7 +99,7 @@ def test_gc_says_what_went_and_what_stays(store_path: Path, file: Path) -> None:
     assert printed.endswith("; 1 blob kept\n")
     assert run_json("gc", store=store_path) == {
         "blobs": 0, "uploads": 0, "size_bytes": 0, "kept": 1, "snapshots": 0,
-        "erasures": 0,
+        "erasures": 0, "is_shrunk": False,
     }  # fmt: skip
 
 

@@ -39,8 +39,17 @@ def test_a_copy_says_what_it_did_and_what_was_verified(source: Path, target: Pat
 def test_a_second_run_brings_what_is_new(source: Path, target: Path) -> None:
     copy(source, target)
     run_ok("set", ADA, "2", store=source)
-    assert copy(source, target).startswith("1 commit copied, 2 there before\n")
-    assert copy(source, target).startswith("0 commits copied, 3 there before\n")
+    assert copy(source, target).startswith("1 commit copied, on top of version 2\n")
+    assert copy(source, target).startswith("0 commits copied, on top of version 3\n")
+
+
+def test_of_a_compacted_space_nothing_was_there_before(source: Path, target: Path) -> None:
+    for number in range(5):
+        run_ok("set", ADA, str(number), store=source)
+    run_ok("compact", "--keep", "2", store=source)
+    assert copy(source, target).splitlines()[0] == "5 commits copied"
+    run_ok("set", ADA, "9", store=source)
+    assert copy(source, target).startswith("1 commit copied, on top of version 8\n")
 
 
 def test_json_prints_the_report(source: Path, target: Path) -> None:
@@ -56,7 +65,7 @@ def test_the_private_key_goes_along_on_demand(source: Path, target: Path) -> Non
     copy(source, target)
     assert "put its file there" in error_of(run("checkpoint", store=target))
     assert copy(source, target, "--with-key").startswith(
-        "0 commits copied, 2 there before, with the private key\n"
+        "0 commits copied, on top of version 2, with the private key\n"
     )
     run_ok("checkpoint", store=target)
 

@@ -117,7 +117,9 @@ def test_delete_deletes_and_a_second_delete_is_an_error(store_path: Path) -> Non
 
 
 def test_a_write_with_the_same_key_happens_once(store_path: Path) -> None:
-    for _ in range(2):
-        assert "at version 1 " in run_ok("set", ADA, "1", "--key", "k", store=store_path)
+    once = ("set", ADA, "1", "--key", "k")
+    assert "at version 1 " in run_ok(*once, store=store_path)
+    said = "key k was used before, at version 1; nothing was written\n"
+    assert run_ok(*once, store=store_path) == said
     assert "a new key" in error_of(run("set", ADA, "2", "--key", "k", store=store_path))
     assert value_of(store_path) == 1

@@ -206,12 +206,12 @@ class PostgresEngine:
             session.close()
         return rows == [(attempt,)]
 
-    def scrub(self) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> list[str]:
         self._pool.check_open()
         # A connection of its own, because its settings stay with it.
         session = self._target.connect()
         try:
-            return [*scrub(session, self._schema), *OUT_OF_REACH]
+            return [*scrub(session, self._schema, payloads=payloads), *OUT_OF_REACH]
         finally:
             session.close()
 

@@ -266,6 +266,7 @@ begin
   return true;
 end
 $function$;
+alter table {s}.chunks alter column data set statistics 0;
 """,
 )
 

@@ -12,6 +12,7 @@ from rote.values.limits import (
 
 # Whose rows hold content that may have been rewritten or dropped.
 _TABLES = ("facts", "commits", "sides", "derived")
+_PAYLOAD_TABLES = ("chunks",)
 
 # Others keep these, and nothing here can tell where.
 OUT_OF_REACH = ("the server's write-ahead log, its archives, replicas and backups",)
@@ -35,13 +36,13 @@ limit 1
 """
 
 
-def scrub(session: Session, schema: str) -> list[str]:
+def scrub(session: Session, schema: str, *, payloads: bool) -> list[str]:
     """Rewrite the tables; which of them could not be. Nobody reads or writes a table meanwhile."""
     session.run(f"set lock_timeout = '{BUSY_SECONDS_MAX}s'; set statement_timeout = 0")
     session.patience = POSTGRES_REWRITE_SECONDS_MAX
     _outlast_older(session)
     left = []
-    for table in _TABLES:
+    for table in (*_TABLES, *(_PAYLOAD_TABLES if payloads else ())):
         # PostgreSQL passes over what is not one's own with a warning.
         owns = session.rows(
             "select pg_has_role(relowner, 'usage') from pg_class where oid = $1::regclass",

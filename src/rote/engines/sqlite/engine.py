@@ -222,7 +222,7 @@ class SqliteEngine:
 
     # -- keeping -----------------------------------------------------------------------------------
 
-    def scrub(self) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> list[str]:
         # Pages that were split or freed long ago may still hold copies: only a new file has none.
         with self._locked(sys._getframe()):
             self._check_open()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rote.contract import CommitRequest, View
+from rote.contract import CommitRequest, Compaction, View
 from rote.errors import (
     Compacted,
     Conflict,
@@ -85,6 +85,7 @@ class CompactionTests(CompactionGround):
         expected = answers(self.space, 20, 25)
         one = self.space.compact(before=first)
         other = self.space.compact(before=20)
+        assert other.checkpoint is not None
         assert other.checkpoint["prior"] == digest(one.checkpoint)
         assert answers(self.space, 20, 25) == expected
         assert self.space.verify().ok
@@ -178,7 +179,7 @@ class CompactionTests(CompactionGround):
             lambda: self.space.at(19),
             lambda: self.space.at(1),
             lambda: self.space.at(times[5]),
-            lambda: list(self.space.log()),
+            lambda: list(self.space.log(since=0)),
             lambda: list(self.space.log(since=18)),
             lambda: self.space.diff(19),
             lambda: self.space.create_branch("late", at=19),
@@ -218,17 +219,61 @@ class CompactionTests(CompactionGround):
         self.space.compact(before=20)
         first = next(iter(self.space.log(since=19)))
         assert (first.version, first.previous) == (20, before.hash)
+        assert next(iter(self.space.log())) == first
+        assert self.space.oldest == 20
 
     def test_a_time_before_all_commits_is_compacted_unless_nothing_is(self) -> None:
         self.space.set(A, 1)
         early = "2020-01-01T00:00:00Z"
-        self.space.compact(before=1)
         assert self.space.at(early).version == 0
         self.space.set(A, 2)
         self.space.compact(before=2)
-        with pytest.raises(Compacted):
+        with pytest.raises(Compacted, match=f"the state of {early[:-1]}"):
             self.space.at(early)
-        assert self.space.at(self.clock.now()).version == 4
+        assert self.space.at(self.clock.now()).version == 3
+
+    def test_where_nothing_is_below_the_line_there_is_no_commit(self) -> None:
+        assert self.space.compact(keep=3) == Compaction(None, None, 0, 0, 1)
+        self.space.set(A, 1)
+        self.space.set(A, 2)
+        assert self.space.oldest == 1
+        for nothing in (self.space.compact(before=1), self.space.compact(keep=2)):
+            assert nothing == Compaction(None, None, 0, 0, 1)
+        assert self.space.version == 2
+
+    def test_to_keep_some_commits_again_and_again_takes_nothing_more(self) -> None:
+        """Every night, whether anything was written or not."""
+        for number in range(10):
+            self.space.set(A, number)
+        kept = [commit.hash for commit in list(self.space.log())[-3:]]
+        assert self.space.compact(keep=3).oldest == 8
+        for _ in range(3):
+            assert self.space.compact(keep=3).commit is None
+        assert self.space.compact(keep=2).oldest == 9
+        assert self.space.compact(keep=2).commit is None
+        assert self.space.compact(keep=99).commit is None
+        assert [commit.hash for commit in self.space.log()][:2] == kept[1:]
+        self.space.set(A, "new")
+        assert self.space.compact(keep=2).oldest == 10
+        assert self.space.at(10).get(A) == 9
+        assert [commit.version for commit in self.space.log() if commit.facts] == [10, 13]
+        assert self.space.compact(keep=1).oldest == 13
+        assert self.space.verify().ok
+
+    @pytest.mark.parametrize("before", (1, 2, 9, 16, 20, 25))
+    def test_a_dry_run_says_what_would_go_and_changes_nothing(self, before: int) -> None:
+        self.write_much()
+        self.space.set(A, "keyed", key="k")
+        log = list(self.space.log())
+        for line in (before, before + 1):
+            foreseen = self.space.compact(before=line, dry_run=True)
+            assert foreseen.commit is None
+            if line == before:
+                assert (list(self.space.log()), self.space.oldest) == (log, 1)
+            made = self.space.compact(before=line)
+            assert (foreseen.facts, foreseen.commits, foreseen.oldest) == (
+                made.facts, made.commits, made.oldest,
+            )  # fmt: skip
 
     # -- what is asked -----------------------------------------------------------------------------
 
@@ -277,7 +322,7 @@ class CompactionTests(CompactionGround):
         told: list[tuple[str, int, int]] = []
         compaction = self.space.compact(before=20, progress=lambda *step: told.append(step))
         commit, checkpoint = compaction.commit, compaction.checkpoint
-        assert commit is not None
+        assert commit is not None and checkpoint is not None
         assert (commit.version, commit.branch, commit.facts) == (26, "main", ())
         assert commit.event == {"type": "compact", "before": 20, "checkpoint": checkpoint}
         assert (checkpoint["version"], checkpoint["head"]) == (20, line.hash)
