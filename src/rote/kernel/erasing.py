@@ -21,10 +21,10 @@ from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
 from rote.kernel.events import BranchMerged, read_event
-from rote.kernel.foundations import commits_below, foundation_of
+from rote.kernel.foundations import foundation_of
 from rote.kernel.job import Job, Prepared, task_job
 from rote.kernel.lines import NEWEST, Branches
-from rote.kernel.plan import commit_at
+from rote.kernel.plan import commit_at, meaning_of
 from rote.kernel.references import described_by, references_in
 from rote.kernel.remains import erased_row, remains_in
 from rote.kernel.seals import KEY, SCRUB, side_record
@@ -140,7 +140,7 @@ def forget(
     # Of commits that were compacted nobody knows any more what they wrote.
     foundation = foundation_of(writes, space)
     if foundation is not None:
-        _blur_keys(writes, cache, commits_below(writes, space, before=foundation.before))
+        _blur_keys_below(writes, cache, foundation.before)
     writes.drop_derived_of(space, id)
     pointers = [
         EntityRow(row.branch, id, row.version, row.index, live=False)
@@ -188,8 +188,23 @@ def _blur_keys(writes: Writer, cache: SpaceCache, commits: Iterable[CommitRow]) 
     """Leave no digest of what the commits' keys stand for: it has no salt, so it can be guessed."""
     for row in commits:
         if row.key is not None:
-            body = canonical({"payload": None, "version": row.version})
-            writes.put_side(cache.number, side_record(cache.did, KEY, row.key, 1, body))
+            _blur_key(writes, cache, row.key, row.version)
+
+
+def _blur_keys_below(writes: Writer, cache: SpaceCache, before: int) -> None:
+    """All keys of commits below a version; those that an earlier erasure came to need no more."""
+    after = (KEY, "")
+    while rows := writes.sides(cache.number, KEY, after=after, limit=PAGE_MAX):
+        for row in rows:
+            version, payload = meaning_of(row)
+            if payload is not None and version < before:
+                _blur_key(writes, cache, row.key, version)
+        after = (KEY, rows[-1].key)
+
+
+def _blur_key(writes: Writer, cache: SpaceCache, key: str, version: int) -> None:
+    body = canonical({"payload": None, "version": version})
+    writes.put_side(cache.number, side_record(cache.did, KEY, key, 1, body))
 
 
 # -- the payloads ----------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ Everything is decided before anything is added, so a commit that cannot be made 
 salts of new entities are drawn last, in operation order, when nothing can fail any more.
 """
 
+from typing import Any
+
 from msgspec import UNSET
 
 from rote.contract import Commit, Guard, IdSource
@@ -15,6 +17,7 @@ from rote.engines.rows import (
     CommitRow,
     EntityRow,
     FactRow,
+    SideRecord,
 )
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
 from rote.kernel.chain import commit_hash, empty_hash, fact_hash
@@ -72,14 +75,19 @@ def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
     row = draft.made_by(key)
     if row is None:
         return None
-    made = decode_canonical(row.body)
-    if type(made) is not dict or made.keys() != {"payload", "version"}:
-        raise Corrupt(f"the row of key {key!r} was changed; run `rote verify`")
-    version: int = made["version"]
+    version, made_of = meaning_of(row)
     # Of what was erased since, nothing is left to compare with.
-    if made["payload"] not in (payload, None):
+    if made_of not in (payload, None):
         raise PayloadMismatch(key, version=version)
     return commit_at(draft, version)
+
+
+def meaning_of(row: SideRecord) -> tuple[int, str | None]:
+    """What the row of a key says: the version of its commit, and the digest of what was asked for."""
+    made: Any = decode_canonical(row.body)
+    if type(made) is not dict or made.keys() != {"payload", "version"}:
+        raise Corrupt(f"the row of key {row.key!r} was changed; run `rote verify`")
+    return made["version"], made["payload"]
 
 
 def commit_at(draft: Draft, version: int) -> Commit:
