@@ -76,7 +76,7 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
     return {**root, "$defs": {"x": draw(PARTS), "y": draw(PARTS)}}
 
 
-@settings(max_examples=examples(150, 5_000), deadline=None)
+@settings(max_examples=examples(80, 5_000), deadline=None)
 @given(schemas(), st.lists(VALUES, min_size=1, max_size=6))
 def test_values_are_judged_as_by_the_naive_judge(schema: Any, values: list[Any]) -> None:
     validator = compile_schema(canonical(schema))

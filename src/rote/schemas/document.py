@@ -24,6 +24,10 @@ _APART_MAPS = ("$defs", "definitions")
 _REFERENCES = ("$ref", "$dynamicRef")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
 
+# Lists that are gone through at every evaluation, and what one of their members costs then: the
+# library compares a value with an enum one by one, and slowly.
+_WEIGHTS = {"enum": 16, "required": 1, "patternProperties": 1, "dependentRequired": 1}
+
 _Tokens = tuple[str, ...]
 Key = str | int  # a member, or an element
 
@@ -31,11 +35,12 @@ Key = str | int  # a member, or an element
 class Node:
     """One schema, and the schemas that it applies."""
 
-    __slots__ = ("any_element", "any_member", "here", "keys", "number", "tokens")
+    __slots__ = ("any_element", "any_member", "here", "keys", "number", "tokens", "weight")
 
     def __init__(self, number: int, tokens: _Tokens) -> None:
         self.number = number
         self.tokens = tokens
+        self.weight = 1  # of one evaluation
         self.here: list[Node] = []  # to the same value
         self.keys: dict[Key, list[Node]] = {}  # to a certain member or element
         self.any_member: list[Node] = []  # to a member that is not in `keys`
@@ -71,6 +76,9 @@ class Document:
 
     def _fill(self, raw: dict[str, Any], node: Node) -> None:
         self._note_names(raw, node)
+        node.weight += sum(
+            _WEIGHTS[keyword] * len(raw[keyword]) for keyword in _WEIGHTS.keys() & raw
+        )
         self.has_options = self.has_options or "anyOf" in raw or "oneOf" in raw
         node.here = (
             self._single(raw, node, *_HERE)

@@ -38,8 +38,9 @@ def compile_schema(data: bytes) -> "Validator | Violation":
         _check_dialect(schema)
         _check_metaschema(schema)
         document = Document(schema)
-        work = evaluations(document)  # first: what it refuses must not be compiled
-        return Validator(_compiled(schema), work, has_options=document.has_options)
+        # First: what this refuses must not be compiled.
+        work, weight = evaluations(document), evaluations(document, weighted=True)
+        return Validator(_compiled(schema), work, weight, has_options=document.has_options)
     except Violated as error:
         return error.violation
 
@@ -48,13 +49,19 @@ class Validator:
     """Judges values by one schema."""
 
     def __init__(
-        self, compiled: "jsonschema_rs.Validator", work: tuple[int, ...], *, has_options: bool
+        self,
+        compiled: "jsonschema_rs.Validator",
+        work: tuple[int, ...],
+        weight: tuple[int, ...],
+        *,
+        has_options: bool,
     ) -> None:
         self._compiled = compiled
         self._work = work  # evaluations of one place, by the depth of the value
+        self._weight = weight  # and what they cost
         self._has_options = has_options
         # Most schemas take values of any depth.
-        self._size_max = JUDGING_WORK_MAX // work[-1] if len(work) > DEPTH_MAX else 0
+        self._size_max = JUDGING_WORK_MAX // weight[-1] if len(weight) > DEPTH_MAX else 0
 
     def judge(self, value: Json, *, size: int) -> Violation | None:
         """The first violation in a value of `size` canonical bytes."""
@@ -71,13 +78,13 @@ class Validator:
         return _violation_of(self._compiled, value) or Violation("", _RULE, "it is not allowed")
 
     def _too_much(self, depth: int, size: int) -> Violation | None:
-        if depth >= len(self._work):
+        if depth >= len(self._weight):
             return Violation(
                 "", "depth",
-                f"the schema goes so many ways that it judges {len(self._work) - 1} levels at the"
+                f"the schema goes so many ways that it judges {len(self._weight) - 1} levels at the"
                 f" most, the value has {depth}",
             )  # fmt: skip
-        if self._work[depth] * size > JUDGING_WORK_MAX:
+        if self._weight[depth] * size > JUDGING_WORK_MAX:
             return Violation("", "size", "the value is too large for a schema that repeats so much")
         return None
 

@@ -23,14 +23,15 @@ from rote.values.limits import (
 _COUNT_MAX = SCHEMA_EVALUATIONS_MAX + 1
 
 
-def evaluations(document: Document) -> tuple[int, ...]:
-    """For each depth of a value, how often a place of it is judged at the most. A value that is
-    deeper than the list is long must not be judged."""
+def evaluations(document: Document, *, weighted: bool = False) -> tuple[int, ...]:
+    """For each depth of a value, how often a place of it is judged at the most, or what that costs.
+    A value that is deeper than the list is long must not be judged."""
     order = _inner_first(document)
     keys = _keys(order)
     counts = [0] * len(order)
     for node in order:
-        counts[node.number] = min(1 + sum(counts[part.number] for part in node.here), _COUNT_MAX)
+        own = node.weight if weighted else 1
+        counts[node.number] = min(own + _sum(node.here, counts), _COUNT_MAX)
     if counts[0] > SCHEMA_EVALUATIONS_MAX:
         raise Violated("", "$ref", "its references repeat too much; say it with fewer")
     most = [counts[0]]

@@ -69,6 +69,15 @@ def test_a_value_too_large_for_a_schema_that_repeats_is_refused_unjudged() -> No
     assert violation.rule == "size"
 
 
+def test_a_long_enum_counts_for_each_of_its_members() -> None:
+    """The library goes through all of them for every element: a large list would take hours."""
+    schema = {"items": {"enum": list(range(5_000))}}
+    assert judged(schema, [4_999] * 10) is None
+    violation = judged(schema, [4_999] * 200_000)
+    assert violation is not None
+    assert violation.rule == "size"
+
+
 def test_where_options_fail_on_a_large_value_is_not_looked_for() -> None:
     """To look costs the square of what none of the options allow."""
     schema = {"anyOf": [{"items": {"type": "string"}}, {"type": "object"}]}
