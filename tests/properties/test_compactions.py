@@ -36,8 +36,8 @@ def _compact(history: History, number: int) -> None:
     before = history.oldest + number % (history.model.version - history.oldest + 1)
     if max(before, 1) > history.oldest:
         history.oldest = max(before, 1)
-        history.space.compact(before=history.oldest)
-        _count(history)
+        if history.space.compact(before=history.oldest).commit is not None:
+            _count(history)
 
 
 def _count(history: History) -> None:

@@ -243,8 +243,9 @@ def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
     try:
         remaining = engine.scrub(payloads=payloads)
     except Busy as error:
+        holder = error.details.get("holder", "another program")
         raise Busy(
-            "another program is using the store's files; when it is done, run `rote gc` to finish",
+            f"{holder} is using the store's files; when it is done, run `rote gc` to finish",
             reason=str(error),
         ) from error
     for note in notes:

@@ -65,6 +65,7 @@ def _outlast_older(session: Session) -> None:
     while older := session.rows(_OLDER, next_transaction):
         if time.monotonic() > deadline:
             raise Busy(
-                f"{session.place}: {older[0][0]} still sees old rows; end it, or wait for it"
+                f"{session.place}: {older[0][0]} still sees old rows; end it, or wait for it",
+                holder=str(older[0][0]),
             )
         time.sleep(CONTENTION_PAUSE_SECONDS_MAX)
