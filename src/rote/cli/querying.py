@@ -118,11 +118,14 @@ def _shown(fact: dict[str, Any]) -> str:
 def _say_what_is_not_there(result: dict[str, Any]) -> None:
     for id in result.get("missing", ()):
         say(f"missing: {id}")
-    cut = result["truncated"]
-    if cut is not None:
-        say(f"truncated by {cut['reason']} at {cut['at']}")
+    _say_what_is_cut(result["truncated"])
     if result["cursor"] is not None:
         say(f'more: repeat the query with "cursor":{compact(result["cursor"])}')
+
+
+def _say_what_is_cut(cut: dict[str, Any] | None) -> None:
+    if cut is not None:
+        say(f"truncated by {cut['reason']} at {cut['at']}")
 
 
 def _print_frame(frame: dict[str, Any]) -> None:
@@ -132,3 +135,5 @@ def _print_frame(frame: dict[str, Any]) -> None:
         print_line(f"+ {upsert['id']} {_shown(upsert)}", style="green")
     for id in frame["removes"]:
         print_line(f"- {id}", style="red")
+    sys.stdout.flush()
+    _say_what_is_cut(frame.get("truncated"))

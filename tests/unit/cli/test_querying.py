@@ -72,6 +72,15 @@ def test_watch_prints_what_comes_and_what_goes(store: Path) -> None:
     assert shown == f"version 5: 2 changes\n+ {ADA} {{}}\n- {TEA}\n"
 
 
+def test_watch_tells_that_its_result_is_cut(store: Path) -> None:
+    query = f'{{"select":{{"{TEA}":{{}},"{ADA}":{{}}}},"max_entities":1}}'
+    result = run("watch", query, "--timeout", "0", store=store)
+    assert result.stdout.startswith(f"version 4: 1 change\n+ {ADA} ")
+    assert result.stderr == f"truncated by max_entities at {TEA}\n"
+    assert run("watch", TEA, "--timeout", "0", store=store).stderr == ""
+    assert "up to max_entities" in error_of(run("watch", '{"select":{},"limit":1}', store=store))
+
+
 def test_watch_json_prints_frames_as_json_lines(store: Path) -> None:
     with open_store(store) as opened:
         frames = list(opened.space("default").watch({"select": {"*": {}}}, timeout=0))
