@@ -14,8 +14,10 @@ from rote.cli.options import (
     BranchOption,
     JsonOption,
     LimitOption,
+    NamespacesOption,
     SpaceOption,
     StoreOption,
+    memory_of,
     opened_space,
     point_of,
 )
@@ -23,13 +25,17 @@ from rote.cli.outcome import no
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
 from rote.errors import InvalidInput
 from rote.records import Memory
+from rote.space import Space
 
 commands = typer.Typer(
     help="Records with metadata, filters and a time to live.", no_args_is_help=True
 )
 
 NamespaceArgument = Annotated[
-    str, typer.Argument(metavar="NAMESPACE", help="session, long_term, daily_log, workflow or ops.")
+    str,
+    typer.Argument(
+        metavar="NAMESPACE", help="session, long_term, daily_log, workflow, ops, or your own."
+    ),
 ]
 KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="The kind of record.")]
 RecordArgument = Annotated[str, typer.Argument(metavar="ID", help="The record's id in its kind.")]
@@ -55,6 +61,7 @@ def put_record(
     *,
     ttl: TtlOption = None,
     metadata: MetadataOption = None,
+    namespaces: NamespacesOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
@@ -64,7 +71,9 @@ def put_record(
     body: Any = decode_argument(payload)
     living, known = _ttl(ttl), _metadata(metadata)
     with opened_space(store, space, branch, create=True) as opened:
-        written = Memory(opened).put(namespace, kind, id, body, living, known)
+        written = _writable(opened, namespace, namespaces).put(
+            namespace, kind, id, body, living, known
+        )
     _print_written(written, "created" if written["created"] else "replaced", as_json=as_json)
 
 
@@ -77,6 +86,7 @@ def append_entry(
     *,
     ttl: TtlOption = None,
     metadata: MetadataOption = None,
+    namespaces: NamespacesOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
@@ -86,7 +96,9 @@ def append_entry(
     added: Any = decode_argument(entry)
     living, known = _ttl(ttl), _metadata(metadata)
     with opened_space(store, space, branch, create=True) as opened:
-        written = Memory(opened).append(namespace, kind, id, added, living, known)
+        written = _writable(opened, namespace, namespaces).append(
+            namespace, kind, id, added, living, known
+        )
     entries = f"{written['entries']:,} " + ("entry" if written["entries"] == 1 else "entries")
     _print_written(written, entries, as_json=as_json)
 
@@ -106,7 +118,7 @@ def get_record(
     """Print a record; exit 1 when there is none, or it has expired."""
     point = None if at is None else point_of(at)
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).get(namespace, kind, id, at=point)
+        result = memory_of(opened, at=point).get(namespace, kind, id, at=point)
     if as_json:
         print_json(result)
     elif result["found"]:
@@ -152,15 +164,11 @@ def list_records(
     as_json: JsonOption = False,
 ) -> None:
     """List records by kind and id, those that match all filters."""
-    given: Any = {} if filters is None else decode_argument(filters)
-    if type(given) is not dict:
-        raise InvalidInput("--filters takes a JSON object")
-    options = {"tags_all": tag, "source": source, "limit": limit, "offset": offset}
-    given.update({name: value for name, value in options.items() if value is not None})
+    given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
     members = tuple(include or ()) if as_json else ("metadata",)
     point = None if at is None else point_of(at)
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).list(
+        result = memory_of(opened, at=point).list(
             namespace, kind, prefix, since, given, at=point, include=members
         )
     if as_json:
@@ -184,7 +192,7 @@ def delete_record(
 ) -> None:
     """Delete a record; its history stays. Exit 1 when there is none."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).delete(namespace, kind, id)
+        result = memory_of(opened).delete(namespace, kind, id)
     if as_json:
         print_json(result)
     elif result["deleted"]:
@@ -206,7 +214,7 @@ def prune_records(
 ) -> None:
     """Delete the records that have expired."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).prune(namespace)
+        result = memory_of(opened).prune(namespace)
     if as_json:
         print_json(result)
     else:
@@ -223,7 +231,7 @@ def show_stats(
 ) -> None:
     """How many records there are in each namespace, and their size."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).stats()
+        result = memory_of(opened).stats()
     if as_json:
         print_json(result)
         return
@@ -247,7 +255,7 @@ def show_report(
 ) -> None:
     """What has expired, what will soon, and how old records are."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).retention_report(soon)
+        result = memory_of(opened).retention_report(soon)
     if as_json:
         print_json(result)
         return
@@ -258,6 +266,33 @@ def show_report(
         ((name, *(f"{counts[column]:,}" for column in names)) for name, counts in rows),
     )
     print_rows(("age", "records"), ((age, f"{count:,}") for age, count in result["age"].items()))
+
+
+def _filters(text: str | None, **options: Any) -> dict[str, Any]:
+    """The filters of a JSON object and those of options; no filter comes from both."""
+    given: Any = {} if text is None else decode_argument(text)
+    if type(given) is not dict:
+        raise InvalidInput("--filters takes a JSON object")
+    for name, value in options.items():
+        if value is None:
+            continue
+        if given.get(name) is not None:
+            option = "--tag" if name == "tags_all" else f"--{name}"
+            raise InvalidInput(f"{option} and {name} in --filters are one filter; give it once")
+        given[name] = value
+    return given
+
+
+def _writable(space: Space, namespace: str, namespaces: str | None) -> Memory:
+    """The memory to write to; a namespace that nothing is in yet must be meant."""
+    memory = memory_of(space, namespaces)
+    if namespace not in memory.namespaces:
+        raise InvalidInput(
+            f"there is no namespace {namespace!r:.80}; there are {', '.join(memory.namespaces)};"
+            " name a new one in --namespaces too",
+            argument="namespace",
+        )
+    return memory
 
 
 def _ttl(text: str | None) -> int | UnsetType | None:

@@ -188,6 +188,18 @@ class WatchTests(SpaceGround):
         whole = next(watch)
         assert (brief(whole), "truncated" in whole) == (([B], []), False)
 
+    def test_what_moves_too_far_away_is_told(self) -> None:
+        self.space.transact([put(A, [link(B), link(C)]), put(B, link(C)), put(C, 1)])
+        watch = self.space.watch({"select": {A: {"schema": True}}, "max_depth": 1}, timeout=0)
+        assert "truncated" not in next(watch)
+        self.space.set(A, [link(B)])
+        moved = next(watch)
+        assert brief(moved) == ([A], [C])
+        assert moved["truncated"] == {"reason": "max_depth", "at": C}
+        self.space.set(A, [link(B), link(C)])
+        back = next(watch)
+        assert (brief(back), "truncated" in back) == (([A, C], []), False)
+
     def test_a_waiting_watch_is_woken_by_a_commit(self) -> None:
         watch = self.space.watch({"select": {A: {}}}, timeout=SOON)
         next(watch)
