@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import UNSET, UnsetType
 
-from rote.cli.input import decode_argument
+from rote.cli.input import decode_object
 from rote.cli.options import (
     BRANCH_DEFAULT,
     SPACE_DEFAULT,
@@ -26,10 +26,10 @@ from rote.cli.output import compact, plural, print_json, print_line, print_rows,
 from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.space import Space
+from rote.values import parse_time
+from rote.values.limits import TTL_SECONDS_MAX
 
-commands = typer.Typer(
-    help="Records with metadata, filters and a time to live.", no_args_is_help=True
-)
+commands = typer.Typer(help="Records with metadata, filters and a time to live.")
 
 NamespaceArgument = Annotated[
     str,
@@ -49,6 +49,8 @@ TtlOption = Annotated[
 MetadataOption = Annotated[
     str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
 ]
+# A longer number is longer than anything lives.
+_TTL_DIGITS_MAX = 20
 _COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
 
 
@@ -68,7 +70,7 @@ def put_record(
     as_json: JsonOption = False,
 ) -> None:
     """Store a record whole; makes the store and the space when they are new."""
-    body: Any = decode_argument(payload)
+    body = decode_object(payload)
     living, known = _ttl(ttl), _metadata(metadata)
     with opened_space(store, space, branch, create=True) as opened:
         written = _writable(opened, namespace, namespaces).put(
@@ -93,7 +95,7 @@ def append_entry(
     as_json: JsonOption = False,
 ) -> None:
     """Add an entry to a record's list of entries; makes the record when it is new."""
-    added: Any = decode_argument(entry)
+    added = decode_object(entry)
     living, known = _ttl(ttl), _metadata(metadata)
     with opened_space(store, space, branch, create=True) as opened:
         written = _writable(opened, namespace, namespaces).append(
@@ -164,7 +166,10 @@ def list_records(
     as_json: JsonOption = False,
 ) -> None:
     """List records by kind and id, those that match all filters."""
+    _check_since(since)
     given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
+    if include and not as_json:
+        raise InvalidInput("--include goes with --json; the table has the metadata and no payload")
     members = tuple(include or ()) if as_json else ("metadata",)
     point = None if at is None else point_of(at)
     with opened_space(store, space, branch) as opened:
@@ -246,7 +251,10 @@ def show_stats(
 def show_report(
     *,
     soon: Annotated[
-        int, typer.Option("--soon", metavar="SECONDS", min=0, help="What counts as soon.")
+        int,
+        typer.Option(
+            "--soon", metavar="SECONDS", min=0, max=TTL_SECONDS_MAX, help="What counts as soon."
+        ),
     ] = 86_400,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
@@ -270,9 +278,7 @@ def show_report(
 
 def _filters(text: str | None, **options: Any) -> dict[str, Any]:
     """The filters of a JSON object and those of options; no filter comes from both."""
-    given: Any = {} if text is None else decode_argument(text)
-    if type(given) is not dict:
-        raise InvalidInput("--filters takes a JSON object")
+    given = {} if text is None else decode_object(text, member="source")
     for name, value in options.items():
         if value is None:
             continue
@@ -300,13 +306,24 @@ def _ttl(text: str | None) -> int | UnsetType | None:
         return UNSET
     if text == "never":
         return None
-    if not (text.isascii() and text.isdigit()) or len(text) > len(str(2**63)):
-        raise InvalidInput(f"--ttl takes seconds or never, not {text!r:.80}")
-    return int(text)
+    seconds = int(text) if text.isascii() and text.isdigit() and len(text) < _TTL_DIGITS_MAX else 0
+    if not 1 <= seconds <= TTL_SECONDS_MAX:
+        raise InvalidInput(
+            f"--ttl takes seconds from 1 to {TTL_SECONDS_MAX:,}, or never, not {text!r:.80}"
+        )
+    return seconds
+
+
+def _check_since(text: str | None) -> None:
+    try:
+        if text is not None:
+            parse_time(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"--since: {error}", **error.details) from None
 
 
 def _metadata(text: str | None) -> Any:
-    return UNSET if text is None else decode_argument(text)
+    return UNSET if text is None else decode_object(text, member="source", or_null=True)
 
 
 def _item_row(item: dict[str, Any]) -> tuple[str, ...]:

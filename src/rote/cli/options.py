@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
 from rote.records import Memory
 from rote.records.keys import NAMESPACES, check_namespaces
@@ -15,6 +15,7 @@ from rote.records.listing import find_namespaces
 from rote.space import Space, Store
 from rote.values import check_branch_name, check_space_name, datetime_of, parse_time
 from rote.values.limits import INTEGER_MAX
+from rote.values.names import told
 
 STORE_DEFAULT = "rote.db"
 STORE_HELP = "A path, or postgresql://…[?schema=NAME]."
@@ -67,8 +68,17 @@ def opened_space(
         check_space_name(name)
     check_branch_name(branch)
     with opened_store(url, create=create and branch == BRANCH_DEFAULT) as store:
-        space = store.space(name)
+        space = _space(store, name)
         yield space if branch == BRANCH_DEFAULT else space.on(branch)
+
+
+def _space(store: Store, name: str) -> Space:
+    try:
+        return store.space(name)
+    except NotFound as error:
+        # Who has the store may know its spaces; who asks a server for one may not.
+        error.args = (f"{error}; {told(space.name for space in store.spaces())}",)
+        raise
 
 
 def memory_of(

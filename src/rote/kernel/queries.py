@@ -119,6 +119,7 @@ def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     return {
         "version": pinned.version,
         "values": {id: value for id, value in filled.items() if not isinstance(value, Absent)},
+        "missing": sorted(walk.missing),
         "truncated": None if truncated is None else truncated.to_dict(),
         "cursor": _cursor_after(asked, pinned, roots, walk, is_last=is_last),
     }

@@ -151,7 +151,7 @@ def test_namespaces_that_hold_records_are_known_to_every_command(store: Path) ->
     }  # fmt: skip
     assert run_json("memory", "report", store=store)["totals"]["records"] == 4
     lines = run_ok("memory", "export", store=store).splitlines()
-    assert [decode(line)["namespace"] for line in lines] == ["daily_log", "notes", "ops", "zoo"]  # type: ignore[index, call-overload]
+    assert [decode(line)["namespace"] for line in lines] == ["daily_log", "notes", "ops", "zoo"]
     run_ok("memory", "append", "notes", "log", "1", "{}", store=store)
     assert run_json("memory", "get", "notes", "k", "1", store=store)["record"]["payload"] == {
         "n": 1
@@ -201,6 +201,45 @@ def test_options_and_other_filters_are_combined(store: Path) -> None:
     both = ("--source", "runner", "--filters", '{"tags_any":["prod"],"source":null}')
     items = run_json("memory", "list", "ops", *both, store=store)["items"]
     assert [item["record_id"] for item in items] == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("put", *KEY, "hello"), "give a JSON object: '{\"text\":\"hello\"}'"),
+        (("put", *KEY, '"hello"'), "give a JSON object: '{\"text\":\"hello\"}'"),
+        (("append", *KEY, "nothing"), "give a JSON object: '{\"text\":\"nothing\"}'"),
+        (("append", *KEY, "[]"), "give a JSON object: "),
+        (("put", *KEY, "{}", "--metadata", "x"), "give a JSON object: '{\"source\":\"x\"}'"),
+        (("list", "ops", "--filters", "x"), "give a JSON object: '{\"source\":\"x\"}'"),
+        (("put", *KEY, "{", "--ttl", "5"), "not JSON at character 1"),
+        (("put", *KEY, "{}", "--ttl", "0"), "--ttl takes seconds from 1 to"),
+        (("put", *KEY, "{}", "--ttl", "9" * 19), "--ttl takes seconds from 1 to"),
+        (("put", *KEY, "{}", "--metadata", '{"tags":[1]}'), "metadata.tags must hold texts"),
+        (("list", "ops", "--since", "today"), "--since: 'today'"),
+        (("report", "--soon", "9" * 15), "--soon"),
+        (("list", "ops", "--include", "payload"), "--include goes with --json"),
+        (("list", "ops", "--include", "foo", "--json"), "payload and metadata, not 'foo'"),
+    ],
+)  # fmt: skip
+def test_an_error_speaks_of_the_command_line(
+    store: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    said = error_of(run("memory", *arguments, store=store))
+    assert words in said
+    assert not any(name in said for name in ("ttl_seconds", "updated_since", "expire_soon"))
+
+
+def test_a_group_alone_wants_a_command() -> None:
+    for group in ("branch", "blob", "memory"):
+        said = error_of(run(group))
+        assert said == f"error: Missing command; see rote {group} --help\n"
+
+
+def test_metadata_may_be_null(store: Path) -> None:
+    run_ok("memory", "append", "ops", "k", "i", "{}", "--metadata", META, store=store)
+    run_ok("memory", "append", "ops", "k", "i", "{}", "--metadata", "null", store=store)
+    assert run_json("memory", "get", "ops", "k", "i", store=store)["record"]["metadata"] is None
 
 
 RECORD: dict[str, Any] = {
@@ -255,7 +294,7 @@ def test_validate_tells_all_that_an_import_refuses(tmp_path: Path) -> None:
     assert "record 1" in told[1]["message"]
     file.write_bytes(b"[" + one + b"," + one + b"]")
     array = run("memory", "validate", str(file), "--json")
-    assert (array.exit_code, decode(array.stdout)["record"]) == (1, 2)  # type: ignore[index, call-overload]
+    assert (array.exit_code, decode(array.stdout)["record"]) == (1, 2)
     file.write_bytes(b"[" + one)
     cut = run("memory", "validate", str(file))
     assert (cut.exit_code, cut.stderr) == (1, "")

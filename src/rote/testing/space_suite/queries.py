@@ -306,7 +306,7 @@ class QueryTests(SpaceGround):
         assert result["values"] == {
             A: {"x": {"name": "b", "see": {"deep": [{"c": 1}]}}, "y": [{"c": 1}], "z": link(NEVER)}
         }
-        assert (result["version"], result["truncated"]) == (2, None)
+        assert (result["version"], result["truncated"], result["missing"]) == (2, None, [NEVER])
         shallow = self.space.values({"select": {A: {"schema": {"properties": {"x": False}}}}})
         assert shallow["values"][A]["x"] == link(B)
         assert self.space.values({"select": {A: {"path": ["x", "name"]}}})["values"] == {A: "b"}
