@@ -2,7 +2,8 @@
 
 Everything is checked first and written by one commit, or, in batches, by one commit for each. A
 record that is there already as it is in the file is left alone, so an import that is run again
-changes nothing. Times are those of the file; where it has none, they are those of the commit.
+changes nothing; one that differs is replaced, also a newer one. Times are those of the file; where
+it has none, they are those of the commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from rote.bridges.validator import Problem, metadata_in, validate
 from rote.contract import State
-from rote.errors import InvalidInput, InvalidValue, LimitExceeded
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.records import Memory
 from rote.records.envelope import FIELDS, Envelope, life_of, record_of
 from rote.records.keys import entity_id
@@ -95,12 +96,36 @@ def write_incoming(
             )  # fmt: skip
         yield _write(memory, whole, dry_run=dry_run)
         return
-    while some := list(islice(records, batch)):
-        yield _write(memory, some, dry_run=dry_run)
+    written = 0
+    try:
+        while some := list(islice(records, batch)):
+            done = _write(memory, some, dry_run=dry_run)
+            written += 0 if dry_run else len(done[0])
+            yield done
+    except RoteError as error:
+        raise _told_after(error, written) from None
+
+
+def _told_after(error: RoteError, records: int) -> RoteError:
+    """The error, and how much was done before it."""
+    if records:
+        error.args = (f"{error}; the batches before it, {records:,} records, were written",)
+        error.details["records_before"] = records
+    return error
 
 
 def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tuple[int, Json]]:
     """The values of a file with their places: the numbers of lines, or of an array's elements."""
+    for number, value in try_records(stream, progress):
+        if isinstance(value, RoteError):
+            raise value
+        yield number, value
+
+
+def try_records(
+    stream: BinaryIO, progress: Told | None = None
+) -> Iterator[tuple[int, Json | RoteError]]:
+    """The same, with what cannot be read as its error."""
     tell: Told = progress or (lambda count: None)
     number = 0
     while line := stream.readline(_LINE_BYTES_MAX + 1):
@@ -110,25 +135,30 @@ def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tup
             yield from _array(line, stream, tell)
             return
         if line.strip():
-            yield number, _decoded(line, f"line {number}", _LINE_BYTES_MAX)
+            value = _decoded(line.rstrip(), f"line {number}", _LINE_BYTES_MAX)
+            yield number, value
+            if isinstance(value, LimitExceeded):
+                return  # where the next line begins is not known
 
 
-def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json]]:
+def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json | RoteError]]:
     rest = stream.read(COMMIT_BYTES_MAX + 1)
     tell(len(rest))
     values = _decoded(line + rest, "the file", COMMIT_BYTES_MAX)
-    if type(values) is not list:
-        raise InvalidInput("a file of records is JSON lines, or one array")
-    yield from enumerate(values, start=1)
+    if type(values) is list:
+        yield from enumerate(values, start=1)
+    else:
+        assert isinstance(values, RoteError)  # what starts like an array is one or is nothing
+        yield 1, values
 
 
-def _decoded(text: bytes, place: str, size_bytes_max: int) -> Json:
+def _decoded(text: bytes, place: str, size_bytes_max: int) -> Json | RoteError:
     if len(text) > size_bytes_max:
-        raise LimitExceeded(f"{place} in bytes", size=len(text), limit=size_bytes_max)
+        return LimitExceeded(f"{place} in bytes", size=len(text), limit=size_bytes_max)
     try:
         return decode(text)
     except InvalidValue as error:
-        raise InvalidInput(f"{place}: {error}", place=place) from None
+        return InvalidInput(f"{place}: {error}", place=place, **error.details)
 
 
 def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Incoming]:

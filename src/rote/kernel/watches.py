@@ -14,8 +14,8 @@ from rote.engines import Engine
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.pulse import Pulse
-from rote.kernel.queries import Pinned, fact_of, not_found, roots_of
-from rote.query import Graph, Overflow, Place, Root, Schemas, Walk, batches, parse_query
+from rote.kernel.queries import Pinned, fact_of, not_found, roots_of, walk_of
+from rote.query import Graph, Overflow, Place, Root, Schemas, Truncated, batches, parse_query
 from rote.values import Json, canonical, decode, decode_canonical
 from rote.values.limits import INTEGER_MAX, PAGE_MAX, WATCH_PAUSE_SECONDS, WATCH_SCHEMAS_MAX
 
@@ -96,6 +96,7 @@ class Watcher:
         self._graph: Graph | None = None  # none while there is more than the limits allow
         self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
         self._sent: int | None = None  # the version of the last frame
+        self._truncated: Truncated | None = None  # what is left out at `version`
         self.version = 0  # up to which everything is taken in
         self._pinned(self.look())  # so that a branch that is not there is told at once
 
@@ -116,7 +117,7 @@ class Watcher:
         self.version = self._pulse.newest = self.look()
         erased: set[str] = set()
         if since is not None:
-            facts = self._walk(self._pinned(since))
+            facts, _ = self._walk(self._pinned(since))
             self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
             # What was erased is absent at every version, so nobody can say who had it.
             erased = self._erased(since)
@@ -129,6 +130,7 @@ class Watcher:
     def advance(self, version: int) -> Frame | None:
         """The frame that brings it to a version; None when that would show nothing new."""
         before, self.version = self.version, version
+        truncated = self._truncated
         try:
             changed = self._pulse.changes(
                 self._branch, before, version, lambda: self._changed(before)
@@ -139,7 +141,7 @@ class Watcher:
             self.version, self._graph = before, None
             self._pulse.newest = max(self._pulse.newest, self.look())
             return None
-        if not frame["upserts"] and not frame["removes"]:
+        if not frame["upserts"] and not frame["removes"] and self._truncated == truncated:
             return None
         self._sent = self.version
         return frame
@@ -157,7 +159,15 @@ class Watcher:
             elif before != (state.version, state.hash):
                 upserts.append({"id": id, **fact_of(state)})
                 self._shown[id] = (state.version, state.hash)
-        return {"from": self._sent, "to": self.version, "upserts": upserts, "removes": removes}
+        frame: Frame = {
+            "from": self._sent,
+            "to": self.version,
+            "upserts": upserts,
+            "removes": removes,
+        }
+        if self._truncated is not None:
+            frame["truncated"] = self._truncated.to_dict()
+        return frame
 
     # -- what may be shown otherwise ---------------------------------------------------------------
 
@@ -189,6 +199,8 @@ class Watcher:
         ids = [id for id in changed if graph.concerns(id) or query.matches_prefix(id)]
         if len(ids) > query.max_entities:
             return self._rebuild()
+        if not ids:
+            return {}
         pinned = self._pinned(self.version)
         states: dict[str, State] = {}
         for batch in batches(ids):
@@ -203,6 +215,7 @@ class Watcher:
             touched = graph.update(pinned.fetch, states, added=added, removed=removed)
         except Overflow:
             return self._rebuild()
+        self._truncated = graph.truncated
         return {id: state if graph.shows(id) else None for id, state in touched.items()}
 
     def _rebuild(self) -> Mapping[str, State | None]:
@@ -212,7 +225,11 @@ class Watcher:
             self._query = parse_query(decode(self._text), self._schemas, is_watch=True)
         pinned = self._pinned(self.version)
         self._graph, facts = self._build(pinned)
-        return {**dict.fromkeys(self._shown), **(facts if self._graph else self._walk(pinned))}
+        if self._graph is None:
+            facts, self._truncated = self._walk(pinned)
+        else:
+            self._truncated = self._graph.truncated
+        return {**dict.fromkeys(self._shown), **facts}
 
     def _build(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State]]:
         query = self._query
@@ -233,15 +250,10 @@ class Watcher:
             id: state for id, state in touched.items() if state is not None and graph.shows(id)
         }
 
-    def _walk(self, pinned: Pinned) -> Mapping[str, State]:
-        walk = Walk(
-            pinned.fetch,
-            self._schemas,
-            depth_max=self._query.max_depth,
-            entities_max=self._query.max_entities,
-        )
+    def _walk(self, pinned: Pinned) -> tuple[Mapping[str, State], Truncated | None]:
+        walk = walk_of(self._query, self._schemas, pinned)
         walk.run(self._roots(pinned))
-        return walk.facts
+        return walk.facts, walk.truncated
 
     def _roots(self, pinned: Pinned) -> list[Root]:
         """All selected entities, or one more than are ever shown."""

@@ -109,7 +109,8 @@ def parse_query(raw: Any, schemas: Schemas, *, is_watch: bool = False) -> Query:
             raise InvalidInput(f"a query has no {shown!r}; it has {', '.join(_KEYS)}", key=shown)
         if is_watch and key in _NOT_WATCHED:
             raise InvalidInput(
-                f"{key}: a watch shows the whole result as it is now; leave it out", key=key
+                f"{key}: a watch shows the result as it is now, up to max_entities; leave it out",
+                key=key,
             )
     if "select" not in raw:
         raise InvalidInput("select: say which entities, as in {'urn:user:*': {}}", key="select")

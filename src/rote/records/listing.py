@@ -13,7 +13,7 @@ from rote.contract import Hit
 from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.filters import Filters, Window
 from rote.records.index import NAME, instant_range, text_term
-from rote.records.keys import ids_under
+from rote.records.keys import PREFIX, ids_under, namespace_of
 from rote.space import Space
 from rote.values.limits import RECORDS_READ_AT_ONCE, RECORDS_READ_FIRST
 from rote.values.ranges import above, prefix_end
@@ -34,6 +34,20 @@ def find_records(
         life = life_of(record)
         if life is not None and not life.has_expired(now) and filters.match(record):
             yield record
+
+
+def find_namespaces(view: Space) -> list[str]:
+    """The namespaces that hold records, going from one to the next without what lies between."""
+    found: list[str] = []
+    after: str | None = None
+    while state := next(view.scan(PREFIX, after=after, limit=1), None):
+        namespace = namespace_of(state.id)
+        if namespace is None:
+            after = state.id
+            continue
+        found.append(namespace)
+        after = prefix_end(ids_under(namespace))
+    return found
 
 
 def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:

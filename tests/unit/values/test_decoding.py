@@ -59,6 +59,7 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (b"", "", "not JSON at character 0"),
     (b" ", "", "not JSON"),
     (b"[1", "", "not JSON"),
+    (b'{"a": 1,\n "b" 2}', "", "not JSON at line 2, column 6"),
     (b"[1,]", "", "not JSON"),
     (b"{'a':1}", "", "not JSON at character 1"),
     (b'{"a":1,}', "", "not JSON"),
@@ -114,6 +115,12 @@ def test_refused_text_is_told_where_and_why(data: bytes, pointer: str, reason: s
     with pytest.raises(InvalidValue, match=reason) as caught:
         decode(data)
     assert caught.value.details["pointer"] == pointer
+
+
+def test_text_that_is_no_json_is_not_called_a_value() -> None:
+    for data in (b"{", b"\xff"):
+        with pytest.raises(InvalidValue, match=r"\Anot (JSON|UTF-8) at"):
+            decode(data)
 
 
 def test_duplicate_keys_can_be_told_to_end_with_the_last() -> None:

@@ -1,15 +1,17 @@
 """Lists of memory records: order, prefixes, filters, pages, versions and branches."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
 import pytest
 
-from rote.contract import View
+from rote.contract import State, View
 from rote.errors import InvalidInput
 from rote.records import RECORDS, Memory
 from rote.records.index import NAME
+from rote.records.listing import find_namespaces
+from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, port_of
 from rote.testing.space_suite.records import AT, LATER, RecordGround
 
@@ -55,7 +57,32 @@ PAGES: list[Any] = [
 ]  # fmt: skip
 
 
+class Counting:
+    """The scans of a space, and how many states they gave."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self.states = 0
+
+    def scan(self, prefix: str, **more: Any) -> Iterator[State]:
+        for state in self._space.scan(prefix, **more):
+            self.states += 1
+            yield state
+
+
 class RecordListTests(RecordGround):
+    def test_the_namespaces_that_hold_records_are_found_without_reading_all(self) -> None:
+        memory = Memory(self.space, namespaces=["a", "a-b", "ab", "none", "z"])
+        for namespace, id in product(["z", "ab", "a", "a-b"], "12345"):
+            memory.put(namespace, "kind", id, {})
+        for odd in ("record:a", "record:Big!!k!!i!!", "record:!!k!!i!!", "recorded:x!!k!!i!!"):
+            self.space.set(odd, 1)
+        memory.put("none", "kind", "1", {})
+        memory.delete("none", "kind", "1")
+        scans = Counting(self.space)
+        assert find_namespaces(scans) == ["a", "a-b", "ab", "z"]  # type: ignore[arg-type]
+        assert scans.states == 4 + 3
+
     def _put_all(self, ids: Iterable[str], **more: Any) -> None:
         for id in ids:
             self.memory.put("ops", "k", id, {"text": id}, **more)
