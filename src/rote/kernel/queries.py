@@ -34,6 +34,7 @@ class Pinned:
         self._cache = cache
         self._reads = reads
         self._line = cache.line(reads, branch, version)
+        self.space = cache.did
         self.branch = branch
         self.version = version
 
@@ -142,6 +143,7 @@ def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
             key="branch",
         )
     version = _version(cache, reads, asked, view)
+    cache.check_version(reads, version)
     newest = cache.resolve(reads, None)
     if asked.since is not None and asked.since > newest:
         raise not_found("since", asked.since, newest)
@@ -169,7 +171,8 @@ def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
     branch = view.branch if asked.branch is None else asked.branch
     is_fixed = view.version is not None or asked.at is not None
     if (
-        asked.cursor.branch != branch
+        asked.cursor.space != cache.did
+        or asked.cursor.branch != branch
         or not 0 <= asked.cursor.version <= newest
         or (is_fixed and asked.cursor.version != version)
     ):
@@ -194,7 +197,7 @@ def page_of(asked: Query, pinned: Pinned) -> tuple[list[Root], str | None]:
     if len(found) <= asked.limit:
         return found, None
     page = found[: asked.limit]
-    cursor = Cursor(pinned.branch, pinned.version, page[-1].state.id)
+    cursor = Cursor(pinned.space, pinned.branch, pinned.version, page[-1].state.id)
     return page, asked.continue_at(cursor)
 
 

@@ -249,13 +249,13 @@ class Memory:
         )  # fmt: skip
         if wanted.limit == 0:
             return {"items": []}
-        last = None if wanted.limit is None else wanted.offset + wanted.limit
+        rest = islice(found, wanted.offset, None)
         page = [
             {member: record[member] for member in _ITEM + included}
-            for record in islice(found, wanted.offset, None if last is None else last + 1)
+            for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
         ]
         if wanted.limit is not None and len(page) > wanted.limit:
-            return {"items": page[: wanted.limit], "next_offset": last}
+            return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
 
     def stats(self) -> Result:
