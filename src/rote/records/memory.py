@@ -4,7 +4,7 @@ A record is one entity, so it has history, point-in-time reads, branches and con
 any other. Results are plain data, and equal histories give equal results.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space
 from rote.space.arguments import check_text
 from rote.values import Json, micros_of
+from rote.values.limits import RECORD_ATTEMPTS_MAX
 
 Result = dict[str, Any]
 Point = int | datetime | str
@@ -87,7 +88,7 @@ class Memory:
             commit = self._set(entity, value, stamp, seen)
             return _written(commit, created=life is None)
 
-        return self.space.retry(put_once)
+        return self._retry(put_once)
 
     def append(  # noqa: PLR0917 - as above
         self,
@@ -111,7 +112,7 @@ class Memory:
             ttl_seconds=self._ttl(namespace, ttl_seconds),
             metadata=None if added.metadata is UNSET else added.metadata,
         )
-        return self.space.retry(lambda: self._append_once(entity, added, new))
+        return self._retry(lambda: self._append_once(entity, added, new))
 
     def _append_once(self, entity: str, added: "_Appended", new: dict[str, Any]) -> Result:
         seen, life = self._look(entity, sizes=(_ENTRIES,))
@@ -173,7 +174,7 @@ class Memory:
         """Note that a record was used: last_accessed and access_count. Nothing else does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
-        return self.space.retry(lambda: self._touch_once(entity))
+        return self._retry(lambda: self._touch_once(entity))
 
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
@@ -291,6 +292,9 @@ class Memory:
         if life is not None and life.has_expired(micros_of(self.space.now)):
             life = None
         return seen, life
+
+    def _retry(self, function: Callable[[], Result]) -> Result:
+        return self.space.retry(function, attempts=RECORD_ATTEMPTS_MAX)
 
     def _set(
         self, entity: str, value: dict[str, Any], stamp: Iterable[str], seen: Glance

@@ -14,7 +14,12 @@ from rote.records.keys import ids_under
 from rote.records.listing import scan_records
 from rote.space import Space
 from rote.values import canonical, micros_of
-from rote.values.limits import PRUNE_BATCH, REPORT_RECORDS_MAX, TTL_SECONDS_MAX
+from rote.values.limits import (
+    PRUNE_BATCH,
+    RECORD_ATTEMPTS_MAX,
+    REPORT_RECORDS_MAX,
+    TTL_SECONDS_MAX,
+)
 
 TTL_ONLY, NONE = "ttl_only", "none"
 _DAY = 86_400 * SECOND
@@ -68,7 +73,7 @@ def _by_namespace(namespaces: tuple[str, ...], given: Any, argument: str) -> dic
 def prune_namespace(space: Space, namespace: str) -> int:
     """Delete what has expired, some at a time; how many."""
     pruned = 0
-    while count := space.retry(lambda: _prune_some(space, namespace)):
+    while count := space.retry(lambda: _prune_some(space, namespace), attempts=RECORD_ATTEMPTS_MAX):
         pruned += count
         if count < PRUNE_BATCH:
             break

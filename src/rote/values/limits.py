@@ -177,6 +177,9 @@ FILTER_TAGS_MAX = 100
 RECORDS_READ_AT_ONCE = 256
 # The same when it begins: many a list ends early, and values may be large.
 RECORDS_READ_FIRST = 32
+# How often a verb is tried when others write the same record in between. Processes do not take
+# turns: among 64 of them one in seven million writes would lose so often in a row.
+RECORD_ATTEMPTS_MAX = 1_000
 # Texts of times whose instants are remembered.
 TIMES_REMEMBERED = 4_096
 # Tags and sources whose terms are remembered: many records have the same.
