@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
+from rote.bridges.batches import fitting, in_batches
 from rote.bridges.validator import metadata_in, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.records import Memory
@@ -19,7 +20,13 @@ from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata
 from rote.records.profiles import V1
 from rote.values import Json, canonical, decode
-from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, PAGE_MAX, VALUE_BYTES_MAX
+from rote.values.limits import (
+    COMMIT_BYTES_MAX,
+    DEPTH_MAX,
+    OPERATIONS_MAX,
+    PAGE_MAX,
+    VALUE_BYTES_MAX,
+)
 
 Told = Callable[[int], None]  # how many bytes of the file were read
 # A line holds one value; escapes can make a text six times as long as what it means.
@@ -57,7 +64,7 @@ def import_records(
         raise InvalidInput(f"a batch has 1 to {OPERATIONS_MAX:,} records", argument="batch")
     records = check_records(memory, read_records(stream, progress))
     if batch is None:
-        whole = list(islice(records, OPERATIONS_MAX + 1))
+        whole = list(islice(fitting(records), OPERATIONS_MAX + 1))
         if len(whole) > OPERATIONS_MAX:
             raise LimitExceeded(
                 "the number of records", size=len(whole), limit=OPERATIONS_MAX,
@@ -65,7 +72,7 @@ def import_records(
             )  # fmt: skip
         return _write(memory, whole)
     done = ImportReport(0, 0, 0)
-    while some := list(islice(records, batch)):
+    for some in in_batches(records, batch):
         report = _write(memory, some)
         done = ImportReport(
             done.records + report.records,
@@ -92,17 +99,21 @@ def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tup
 def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json]]:
     rest = stream.read(COMMIT_BYTES_MAX + 1)
     tell(len(rest))
-    values = _decoded(line + rest, "the file", COMMIT_BYTES_MAX)
+    # The array is around values that may be as deep as any.
+    values = _decoded(line + rest, "the file", COMMIT_BYTES_MAX, depth_max=DEPTH_MAX + 1)
     if type(values) is not list:
         raise InvalidInput("a file of records is JSON lines, or one array")
     yield from enumerate(values, start=1)
 
 
-def _decoded(text: bytes, place: str, size_bytes_max: int) -> Json:
+def _decoded(text: bytes, place: str, size_bytes_max: int, depth_max: int = DEPTH_MAX) -> Json:
     if len(text) > size_bytes_max:
-        raise LimitExceeded(f"{place} in bytes", size=len(text), limit=size_bytes_max)
+        raise LimitExceeded(
+            f"{place} in bytes", size=len(text), limit=size_bytes_max,
+            advice="have one record a line",
+        )  # fmt: skip
     try:
-        return decode(text)
+        return decode(text, depth_max=depth_max)
     except InvalidValue as error:
         raise InvalidInput(f"{place}: {error}", place=place) from None
 
