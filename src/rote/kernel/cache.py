@@ -325,7 +325,7 @@ class SpaceCache:
             resolved = self.resolve(reads, version)
             try:
                 answer = read(resolved)
-            except Corrupt:
+            except (Compacted, Corrupt):
                 self.sync(reads)
                 if self.oldest == oldest:
                     raise

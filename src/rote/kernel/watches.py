@@ -118,9 +118,13 @@ class Watcher:
 
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now."""
+        reads = self._engine.reader()
+        return self._cache.steadily(reads, None, lambda _: self._start(since))
+
+    def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
-        erased: set[str] = set()
+        self._shown, erased = {}, set[str]()
         if since is not None:
             facts = self._walk(self._pinned(since))
             self._shown = {id: (state.version, state.hash) for id, state in facts.items()}

@@ -17,7 +17,7 @@ from rote.records import profiles, retention
 from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
 from rote.records.filters import parse_filters
 from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
-from rote.records.listing import find_records
+from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space
 from rote.space.arguments import check_text
@@ -244,32 +244,37 @@ class Memory:
         wanted = parse_filters(filters, updated_since)
         base = self.space if at is None else self.space.at(at)
         now = micros_of(base.now)
-        found = find_records(
-            base.at(base.version), wanted,
-            namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now,
-        )  # fmt: skip
         if wanted.limit == 0:
             return {"items": []}
-        rest = islice(found, wanted.offset, None)
-        page = [
-            {member: record[member] for member in _ITEM + included}
-            for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
-        ]
+
+        def page_of(view: Space) -> list[dict[str, Json]]:
+            found = find_records(
+                view, wanted, namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now
+            )
+            rest = islice(found, wanted.offset, None)
+            return [
+                {member: record[member] for member in _ITEM + included}
+                for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
+            ]
+
+        page = of_newest(base, page_of)
         if wanted.limit is not None and len(page) > wanted.limit:
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
 
     def stats(self) -> Result:
         """How many records there are and how large they are."""
-        return retention.stats(self.space.at(self.space.version), self.namespaces)
+        return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
     def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
         """What has expired, what will soon, and how old everything is."""
         now = micros_of(self.space.now)
-        return retention.retention_report(
-            self.space.at(self.space.version), self.namespaces,
-            now=now, expire_soon_seconds=expire_soon_seconds,
-        )  # fmt: skip
+        return of_newest(
+            self.space,
+            lambda view: retention.retention_report(
+                view, self.namespaces, now=now, expire_soon_seconds=expire_soon_seconds
+            ),
+        )
 
     def capabilities(self) -> Result:
         """What a workflow may rely on here."""

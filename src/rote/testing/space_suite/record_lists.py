@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from rote.contract import View
-from rote.errors import InvalidInput
+from rote.errors import Compacted, InvalidInput
 from rote.records import RECORDS, Memory
 from rote.records.index import NAME
+from rote.records.listing import of_newest
+from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, port_of
 from rote.testing.space_suite.records import AT, LATER, RecordGround
 
@@ -204,6 +206,27 @@ class RecordListTests(RecordGround):
             assert self.listed("ops", filters=filters, at=2) == ["a", "b"]
             assert self.listed("ops", filters=filters, at=0) == []
         assert self.space.verify().ok
+
+    def test_what_is_compacted_away_while_it_is_read_is_read_anew(self) -> None:
+        versions: list[int] = []
+
+        def read(view: Space) -> int:
+            versions.append(view.version)
+            if len(versions) == 1:
+                self._put_all("b")
+                self.space.compact(before=self.space.version)
+            return len(list(view.scan()))
+
+        self._put_all("a")
+        assert of_newest(self.space, read) == 2
+        assert versions == [1, 3]
+        self._put_all("c")
+        pinned = self.space.at(3)
+        self.space.compact(before=4)
+        with pytest.raises(Compacted):
+            of_newest(pinned, lambda view: list(view.scan()))
+        with pytest.raises(Compacted):
+            Memory(pinned).list("ops")
 
     def test_an_index_is_built_for_what_was_there_before_it(self) -> None:
         plain = self.open_fresh("plain", indexes=())
