@@ -103,18 +103,22 @@ class Watcher:
         self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
         self._sent: int | None = None  # the version of the last frame
         self.version = 0  # up to which everything is taken in
+        self._losses = cache.losses
         self._pinned(self.look())  # so that a branch that is not there is told at once
 
     def look(self) -> int:
         """The newest version."""
         head = self._cache.sync(self._engine.reader())
         newest = 0 if head is None else head.version
-        if newest < self.version:
+        self._check_log()
+        return newest
+
+    def _check_log(self) -> None:
+        if self._cache.losses != self._losses and self.version > 0:
             raise Unavailable(
-                f"the log ends at version {newest} and went up to {self.version} before;"
+                f"the log went up to version {self.version} and has lost its last commits since;"
                 " watch again from the start"
             )
-        return newest
 
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now."""
@@ -124,6 +128,7 @@ class Watcher:
     def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
+        self._losses = self._cache.losses
         self._shown, erased = {}, set[str]()
         if since is not None:
             facts = self._walk(self._pinned(since))
@@ -138,10 +143,11 @@ class Watcher:
 
     def advance(self, version: int) -> Frame | None:
         """The frame that brings it to a version; None when that would show nothing new."""
+        self._check_log()
         before, self.version = self.version, version
         try:
             changed = self._pulse.changes(
-                self._branch, before, version, lambda: self._changed(before)
+                (self._branch, self._losses, before, version), lambda: self._changed(before)
             )
             frame = self._frame(self._touched(changed))
         except Compacted:

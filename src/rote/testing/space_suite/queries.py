@@ -406,8 +406,9 @@ class QueryTests(SpaceGround):
         for number in range(3):
             self.space.set(A, number)
         self.space.compact(before=3)
+        selects: list[dict[str, Any]] = [{}, {"*": {}}, {A: {}}]
         for call in (self.space.query, self.space.values):
-            for select in ({}, {"*": {}}, {A: {}}):
+            for select in selects:
                 with pytest.raises(Compacted):
                     call({"select": select, "at": 2})
 

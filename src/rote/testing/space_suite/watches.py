@@ -252,7 +252,7 @@ class WatchTests(SpaceGround):
             next(watch)
         found: list[Any] = []
         threads = [
-            threading.Thread(target=lambda watch=watch: found.append(next(watch)))  # type: ignore[misc]
+            threading.Thread(target=lambda watch=watch: found.append(next(watch)))
             for watch in watches
         ]
         for thread in threads:
