@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from rote.values.limits import PAGE_MAX, WATCH_CHANGES_KEPT, WATCH_LOOK_SECONDS
 
-
 # A branch, how often the log was lost before, and the versions from which to which.
 Step = tuple[str, int, int, int]
 

@@ -138,6 +138,23 @@ class RecordListTests(RecordGround):
         assert self.listed("ops", filters=between) == ["1"]
         assert self.memory.get("ops", "k", "1")["record"]["metadata"] == meta
 
+    def test_one_instant_in_any_writing_is_one_time_of_creation_and_change_too(self) -> None:
+        self.memory.put("ops", "k", "1", {})
+        entity = Memory.entity_id("ops", "k", "1")
+        record: Any = self.space.get(entity)
+        for written, asked in product(TEN, TEN):
+            # As an import writes it, which brings its own times.
+            self.space.set(entity, {**record, "created_at": written, "updated_at": written})
+            for name in ("created", "updated"):
+                for filters, found in (
+                    ({f"{name}_after": asked, f"{name}_before": asked}, ["1"]),
+                    ({f"{name}_after": AFTER_TEN}, []),
+                    ({f"{name}_before": BEFORE_TEN}, []),
+                ):
+                    assert self.listed("ops", filters=filters) == found
+            assert self.listed("ops", None, None, asked) == ["1"]
+            assert self.listed("ops", None, None, AFTER_TEN) == []
+
     def test_times_of_creation_and_change_are_inclusive(self) -> None:
         self._put_all(["early", "changed"])
         self.clock.move(seconds=60)
