@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct
 
+from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
 from rote.bridges.validator import Problem, metadata_in, validate
 from rote.contract import State
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
@@ -21,21 +22,20 @@ from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata
 from rote.records.profiles import V1
 from rote.values import Json, canonical, decode, micros_of
-from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, PAGE_MAX, VALUE_BYTES_MAX
+from rote.values.limits import (
+    COMMIT_BYTES_MAX,
+    DEPTH_MAX,
+    OPERATIONS_MAX,
+    PAGE_MAX,
+    VALUE_BYTES_MAX,
+)
 
 Told = Callable[[int], None]  # how many bytes of the file were read
 TIMES = ("/created_at", "/updated_at")
 _ANY_TIMES = {"created_at": "1970-01-01T00:00:00Z", "updated_at": "1970-01-01T00:00:00Z"}
+_STAMPS_BYTES = 160  # as much as a commit counts for two stamps
 # A line holds one value; escapes can make a text six times as long as what it means.
 _LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
-
-
-class Incoming(Struct, frozen=True):
-    """A record on its way in."""
-
-    place: str  # where it was found, for people
-    record: Envelope
-    timeless: bool = False  # the file has no times and no ttl for it: they are those of a put
 
 
 class ImportReport(Struct, frozen=True, gc=False):
@@ -77,7 +77,7 @@ def import_records(
     return ImportReport(records, changed, commits)
 
 
-Batch = tuple[list[Incoming], list[Incoming]]  # the records of one commit, and those that changed
+Batch = tuple[list[Checked], list[Checked]]  # the records of one commit, and those that changed
 
 
 def write_incoming(
@@ -86,9 +86,9 @@ def write_incoming(
     """Check everything that comes and write what differs: at once, or batch by batch."""
     if batch is not None and (type(batch) is not int or not 1 <= batch <= OPERATIONS_MAX):
         raise InvalidInput(f"a batch has 1 to {OPERATIONS_MAX:,} records", argument="batch")
-    records = check_incoming(memory, incoming)
+    records = distinct(check_incoming(memory, incoming))
     if batch is None:
-        whole = list(islice(records, OPERATIONS_MAX + 1))
+        whole = list(islice(fitting(records), OPERATIONS_MAX + 1))
         if len(whole) > OPERATIONS_MAX:
             raise LimitExceeded(
                 "the number of records", size=len(whole), limit=OPERATIONS_MAX,
@@ -98,9 +98,9 @@ def write_incoming(
         return
     written = 0
     try:
-        while some := list(islice(records, batch)):
+        for some in in_batches(records, batch):
             done = _write(memory, some, dry_run=dry_run)
-            written += 0 if dry_run else len(done[0])
+            written += 0 if dry_run else len(some)
             yield done
     except RoteError as error:
         raise _told_after(error, written) from None
@@ -144,7 +144,8 @@ def try_records(
 def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json | RoteError]]:
     rest = stream.read(COMMIT_BYTES_MAX + 1)
     tell(len(rest))
-    values = _decoded(line + rest, "the file", COMMIT_BYTES_MAX)
+    # The array is around values that may be as deep as any.
+    values = _decoded(line + rest, "the file", COMMIT_BYTES_MAX, depth_max=DEPTH_MAX + 1)
     if type(values) is list:
         yield from enumerate(values, start=1)
     else:
@@ -152,16 +153,21 @@ def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Jso
         yield 1, values
 
 
-def _decoded(text: bytes, place: str, size_bytes_max: int) -> Json | RoteError:
+def _decoded(
+    text: bytes, place: str, size_bytes_max: int, depth_max: int = DEPTH_MAX
+) -> Json | RoteError:
     if len(text) > size_bytes_max:
-        return LimitExceeded(f"{place} in bytes", size=len(text), limit=size_bytes_max)
+        return LimitExceeded(
+            f"{place} in bytes", size=len(text), limit=size_bytes_max,
+            advice="have one record a line",
+        )  # fmt: skip
     try:
-        return decode(text)
+        return decode(text, depth_max=depth_max)
     except InvalidValue as error:
         return InvalidInput(f"{place}: {error}", place=place, **error.details)
 
 
-def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Incoming]:
+def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Checked]:
     """The envelopes in their normal form; the first that is wrong is told by its place."""
     for item in incoming:
         problems = problems_of(item, namespaces=memory.namespaces, profile=memory.profile)
@@ -179,7 +185,10 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Inc
         record["metadata"] = metadata
         if item.timeless:
             record["ttl_seconds"] = memory.default_ttl(record["namespace"])
-        yield Incoming(item.place, record, item.timeless)
+        entity = entity_id(record["namespace"], record["record_kind"], record["record_id"])
+        size = len(canonical(entity)) + len(canonical(record))
+        size += _STAMPS_BYTES if item.timeless else 0
+        yield Checked(item.place, entity, record, item.timeless, size)
 
 
 def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> list[Problem]:
@@ -193,33 +202,20 @@ def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> l
     return validate(record, namespaces=namespaces, profile=profile)
 
 
-def _write(memory: Memory, items: list[Incoming], *, dry_run: bool) -> Batch:
-    by_entity: dict[str, Incoming] = {}
-    for item in items:
-        record = item.record
-        entity = entity_id(record["namespace"], record["record_kind"], record["record_id"])
-        there = by_entity.setdefault(entity, item)
-        if there is not item and not _says_the_same(there, item):
-            raise InvalidInput(
-                f"{item.place} has the key of {there.place}; keep one of them", place=item.place
-            )
+def _write(memory: Memory, items: list[Checked], *, dry_run: bool) -> Batch:
+    by_entity = {item.entity: item for item in items}
 
-    def write_once() -> list[Incoming]:
+    def write_once() -> list[Checked]:
         operations, reads = _differences(memory, by_entity)
         if operations and not dry_run:
             memory.space.transact(operations, reads=reads)
         return [by_entity[operation["id"]] for operation in operations]
 
-    return list(by_entity.values()), memory.space.retry(write_once)
-
-
-def _says_the_same(there: Incoming, item: Incoming) -> bool:
-    """A note that was found twice is one note."""
-    return there.timeless and item.timeless and there.record["payload"] == item.record["payload"]
+    return items, memory.space.retry(write_once)
 
 
 def _differences(
-    memory: Memory, incoming: dict[str, Incoming]
+    memory: Memory, incoming: dict[str, Checked]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What has to be written, and what must not change meanwhile."""
     now = micros_of(memory.space.now)

@@ -60,6 +60,7 @@ class SpaceCache:
         self._bytes = 0
         self._erasures = 0  # that were met here; what was read before one may hold what it erased
         self._ready = False
+        self.losses = 0  # how often the log did not lead to what was known any more
         self.blob_room = 0  # bytes that payloads may take before all of them are added up again
         self._graph = Graph()
         self._graph_lock = threading.Lock()
@@ -137,6 +138,7 @@ class SpaceCache:
             self._bytes = 0
             self._ready = False
             self.known, self._known_hash, self.oldest = 0, b"", 0
+            self.losses += 1
             self.coverage.clear()
         with self._graph_lock:
             self._graph = Graph()
@@ -325,7 +327,7 @@ class SpaceCache:
             resolved = self.resolve(reads, version)
             try:
                 answer = read(resolved)
-            except Corrupt:
+            except (Compacted, Corrupt):
                 self.sync(reads)
                 if self.oldest == oldest:
                     raise

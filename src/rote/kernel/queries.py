@@ -34,6 +34,7 @@ class Pinned:
         self._cache = cache
         self._reads = reads
         self._line = cache.line(reads, branch, version)
+        self.space = cache.did
         self.branch = branch
         self.version = version
 
@@ -154,6 +155,7 @@ def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
             key="branch",
         )
     version = _version(cache, reads, asked, view)
+    cache.check_version(reads, version)
     newest = cache.resolve(reads, None)
     if asked.since is not None and asked.since > newest:
         raise not_found("since", asked.since, newest)
@@ -181,7 +183,8 @@ def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
     branch = view.branch if asked.branch is None else asked.branch
     is_fixed = view.version is not None or asked.at is not None
     if (
-        asked.cursor.branch != branch
+        asked.cursor.space != cache.did
+        or asked.cursor.branch != branch
         or not 0 <= asked.cursor.version <= newest
         or (is_fixed and asked.cursor.version != version)
     ):
@@ -214,7 +217,8 @@ def _cursor_after(
     visited = [root for root in roots if walk.has_visited(root.state.id)]
     if is_last and len(visited) == len(roots):
         return None
-    return asked.continue_at(Cursor(pinned.branch, pinned.version, visited[-1].state.id))
+    cursor = Cursor(pinned.space, pinned.branch, pinned.version, visited[-1].state.id)
+    return asked.continue_at(cursor)
 
 
 def roots_of(asked: Query, pinned: Pinned, *, after: str | None, limit: int) -> list[Root]:

@@ -4,9 +4,9 @@ A watcher keeps what it has shown and reads the log at its own pace. Nothing is 
 slow one costs a writer nothing and holds only what its query's limits allow.
 """
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from rote.contract import State, View
@@ -39,14 +39,18 @@ def watch(
         raise InvalidInput("a pinned view never changes; watch the space it came from")
     if since is not None and (type(since) is not int or not 0 <= since <= INTEGER_MAX):
         raise InvalidInput("since: it is a version, or None for everything", key="since")
-    if timeout is not None and (
-        type(timeout) not in (int, float) or math.isnan(timeout) or timeout < 0
-    ):
+    # Not "below 0": what is no number at all is refused too.
+    if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
         raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
     watcher = Watcher(engine, cache, pulse, raw, view)
-    if since is not None and since > watcher.look():
-        raise not_found("since", since, watcher.look())
-    return _frames(watcher, pulse, since, timeout)
+    if since is not None:
+        newest = watcher.look()
+        if since > newest:
+            raise not_found("since", since, newest)
+        cache.check_version(engine.reader(), since)
+    # Longer than a system can wait is for ever.
+    is_for_ever = timeout is None or timeout > TIMEOUT_MAX
+    return _frames(watcher, pulse, since, None if is_for_ever else timeout)
 
 
 def _frames(
@@ -58,11 +62,11 @@ def _frames(
         asked = time.monotonic()
         frame = None
         while frame is None:
+            left = None if timeout is None else asked + timeout - time.monotonic()
             seen = watcher.version
             # Where others have looked further already, all go the same step.
             newest = pulse.newest if pulse.newest > seen else watcher.look()
             if newest <= seen:
-                left = None if timeout is None else asked + timeout - time.monotonic()
                 newest = pulse.wait(seen, left, watcher.look)
             if newest <= seen:
                 return
@@ -72,6 +76,8 @@ def _frames(
             woken = time.monotonic()
             frame = watcher.advance(max(newest, pulse.newest))
             took = time.monotonic() - woken
+            if frame is None and left is not None and left <= 0:
+                return  # others write all the time, and nothing of it is for this one
         yield frame
 
 
@@ -98,24 +104,33 @@ class Watcher:
         self._sent: int | None = None  # the version of the last frame
         self._truncated: Truncated | None = None  # what is left out at `version`
         self.version = 0  # up to which everything is taken in
+        self._losses = cache.losses
         self._pinned(self.look())  # so that a branch that is not there is told at once
 
     def look(self) -> int:
         """The newest version."""
         head = self._cache.sync(self._engine.reader())
         newest = 0 if head is None else head.version
-        if newest < self.version:
+        self._check_log()
+        return newest
+
+    def _check_log(self) -> None:
+        if self._cache.losses != self._losses and self.version > 0:
             raise Unavailable(
-                f"the log ends at version {newest} and went up to {self.version} before;"
+                f"the log went up to version {self.version} and has lost its last commits since;"
                 " watch again from the start"
             )
-        return newest
 
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now."""
+        reads = self._engine.reader()
+        return self._cache.steadily(reads, None, lambda _: self._start(since))
+
+    def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
-        erased: set[str] = set()
+        self._losses = self._cache.losses
+        self._shown, erased = {}, set[str]()
         if since is not None:
             facts, _ = self._walk(self._pinned(since))
             self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
@@ -129,11 +144,12 @@ class Watcher:
 
     def advance(self, version: int) -> Frame | None:
         """The frame that brings it to a version; None when that would show nothing new."""
+        self._check_log()
         before, self.version = self.version, version
         truncated = self._truncated
         try:
             changed = self._pulse.changes(
-                self._branch, before, version, lambda: self._changed(before)
+                (self._branch, self._losses, before, version), lambda: self._changed(before)
             )
             frame = self._frame(self._touched(changed))
         except Compacted:

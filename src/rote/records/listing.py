@@ -5,21 +5,42 @@ a window of time      all that the index has in it, then sorted by id
 otherwise             the entities of the namespace, the kind or the id prefix, by scanning
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
+from typing import TypeVar
 
 from rote.contract import Hit
+from rote.errors import Busy, Compacted
 from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.filters import Filters, Window
 from rote.records.index import NAME, instant_range, text_term
 from rote.records.keys import PREFIX, ids_under, namespace_of
 from rote.space import Space
-from rote.values.limits import RECORDS_READ_AT_ONCE, RECORDS_READ_FIRST
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    RECORDS_READ_AT_ONCE,
+    RECORDS_READ_FIRST,
+)
 from rote.values.ranges import above, prefix_end
+
+_Answer = TypeVar("_Answer")
 
 # Of two windows the one that is likelier to be narrow.
 _WINDOWS = ("last_accessed", "valid_at", "updated", "created")
+
+
+def of_newest(space: Space, read: Callable[[Space], _Answer]) -> _Answer:
+    """What `read` says of a space as it is now, as one state; again when that state was compacted
+    away meanwhile."""
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        version = space.version
+        try:
+            return read(space.at(version))
+        except Compacted:
+            if space.version == version:
+                raise  # a pinned one, which stays away
+    raise Busy("the space is compacted all the time; try again")
 
 
 def find_records(

@@ -11,6 +11,7 @@ from rote.bridges import export_records, import_records, validate, write_export
 from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.testing.clocks import FixedClock
 from rote.values import canonical, decode
+from rote.values.limits import DEPTH_MAX
 
 AT = "2026-01-01T12:00:00.000000Z"
 ENVELOPE: dict[str, Any] = {
@@ -185,6 +186,76 @@ def test_more_records_than_a_commit_holds_want_batches(
     with pytest.raises(LimitExceeded, match="batches"):
         import_records(files.memory, lines(*records))
     assert import_records(files.memory, lines(*records), batch=2).commits == 2
+
+
+def test_more_bytes_than_a_commit_holds_want_batches_which_end_before_them(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.bridges.batches.COMMIT_BYTES_MAX", 10_000)
+    sizes = [4_000, 4_000, 4_000, 9_000, 100]
+    records = [
+        {**ENVELOPE, "record_id": str(number), "payload": {"text": "x" * size}}
+        for number, size in enumerate(sizes)
+    ]
+    before = files.memory.space.version
+    with pytest.raises(LimitExceeded, match="batches"):
+        import_records(files.memory, lines(*records))
+    assert files.memory.space.version == before
+    report = import_records(files.memory, lines(*records), batch=5)
+    assert (report.records, report.changed, report.commits) == (5, 5, 3)
+    assert import_records(files.memory, lines(*records), batch=5).changed == 0
+
+
+def test_a_key_that_comes_again_in_a_later_batch_is_refused(files: Files) -> None:
+    records = [{**ENVELOPE, "record_id": id} for id in "1231"]
+    with pytest.raises(InvalidInput, match="record 4 has the key of record 1"):
+        import_records(files.memory, lines(*records), batch=1)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "json"])
+def test_what_is_nested_as_deep_as_can_be_goes_out_and_in(files: Files, format: str) -> None:
+    deepest: Any = {}
+    for _ in range(DEPTH_MAX - 2):
+        deepest = {"a": deepest}
+    files.memory.put("ops", "deep", "1", deepest)
+    sent = exported(files.memory, format=format)
+    other = files.empty()
+    import_records(other, BytesIO(sent))
+    assert exported(other, format=format) == sent
+    with pytest.raises(InvalidInput, match="deeper"):
+        import_records(
+            other,
+            BytesIO(
+                b"[" + canonical(ENVELOPE).replace(b'"x":1', b'"x":' + b"[" * 63 + b"]" * 63) + b"]"
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "records"),
+    [
+        (canonical(ENVELOPE) + b"\r\n\r\n", 1),
+        (b" \t[\r\n" + canonical(ENVELOPE) + b"\r\n]", 1),
+        (b"\xef\xbb\xbf" + canonical(ENVELOPE), None),
+        (canonical(ENVELOPE).decode().encode("utf-16"), None),
+        (canonical(ENVELOPE) + b"\r" + canonical(ENVELOPE), None),
+        (b"[" + canonical(ENVELOPE) + b"]]", None),
+        (canonical({**ENVELOPE, "updated_at": "9999-12-31T23:59:59-23:59"}), None),
+        (canonical({**ENVELOPE, "updated_at": "2016-12-31T23:59:60Z"}), None),
+        (canonical({**ENVELOPE, "ttl_seconds": True}), None),
+        (canonical({**ENVELOPE, "ttl_seconds": 2**62}), None),
+    ],
+)  # fmt: skip
+def test_files_of_other_programs_are_taken_or_refused_whole(
+    files: Files, data: bytes, records: int | None
+) -> None:
+    before = files.memory.space.version
+    if records is not None:
+        assert import_records(files.memory, BytesIO(data)).records == records
+        return
+    with pytest.raises(InvalidInput):
+        import_records(files.memory, BytesIO(data))
+    assert files.memory.space.version == before
 
 
 def test_the_validator_tells_everything_at_once() -> None:

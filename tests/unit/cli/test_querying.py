@@ -1,9 +1,12 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rote.opening import open as open_store
+from rote.records import Memory
 from rote.values import decode
+from rote.values.limits import DEPTH_MAX
 from tests.unit.cli.command import error_of, run, run_json, run_ok
 
 ADA, TEA, NEVER = "urn:entity:ada", "urn:entity:tea", "urn:entity:never"
@@ -164,3 +167,28 @@ def test_watch_json_prints_frames_as_json_lines(store: Path) -> None:
 )
 def test_a_bad_query_is_an_error(store: Path, command: list[str], words: str) -> None:
     assert words in error_of(run(*command, store=store))
+
+
+def test_what_is_nested_as_deep_as_can_be_is_printed(store: Path) -> None:
+    deepest: Any = []
+    for _ in range(DEPTH_MAX - 1):
+        deepest = [deepest]
+    record: Any = {}
+    for _ in range(DEPTH_MAX - 2):
+        record = {"a": record}
+    with open_store(store) as opened:
+        space = opened.space("default")
+        space.set(TEA, deepest)
+        Memory(space).put("ops", "k", "1", record)
+    text = "[" * DEPTH_MAX + "]" * DEPTH_MAX
+    for command in (
+        ["query", TEA], ["query", TEA, "--values"], ["watch", TEA, "--timeout", "0"],
+        ["history", TEA, "--limit", "1"], ["log", "--limit", "9"],
+    ):  # fmt: skip
+        assert text in run_ok(*command, "--json", store=store)
+    assert run_ok("query", TEA, "--values", store=store).count("[") == DEPTH_MAX
+    text = '{"a":' * (DEPTH_MAX - 2)
+    for command in (
+        ["memory", "get", "ops", "k", "1"], ["memory", "list", "ops", "--include", "payload"],
+    ):  # fmt: skip
+        assert text in run_ok(*command, "--json", store=store)

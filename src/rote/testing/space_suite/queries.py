@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rote.errors import InvalidInput, NotFound, RoteError, VersionNotFound
+from rote.errors import Compacted, InvalidInput, NotFound, RoteError, VersionNotFound
 from rote.testing.query_graphs import Graphs, naive_pages, pages_of
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, put, remove
 
@@ -376,6 +376,9 @@ class QueryTests(SpaceGround):
             ({"cursor": "abc"}, "cursor", InvalidInput),
             ({"cursor": 5}, "cursor", InvalidInput),
             ({"cursor": "W10="}, "cursor", InvalidInput),
+            ({"cursor": "\ud800"}, "cursor", InvalidInput),
+            ({"cursor": "é"}, "cursor", InvalidInput),
+            ({"cursor": ["W10="]}, "cursor", InvalidInput),
         ],
         ids=str,
     )
@@ -413,6 +416,31 @@ class QueryTests(SpaceGround):
         ):
             with pytest.raises(InvalidInput, match="cursor"):
                 view.query({**query, **change, "cursor": cursor})
+
+    def test_a_cursor_belongs_to_its_space_and_is_taken_as_it_is(self) -> None:
+        other = self.store.space("other")
+        for space in (self.space, other):
+            space.transact([put(A, 1), put(B, 1)])
+        query: dict[str, Any] = {"select": {"*": {}}, "limit": 1}
+        cursor = self.space.query(query)["cursor"]
+        for space, changed in (
+            (other, cursor),
+            (self.space, cursor.encode()),
+            (self.space, f"!{cursor}"),
+            (self.space, cursor[:-4]),
+        ):
+            with pytest.raises(InvalidInput, match="cursor"):
+                space.query({**query, "cursor": changed})
+
+    def test_a_state_that_was_compacted_away_is_not_even_empty(self) -> None:
+        for number in range(3):
+            self.space.set(A, number)
+        self.space.compact(before=3)
+        selects: list[dict[str, Any]] = [{}, {"*": {}}, {A: {}}]
+        for call in (self.space.query, self.space.values):
+            for select in selects:
+                with pytest.raises(Compacted):
+                    call({"select": select, "at": 2})
 
     def test_what_a_result_holds_is_the_callers_own(self) -> None:
         self.space.set(A, {"list": [1]})

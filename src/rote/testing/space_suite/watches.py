@@ -259,6 +259,51 @@ class WatchTests(SpaceGround):
         assert len(list(self.space.watch({"select": {A: {}}}, timeout=0.06))) == 1
         assert time.monotonic() - start >= 0.06
 
+    def test_a_watch_ends_in_its_time_also_when_others_write_all_the_time(self) -> None:
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                self.space.set(B, 1)
+
+        watch = self.space.watch({"select": {A: {}}}, timeout=0.1)
+        ended: list[bool] = []
+        watching = threading.Thread(target=lambda: ended.append(len(list(watch)) == 1))
+        writing = threading.Thread(target=write)
+        writing.start()
+        watching.start()
+        try:
+            watching.join(SOON)
+        finally:
+            stop.set()
+            writing.join()
+            watching.join()
+        assert ended == [True]
+
+    @pytest.mark.parametrize("timeout", [float("inf"), 10**400, 1e300, 1e10])
+    def test_a_time_that_no_system_can_wait_is_for_ever(self, timeout: float) -> None:
+        watches = [self.space.watch({"select": {A: {}}}, timeout=timeout) for _ in range(2)]
+        for watch in watches:
+            next(watch)
+        found: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda watch=watch: found.append(next(watch)))
+            for watch in watches
+        ]
+        for thread in threads:
+            thread.start()
+        self.space.set(A, 1)
+        for thread in threads:
+            thread.join()
+        assert [brief(frame) for frame in found] == [([A], [])] * 2
+
+    def test_a_watch_from_what_was_compacted_is_told_at_once(self) -> None:
+        for number in range(3):
+            self.space.set(A, number)
+        self.space.compact(before=3)
+        with pytest.raises(Compacted):
+            self.space.watch({"select": {}}, since=2)
+
     def test_a_watch_of_a_closed_store_says_so(self) -> None:
         watch = self.space.watch({"select": {A: {}}}, timeout=SOON)
         next(watch)
