@@ -11,13 +11,10 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from rote.bridges.validator import metadata_in, validate
+from rote.bridges.validator import normal_record, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.records import Memory
-from rote.records.envelope import FIELDS, Envelope
-from rote.records.keys import entity_id
-from rote.records.metadata import check_metadata
-from rote.records.profiles import V1
+from rote.records.envelope import Envelope
 from rote.values import Json, canonical, decode
 from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, PAGE_MAX, VALUE_BYTES_MAX
 
@@ -109,45 +106,55 @@ def _decoded(text: bytes, place: str, size_bytes_max: int) -> Json:
 
 def check_records(
     memory: Memory, values: Iterable[tuple[int, Json]]
-) -> Iterator[tuple[int, Envelope]]:
-    """The envelopes in their normal form; the first that is wrong is told by its number."""
+) -> Iterator[tuple[int, str, Envelope]]:
+    """Numbers, entities and envelopes in their normal form; the first that is wrong is told by its
+    number."""
     for number, value in values:
-        for problem in validate(value, namespaces=memory.namespaces, profile=memory.profile):
-            if problem.kind == "error":
-                raise InvalidInput(
-                    f"record {number}{problem.path and ' at '}{problem.path}: {problem.message}",
-                    number=number,
-                    path=problem.path,
-                )
-        assert type(value) is dict
-        metadata = None if memory.profile == V1 else check_metadata(metadata_in(value)[1])
-        yield number, {**{name: value.get(name) for name in FIELDS}, "metadata": metadata}
+        found = normal_record(value, namespaces=memory.namespaces, profile=memory.profile)
+        if found is None:
+            _refuse(memory, number, value)
+        else:
+            yield number, *found
 
 
-def _write(memory: Memory, numbered: list[tuple[int, Envelope]]) -> ImportReport:
-    by_entity: dict[str, Envelope] = {}
+def _refuse(memory: Memory, number: int, value: Json) -> None:
+    """Tell the first error of a record."""
+    for problem in validate(value, namespaces=memory.namespaces, profile=memory.profile):
+        if problem.kind == "error":
+            raise InvalidInput(
+                f"record {number}{problem.path and ' at '}{problem.path}: {problem.message}",
+                number=number,
+                path=problem.path,
+            )
+
+
+def _write(memory: Memory, numbered: list[tuple[int, str, Envelope]]) -> ImportReport:
+    records: dict[str, Envelope] = {}
     numbers: dict[str, int] = {}
-    for number, record in numbered:
-        entity = entity_id(record["namespace"], record["record_kind"], record["record_id"])
-        if entity in by_entity:
+    for number, entity, record in numbered:
+        if entity in numbers:
             raise InvalidInput(
                 f"record {number} has the key of record {numbers[entity]}; keep one of them",
                 number=number,
             )
-        by_entity[entity], numbers[entity] = record, number
-    changed = _differing(memory, by_entity)
+        records[entity], numbers[entity] = record, number
+    changed = _differing(memory, records)
     if changed:
-        memory.space.transact([{"op": "set", "id": id, "value": by_entity[id]} for id in changed])
-    return ImportReport(len(by_entity), len(changed), 1 if changed else 0)
+        try:
+            memory.space.transact([{"op": "set", "id": id, "value": records[id]} for id in changed])
+        except LimitExceeded:
+            for id in changed:
+                _refuse(memory, numbers[id], records[id])
+            raise
+    return ImportReport(len(records), len(changed), 1 if changed else 0)
 
 
 def _differing(memory: Memory, records: dict[str, Envelope]) -> list[str]:
     """The entities that are not there, or not like this."""
-    view = memory.space.at(memory.space.version)
     differing: list[str] = []
     ids = iter(records)
     while some := list(islice(ids, PAGE_MAX)):
-        for state in view.read_many(some):
+        for state in memory.space.read_many(some):
             if not state.exists or canonical(state.value) != canonical(records[state.id]):
                 differing.append(state.id)
     return differing
