@@ -34,9 +34,11 @@ class Patched(Struct, frozen=True, gc=False):
     snapshot: bytes | None  # the whole value, where one is due
 
 
-def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
-    """A canonical value with the commit's time at each pointer."""
-    return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
+def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> Entry:
+    """What a canonical value is with the commit's time at each pointer; without version, hash and
+    salt, like all that is made here."""
+    document = _stamp_into(decode_canonical(data), _stamps(pointers, at))
+    return _snapshot_entry(document, value_bytes(document))
 
 
 def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:

@@ -5,7 +5,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rote
@@ -239,6 +239,7 @@ PARTS: dict[str, list[Any]] = {
     missing=st.sampled_from([None, None, "metadata", *ENVELOPE]),
     profile=st.sampled_from(["v1", "v1.1-deterministic-metadata"]),
 )
+@example(changes=[("payload", {"_metadata": {"tags": ["p"]}})], missing="metadata", profile="v1")
 @settings(max_examples=examples(300, 5_000))
 def test_an_import_takes_what_the_validator_finds_no_error_in(
     changes: list[tuple[str, Any]], missing: str | None, profile: str
