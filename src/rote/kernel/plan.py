@@ -140,10 +140,10 @@ def _apply(job: Job, current: dict[str, Entry], at: int) -> list[_Step]:
         assert data is not None
         stamp = operation.stamp_of_set()
         if stamp:
-            after = stamped(data, stamp, at)
-        else:
-            after = Entry(0, None, None, True, data, UNSET, 0, 0, len(data), len(data))
-        steps.append((operation, SET, after.data, None, before, after))
+            data = stamped(data, stamp, at)
+        size = len(data)
+        after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
+        steps.append((operation, SET, data, None, before, after))
         current[id] = after
     return steps
 

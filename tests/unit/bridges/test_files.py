@@ -255,8 +255,7 @@ def test_an_import_takes_what_the_validator_finds_no_error_in(
         assert entity == rote.Memory.entity_id(*(record[name] for name in list(ENVELOPE)[:3]))
         assert normal.keys() == ENVELOPE.keys()
         assert {**normal, "metadata": 0} == {**record, "metadata": 0}
-        inside = record["payload"].get("_metadata")
-        sent = record["metadata"] if "metadata" in record else inside
+        sent = record.get("metadata", record["payload"].get("_metadata"))
         assert normal["metadata"] == (None if profile == "v1" else check_metadata(sent))
 
 
