@@ -41,7 +41,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def skip_the_read_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads: ())
+    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
 
 
 def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,11 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
-from rote.bridges.validator import Problem, metadata_in, validate
+from rote.bridges.validator import Problem, check_size, normal_record, validate
 from rote.contract import State
-from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, invariant
 from rote.records import Memory
-from rote.records.envelope import FIELDS, Envelope, life_of, record_of
-from rote.records.keys import entity_id
-from rote.records.metadata import check_metadata
+from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.profiles import V1
 from rote.values import Json, canonical, decode, micros_of
 from rote.values.limits import (
@@ -33,6 +31,7 @@ from rote.values.limits import (
 Told = Callable[[int], None]  # how many bytes of the file were read
 TIMES = ("/created_at", "/updated_at")
 _ANY_TIMES = {"created_at": "1970-01-01T00:00:00Z", "updated_at": "1970-01-01T00:00:00Z"}
+_NO_TIMES = dict.fromkeys(_ANY_TIMES)
 _STAMPS_BYTES = 160  # as much as a commit counts for two stamps
 # A line holds one value; escapes can make a text six times as long as what it means.
 _LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
@@ -168,38 +167,50 @@ def _decoded(
 
 
 def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Checked]:
-    """The envelopes in their normal form; the first that is wrong is told by its place."""
+    """The records in their normal form, each looked at once; the first that is wrong is told by its
+    place."""
+    namespaces, profile = memory.namespaces, memory.profile
     for item in incoming:
-        problems = problems_of(item, namespaces=memory.namespaces, profile=memory.profile)
-        for problem in problems:
-            if problem.kind == "error":
-                raise InvalidInput(
-                    f"{item.place}{problem.path and ' at '}{problem.path}: {problem.message}",
-                    place=item.place,
-                    path=problem.path,
-                )
-        metadata = None
-        if memory.profile != V1:
-            metadata = check_metadata(metadata_in(item.record)[1])
-        record: Envelope = {name: item.record.get(name) for name in FIELDS}
-        record["metadata"] = metadata
+        found = normal_record(_timed(item, profile), namespaces=namespaces, profile=profile)
+        if found is None:
+            raise _refusal(item, problems_of(item, namespaces=namespaces, profile=profile))
+        entity, record = found
+        stamps = 0
         if item.timeless:
-            record["ttl_seconds"] = memory.default_ttl(record["namespace"])
-        entity = entity_id(record["namespace"], record["record_kind"], record["record_id"])
-        size = len(canonical(entity)) + len(canonical(record))
-        size += _STAMPS_BYTES if item.timeless else 0
+            ttl_seconds = memory.default_ttl(record["namespace"])
+            record = {**record, **_NO_TIMES, "ttl_seconds": ttl_seconds}
+            stamps = _STAMPS_BYTES
+        try:
+            size = len(canonical(entity)) + check_size(record) + stamps
+        except (InvalidValue, LimitExceeded) as error:
+            raise InvalidInput(f"{item.place}: {error}", place=item.place) from None
         yield Checked(item.place, entity, record, item.timeless, size)
 
 
 def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> list[Problem]:
     """What the validator says about a record."""
-    record = item.record
-    if item.timeless:
-        # The commit will bring the times, and v1 leaves out what was only said about the record.
-        record = {**record, **_ANY_TIMES}
-        if profile == V1:
-            record["metadata"] = None
-    return validate(record, namespaces=namespaces, profile=profile)
+    return validate(_timed(item, profile), namespaces=namespaces, profile=profile)
+
+
+def _timed(item: Incoming, profile: str) -> Envelope:
+    """A record as it can be checked: a commit will bring the times of a timeless one, and v1 leaves
+    out what was only said about it."""
+    if not item.timeless:
+        return item.record
+    record = {**item.record, **_ANY_TIMES}
+    if profile == V1:
+        record["metadata"] = None
+    return record
+
+
+def _refusal(item: Incoming, problems: list[Problem]) -> InvalidInput:
+    """The first error of a record."""
+    errors = [problem for problem in problems if problem.kind == "error"]
+    invariant(bool(errors), "the validator finds what is wrong with what is refused")
+    path, message = errors[0].path, errors[0].message
+    return InvalidInput(
+        f"{item.place}{path and ' at '}{path}: {message}", place=item.place, path=path
+    )
 
 
 def _write(memory: Memory, items: list[Checked], *, dry_run: bool) -> Batch:
@@ -219,12 +230,11 @@ def _differences(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What has to be written, and what must not change meanwhile."""
     now = micros_of(memory.space.now)
-    view = memory.space.at(memory.space.version)
     operations: list[dict[str, Any]] = []
     reads: list[dict[str, Any]] = []
     ids = iter(incoming)
     while some := list(islice(ids, PAGE_MAX)):
-        for state in view.read_many(some):
+        for state in memory.space.read_many(some):
             item = incoming[state.id]
             if item.timeless:
                 operation = _timeless_operation(item.record, state, now)

@@ -219,10 +219,8 @@ class SpaceCache:
             self.sync(reads)  # others may have made it
         known, line = self.known, self.branches.line(branch)
         rows = reads.newest(self.number, (id,), line)
-        if not rows:
-            return ABSENT
         try:
-            entry = entry_of(reads, self.number, rows[0], line)
+            entry = entry_of(reads, self.number, rows[0], line) if rows else ABSENT
         except Corrupt:
             # What it is replayed from may have been compacted away since the row was read.
             return self.steadily(

@@ -49,16 +49,18 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
     at = max(now, draft.at)
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
-        commit = _add(draft, job, outcome.branch, _apply(draft, job, at), at=at, ids=ids,
+        current = _look_up(draft, job) if job.known is None else job.known
+        commit = _add(draft, job, outcome.branch, _apply(job, current, at), at=at, ids=ids,
                       event=outcome.event)  # fmt: skip
         draft.branch, draft.oldest = outcome.changed, outcome.oldest
         return commit
     branch = writable(draft.cache.branches, job.branch)
+    current = _look_up(draft, job)
     if job.reads:
-        conflicts = find_conflicts(draft, job.reads)
+        conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
         if conflicts:
             raise Conflict(conflicts)
-    steps = _apply(draft, job, at)
+    steps = _apply(job, current, at)
     blob = None if job.blob is None else counted(draft, job.blob, at)
     commit = _add(draft, job, branch, steps, at=at, ids=ids)
     if blob is not None and blob.hash is not None:
@@ -111,16 +113,19 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
         )
 
 
-def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
+def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
+    """What a job writes, and what it has read on its branch, as it is before the commit."""
+    ids = [operation.id for operation in job.operations]
+    if job.reads:
+        ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
+        ids = list(dict.fromkeys(ids))
+    return draft.look_up(job.branch, ids) if ids else {}
+
+
+def _apply(job: Job, current: dict[str, Entry], at: int) -> list[_Step]:
     """The operations in order, each on what those before it left."""
-    operations = job.operations
-    if not operations:
-        return []  # of a commit that only records an event
-    current = job.known
-    if current is None:
-        current = draft.look_up(job.branch, [operation.id for operation in operations])
     steps: list[_Step] = []
-    for operation in operations:
+    for operation in job.operations:
         id, kind, data = operation.id, operation.kind, operation.data
         before = current[id]
         if kind != SET:

@@ -43,7 +43,13 @@ class Retention(Struct, frozen=True):
         return self.strategies.get(namespace, TTL_ONLY) == TTL_ONLY
 
 
+# Of a host that says nothing.
+_DEFAULT = Retention({}, {})
+
+
 def parse_retention(namespaces: tuple[str, ...], default_ttl: Any, strategies: Any) -> Retention:
+    if default_ttl is None and strategies is None:
+        return _DEFAULT
     checked = _by_namespace(namespaces, default_ttl, "default_ttl_by_namespace")
     for namespace, ttl in checked.items():
         check_ttl(ttl, f"default_ttl_by_namespace of {namespace}")

@@ -5,13 +5,18 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import rote
 from rote.bridges import export_records, import_records, validate, write_export
+from rote.bridges.validator import normal_record
 from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.records.metadata import check_metadata
 from rote.testing.clocks import FixedClock
 from rote.values import canonical, decode
-from rote.values.limits import DEPTH_MAX
+from rote.values.limits import DEPTH_MAX, VALUE_BYTES_MAX
+from tests.lanes import examples
 
 AT = "2026-01-01T12:00:00.000000Z"
 ENVELOPE: dict[str, Any] = {
@@ -161,6 +166,14 @@ def test_a_bad_line_is_told_by_its_number_and_nothing_is_written(
     assert files.memory.space.head == before
 
 
+def test_a_record_that_is_too_large_is_told_by_its_number(files: Files) -> None:
+    large = {**ENVELOPE, "record_id": "2", "payload": {"text": "x" * VALUE_BYTES_MAX}}
+    before = files.memory.space.head
+    with pytest.raises(InvalidInput, match="record 2: the record in bytes"):
+        import_records(files.memory, lines(ENVELOPE, large))
+    assert files.memory.space.head == before
+
+
 def test_empty_lines_count_and_hold_nothing(files: Files) -> None:
     assert import_records(files.memory, BytesIO(b"\n  \n")).records == 0
     with pytest.raises(InvalidInput, match="line 3"):
@@ -271,6 +284,49 @@ def test_the_validator_tells_everything_at_once() -> None:
     assert all(problem.message for problem in problems)
     assert validate(ENVELOPE, namespaces=["ops"]) == []
     assert [p.path for p in validate([], namespaces=["ops"])] == [""]
+
+
+PARTS: dict[str, list[Any]] = {
+    "namespace": ["ops", "daily_log", "unknown", "", 1, None, ["ops"]],
+    "record_kind": ["k", "k 1", "", "k" * 300, 1, None],
+    "record_id": ["1", "\U0001f600", "a!", "", "\x7f", "i" * 600, 1, None],
+    "created_at": [AT, "2026-01-01T12:00:00+02:00", "2026-01-01", 1, None],
+    "updated_at": [AT, "2020-01-01T00:00:00Z", "", None],
+    "ttl_seconds": [None, 1, 60, 0, -1, True, 1.5, "1", 10**12],
+    "payload": [{}, {"_metadata": {"tags": ["p"]}}, {"_metadata": 5}, [], None, "text"],
+    "metadata": [None, {}, {"tags": ["a", "a"], "x": 1}, {"tags": [""]}, {"confidence": 2}, 5],
+    "extra": [1],
+}
+
+
+@given(
+    changes=st.lists(
+        st.one_of(
+            [st.tuples(st.just(name), st.sampled_from(values)) for name, values in PARTS.items()]
+        ),
+        max_size=2,
+    ),
+    missing=st.sampled_from([None, None, "metadata", *ENVELOPE]),
+    profile=st.sampled_from(["v1", "v1.1-deterministic-metadata"]),
+)
+@example(changes=[("payload", {"_metadata": {"tags": ["p"]}})], missing="metadata", profile="v1")
+@settings(max_examples=examples(300, 5_000))
+def test_an_import_takes_what_the_validator_finds_no_error_in(
+    changes: list[tuple[str, Any]], missing: str | None, profile: str
+) -> None:
+    record = {**ENVELOPE, **dict(changes)}
+    if missing is not None:
+        del record[missing]
+    problems = validate(record, namespaces=["ops", "daily_log"], profile=profile)
+    found = normal_record(record, namespaces=["ops", "daily_log"], profile=profile)
+    assert (found is None) == any(problem.kind == "error" for problem in problems)
+    if found is not None:
+        entity, normal = found
+        assert entity == rote.Memory.entity_id(*(record[name] for name in list(ENVELOPE)[:3]))
+        assert normal.keys() == ENVELOPE.keys()
+        assert {**normal, "metadata": 0} == {**record, "metadata": 0}
+        sent = record.get("metadata", record["payload"].get("_metadata"))
+        assert normal["metadata"] == (None if profile == "v1" else check_metadata(sent))
 
 
 def test_the_validator_goes_by_the_profile() -> None:

@@ -457,7 +457,7 @@ def test_a_note_in_two_batches_is_one_note(ground: Ground) -> None:
     report = import_markdown(ground.memory, ground.root, batch=1)
     assert (report.records, report.changed, report.commits) == (3, 3, 3)
     ground.write({"2026-03-20.md": "- a\n", "more/2026-03-20.md": "- b\n"})
-    with pytest.raises(InvalidInput, match="has the key of 2026-03-20.md:1"):
+    with pytest.raises(InvalidInput, match=r"has the key of 2026-03-20\.md:1"):
         import_markdown(ground.memory, ground.root, batch=1)
 
 
