@@ -85,7 +85,7 @@ class SpaceCache:
         if self._went_back(reads, version, hash, before):
             if may_be_old:
                 raise Contended()
-            self._forget()
+            self._forget(is_loss=not self._is_compacted(reads))
         known, oldest = self.known, self.oldest
         # Before the events: what a compaction takes away meanwhile is then noticed below.
         changed = self._changed(reads, version)
@@ -131,14 +131,19 @@ class SpaceCache:
         rows = reads.commits(self.number, after=known - 1, limit=1)
         return not rows or rows[0].hash != known_hash
 
-    def _forget(self) -> None:
+    def _is_compacted(self, reads: Reader) -> bool:
+        """Whether the log goes on, only without the commit that is known."""
+        rows = reads.commits(self.number, after=self.known - 1, limit=1)
+        return bool(rows) and rows[0].version > self.known
+
+    def _forget(self, *, is_loss: bool) -> None:
         with self._lock:
             self._entries.clear()
             self._past.clear()
             self._bytes = 0
             self._ready = False
             self.known, self._known_hash, self.oldest = 0, b"", 0
-            self.losses += 1
+            self.losses += is_loss
             self.coverage.clear()
         with self._graph_lock:
             self._graph = Graph()
