@@ -63,9 +63,11 @@ class InvalidInput(RoteError):
 class InvalidValue(InvalidInput):
     """A value outside the value domain."""
 
-    def __init__(self, reason: str, *, pointer: str = "") -> None:
+    def __init__(self, reason: str, *, pointer: str = "", is_text: bool = False) -> None:
+        # Of text that is no JSON there is no value to point into.
         place = f"at {pointer}" if pointer else "at the top of the value"
-        super().__init__(f"not a storable value {place}: {reason}", pointer=pointer, reason=reason)
+        message = reason if is_text else f"not a storable value {place}: {reason}"
+        super().__init__(message, pointer=pointer, reason=reason)
 
     def within(self, prefix: str) -> Self:
         """The same error, told from one level further out."""

@@ -17,6 +17,7 @@ from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
 from rote.opening.keys import FolderKeys
+from rote.records import Memory
 from rote.space import Space, Store
 from rote.testing import FixedClock, SeededIds, StoreSettings, open_on
 from rote.testing.postgres import postgres_engine
@@ -145,6 +146,7 @@ def _overtake(other: Space) -> None:
     other.compact(before=other.version)
 
 
+QUERY: dict[str, Any] = {"select": {A: {"schema": True}, "*": {}}}
 # Each read of version 9, and each of the newest state.
 PAST: dict[str, Callable[[Space], Any]] = {
     "get": lambda space: space._port.read(space.did, [A], View("main", 9)),
@@ -159,6 +161,7 @@ PAST: dict[str, Callable[[Space], Any]] = {
     "find": lambda space: space._port.find(
         space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View("main", 9)
     ),
+    "query": lambda space: space.query({**QUERY, "at": 9}),
     "copy": lambda space: space._port.copy_out(space.did, since=8, until=12),
 }  # fmt: skip
 CURRENT: dict[str, Callable[[Space], Any]] = {
@@ -171,13 +174,16 @@ CURRENT: dict[str, Callable[[Space], Any]] = {
         for conflict in space.merge("topic", dry_run=True).conflicts
     ],
     "branches": lambda space: space.branches(),
-    "query": lambda space: space.query({"select": {"*": {}}})["facts"],
     "query since": lambda space: space.query({"select": {"*": {}}, "since": 9})["facts"],
-    "values": lambda space: space.values({"select": {A: {}, B: {}}})["values"],
     "find": lambda space: space._port.find(
         space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
     ),
     "blob": lambda space: space.blob_info(space.get(meta_id(HASH))["blob"]),
+    "query": lambda space: space.query(QUERY),
+    "values": lambda space: space.values(QUERY),
+    "watch": lambda space: next(space.watch(QUERY, timeout=0)),
+    "list of records": lambda space: Memory(space).list("ops"),
+    "stats of records": lambda space: Memory(space).stats(),
 }
 HASH = "239f59ed55e737c77147cf55ad0c1b030b6d7ee748a7426952f9b852d5a935e5"
 

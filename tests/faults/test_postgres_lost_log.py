@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import rote
-from rote.errors import VersionNotFound
+from rote.errors import Unavailable, VersionNotFound
 from rote.testing.postgres import DURABLE, PostgresServer
 
 # Nothing reaches the disk by itself for as long as a test takes.
@@ -28,6 +28,8 @@ def test_a_log_that_went_back_takes_the_memory_of_its_clients_along(
             space.set(LOST, 1)
             assert (space.get(ID), space.get(LOST)) == ({"n": 5}, 1)
             remembered = space.version
+            watch = space.watch({"select": {"*": {}}}, timeout=0)
+            assert next(watch)["to"] == remembered
             server.kill()
             server.start()
             with rote.open(server.url, keys=tmp_path) as other:
@@ -39,6 +41,10 @@ def test_a_log_that_went_back_takes_the_memory_of_its_clients_along(
                     for number in range(kept, remembered + 1):
                         there.set("urn:entity:b", number)
                 expected = there.get(ID)
+            with pytest.raises(Unavailable, match="watch again"):
+                next(watch)
+            shown = next(space.watch({"select": {"*": {}}}, timeout=0))["upserts"]
+            assert LOST not in [upsert["id"] for upsert in shown]
             assert space.get(LOST) is None
             assert space.get(ID) == expected
             space.patch(ID, [{"op": "replace", "path": "/n", "value": 9}])

@@ -139,7 +139,7 @@ def test_transactions_that_overlap_on_purpose_are_stopped(url: str, written: lis
 def test_without_the_read_check_the_checker_finds_what_went_wrong(
     url: str, monkeypatch: pytest.MonkeyPatch, written: list[str]
 ) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads: ())
+    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
     with rote.open(url, durability="os") as store:
         records = overlapping(store, written)
     assert count_of(records, "committed") == THREADS
@@ -149,7 +149,7 @@ def test_without_the_read_check_the_checker_finds_what_went_wrong(
 def test_without_the_read_check_write_skew_is_found_by_its_name(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads: ())
+    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
     with rote.open(url, durability="os") as store:
         space = store.space(NAME)
         one, other = Recorder(space, "one"), Recorder(space, "other")

@@ -32,15 +32,17 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return place_of(server_url(), tmp_path, schema=schema_of(tmp_path))
 
 
-def child_argv(place: str, seed: int, commits: int) -> list[str]:
-    return [sys.executable, "-m", "tests.faults.watch_children", place, str(seed), str(commits)]
+def child_argv(place: str, seed: int, commits: int, erasures: float = 0) -> list[str]:
+    command = [sys.executable, "-m", "tests.faults.watch_children", place]
+    return [*command, str(seed), str(commits), str(erasures)]
 
 
 class Watching(threading.Thread):
     """Somebody who takes in frames, stops for a while at times, and begins again."""
 
-    def __init__(self, space: Space, seed: int) -> None:
+    def __init__(self, space: Space, seed: int, *, erasures: bool) -> None:
         super().__init__()
+        self.erasures = erasures
         self.graphs = Graphs(seed)
         self.space = space
         self.query = {**self.graphs.query(), "select": {"*": {"schema": True}, "urn:e:1": {}}}
@@ -54,25 +56,31 @@ class Watching(threading.Thread):
             since = None
             while not self.over.is_set():
                 # A watch that is left and taken up again, from where it was.
-                for frame in self.space.watch(self.query, since=since, timeout=0.1):
-                    self.take(frame)
+                frames = self.space.watch(self.query, since=since, timeout=0.1)
+                for number, frame in enumerate(frames):
+                    self.take(frame, is_first=number == 0)
                     since = frame["to"]
                     if self.graphs.chance(0.2):
                         self.rest.wait(0.1)
                     if self.graphs.chance(0.2):
                         break
             for frame in self.space.watch(self.query, since=since, timeout=0):
-                self.take(frame)
+                self.take(frame, is_first=True)
         except BaseException as error:
             self.failure = error
 
-    def take(self, frame: dict[str, Any]) -> None:
+    def take(self, frame: dict[str, Any], *, is_first: bool) -> None:
+        if self.erasures and is_first:
+            # What was erased meanwhile is told to everyone who comes back, had they it or not.
+            frame["removes"] = [id for id in frame["removes"] if id in self.folded.facts]
         self.folded.take(frame)
+        if self.erasures:
+            return  # the past may be another by now
         assert self.folded.facts == self.space.at(frame["to"]).query(self.query)["facts"]
 
 
-def watch_while(space: Space, work: Any) -> None:
-    watching = [Watching(space, seed) for seed in range(WATCHERS)]
+def watch_while(space: Space, work: Any, *, erasures: bool = False) -> None:
+    watching = [Watching(space, seed, erasures=erasures) for seed in range(WATCHERS)]
     for thread in watching:
         thread.start()
     try:
@@ -96,6 +104,14 @@ def test_watches_see_what_two_processes_write(place: str) -> None:
         argvs = [child_argv(place, seed, COMMITS) for seed in (1, 2)]
         watch_while(space, lambda: run_together(argvs))
         assert space.version > COMMITS
+
+
+def test_watches_end_with_what_two_processes_leave_that_write_and_erase(place: str) -> None:
+    with open_store(place) as store:
+        space = store.space(NAME)
+        argvs = [child_argv(place, seed, COMMITS // 2, erasures=0.15) for seed in (1, 2)]
+        watch_while(space, lambda: run_together(argvs), erasures=True)
+        assert space.verify().erased
 
 
 def test_watches_outlive_writers_that_are_killed(place: str) -> None:

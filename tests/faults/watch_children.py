@@ -1,26 +1,32 @@
-"""What the writers beside watches do: `python -m tests.faults.watch_children <place> <seed> <commits>`.
+"""What the writers beside watches do:
+`python -m tests.faults.watch_children <place> <seed> <commits> [<share>]`.
 
-Random graphs on main, a line for each commit; 0 commits: for ever.
+Random graphs on main, a line for each commit; 0 commits: for ever. Such a share of them are erasures.
 """
 
 import itertools
 import sys
 
-from rote.errors import NotFound
+from rote.errors import Busy, NotFound
 from rote.testing.query_graphs import Graphs
 from tests.faults.children import NAME, open_store, say, wait_for_the_others
 
 
-def main(place: str, seed: str, commits: str) -> None:
+def main(place: str, seed: str, commits: str, erasures: str = "0") -> None:
     graphs = Graphs(int(seed))
     with open_store(place) as store:
         space = store.space(NAME)
         wait_for_the_others()
         for number in itertools.count(1):
             try:
-                graphs.commit(space)
+                if graphs.chance(float(erasures)):
+                    space.erase(graphs.random.choice(graphs.ids), reason="asked for")
+                else:
+                    graphs.commit(space)
             except NotFound:
                 continue  # another has deleted it meanwhile
+            except Busy:
+                pass  # erased, and somebody still reads an old copy
             if commits == "0":
                 say(number)
             elif number >= int(commits):

@@ -27,7 +27,7 @@ from tests.properties.test_model import open_file
 
 # No shrinking: it is enough that the bug is found.
 SEARCH = settings(
-    max_examples=400,
+    max_examples=1_200,
     stateful_step_count=30,
     phases=[Phase.generate],
     derandomize=True,
@@ -41,7 +41,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def skip_the_read_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads: ())
+    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
 
 
 def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:

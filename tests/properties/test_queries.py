@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.opening import open as open_store
-from rote.testing.query_graphs import Graphs, naive_answer
+from rote.testing.query_graphs import Graphs, naive_pages, pages_of
 from tests.lanes import examples
 
 SEEDS = st.integers(0, 2**48)
@@ -22,5 +22,5 @@ def test_a_query_finds_what_the_naive_one_finds_on_every_branch_and_at_every_ver
         for _ in range(6):
             branch = graphs.random.choice(space.branches())
             view = space.on(branch.name).at(graphs.random.randint(0, space.version))
-            query = graphs.query()
-            assert view.query(query) == naive_answer(view, graphs.ids, query)
+            query = graphs.paged_query()
+            assert pages_of(view, query) == naive_pages(view, graphs.ids, query)

@@ -5,7 +5,7 @@ shares neither the index nor the parsing with what it checks.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.engines.sqlite import SqliteEngine
+from rote.errors import NotFound
 from rote.opening.keys import MemoryKeys
 from rote.records import Memory
 from rote.space import Space
@@ -63,6 +64,9 @@ class Chance:
             "branch",
             "prune",
             "other",
+            "merge",
+            "erase",
+            "compact",
         )
         return [
             (self._one(kinds), self._random.randrange(9), self._key(), self._metadata(),
@@ -101,8 +105,8 @@ class Chance:
         kept = self._random.sample(sorted(filters), self._one((0, 1, 1, 1, 2)))
         return given, {name: filters[name] for name in kept}
 
-    def version(self, newest: int) -> int | None:
-        return self._one((None, self._random.randint(0, newest)))
+    def version(self, oldest: int, newest: int) -> int | None:
+        return self._one((None, self._random.randint(oldest, newest)))
 
     def page(self) -> int:
         return self._random.randint(1, 4)
@@ -115,6 +119,7 @@ class Story:
         self.space = space
         self._clock = clock
         self.names = ["main"]
+        self.oldest = 0  # the version of the last compaction
 
     def on(self, number: int) -> Space:
         return self.space.on(self.names[number % len(self.names)])
@@ -133,6 +138,15 @@ class Story:
                     self.names.append(f"b{space.version - 1}")
             elif what == "prune":
                 memory.prune()
+            elif what == "merge":
+                space.merge(self.on(where + 1).branch, on_conflict="latest")
+            elif what == "erase":
+                with suppress(NotFound):  # never written
+                    self.space.erase(Memory.entity_id(*key), reason="asked for")
+            elif what == "compact":
+                if space.version > self.oldest + 2 * where:
+                    self.oldest = space.version - where
+                    self.space.compact(before=self.oldest)
             elif what == "other":
                 space.set("urn:other", where)
             else:
@@ -205,7 +219,7 @@ def compare(engine: str, seed: int) -> None:
         for number in range(QUESTIONS):
             space = story.on(number)
             given, filtered = chance.question()
-            at = chance.version(space.version)
+            at = chance.version(story.oldest, space.version)
             view = space if at is None else space.at(at)
             plain = {name: value for name, value in given.items() if value is not None}
             expected = plainly(view, view.now, {**filtered, **plain})

@@ -35,16 +35,18 @@ class Held:
         self.check()
 
     def go_on(self) -> None:
+        before = self.folded.truncated
         frame = self.watcher.advance(self.watcher.look())
         if frame is not None:
-            assert frame["upserts"] or frame["removes"]
+            assert frame["upserts"] or frame["removes"] or frame.get("truncated") != before
             self.folded.take(frame)
         self.check()
 
     def check(self) -> None:
         """Also when no frame came: then nothing has changed."""
-        expected = self.space.at(self.watcher.version).query(self.query)["facts"]
-        assert self.folded.facts == expected
+        expected = self.space.at(self.watcher.version).query(self.query)
+        assert self.folded.facts == expected["facts"]
+        assert self.folded.truncated == expected["truncated"]
 
 
 @given(SEEDS)

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from rote.errors import InvalidInput
 from rote.opening import open as open_store
 from rote.space import Space
-from rote.values.limits import MIB
+from rote.values import depth_of
+from rote.values.limits import DEPTH_MAX, MIB
 from tests.lanes import examples
 
 LENGTH = examples(3_000, 100_000)
@@ -100,6 +102,97 @@ def test_a_path_that_grows_along_a_cycle_ends(space: Space) -> None:
     write(space, {0: {"x": {"/": {"link@1": {"id": id_of(0), "path": ["x", "x"]}}}}})
     result = space.query({"select": {id_of(0): {"path": ["x"], "schema": True}}, **EVERYTHING})
     assert result["truncated"] == {"reason": "max_entities", "at": id_of(0)}
+
+
+def references(length: int, **beside: Any) -> dict[str, Any]:
+    """A schema that refers to another, and that to the next; at the end everything is followed."""
+    chain: dict[str, Any] = {
+        f"d{n}": {**beside, "$ref": f"#/$defs/d{n + 1}"} for n in range(length)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**chain, f"d{length}": True}}
+
+
+def test_a_long_chain_of_references_is_followed_or_cut(space: Space) -> None:
+    """Each step of a chain was once looked at for each other one: minutes for a few kilobytes."""
+    write(space, {0: {"a": link(1)}, 1: 1})
+    asked = {"select": {id_of(0): {"schema": references(9_000)}}}
+    assert list(space.query(asked)["facts"]) == [id_of(0), id_of(1)]
+    for schema in (
+        references(9_000, type="object"),
+        {
+            "$ref": "#/$defs/d0",
+            "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}]} for n in range(4_000)},
+        },
+    ):
+        result = space.query({"select": {id_of(0): {"schema": schema}}})
+        assert set(result["facts"]) <= {id_of(0), id_of(1)}
+
+
+def test_a_large_value_under_a_large_schema_is_cut(space: Space) -> None:
+    options = [{"type": "array", "title": str(number)} for number in range(5_000)]
+    write(space, {0: [[] for _ in range(5_000)], 2: [link(1) for _ in range(5_000)]})
+    for number in (0, 2):
+        asked = {"select": {id_of(number): {"schema": {"items": {"anyOf": options}}}}}
+        result = space.query(asked)
+        assert result["truncated"] == {"reason": "max_entities", "at": id_of(number)}
+
+
+def test_a_schema_document_of_too_many_schemas_is_refused_and_in_a_link_ignored(
+    space: Space,
+) -> None:
+    many = {"properties": {f"p{number}": {"type": "null"} for number in range(10_001)}}
+    with pytest.raises(InvalidInput) as refused:
+        space.query({"select": {id_of(0): {"schema": many}}})
+    assert refused.value.details["key"] == "schema"
+    far = {"/": {"link@1": {"id": id_of(1), "schema": many}}}
+    write(space, {0: far, 1: {"other": link(2)}, 2: 2})
+    assert list(ask(space)["facts"]) == [id_of(0), id_of(1), id_of(2)]
+
+
+def test_links_that_all_narrow_end_before_their_schemas_fill_the_memory(space: Space) -> None:
+    values = {
+        n: {
+            "next": {
+                "/": {
+                    "link@1": {
+                        "id": id_of(n + 1),
+                        "schema": {
+                            "title": str(n),
+                            "$ref": "#/$defs/n",
+                            "$defs": {"n": {"properties": {"next": {"$ref": "#/$defs/n"}}}},
+                        },
+                    }
+                }
+            }
+        }
+        for n in range(LENGTH)
+    }
+    write(space, values)
+    result = ask(space, **EVERYTHING)
+    assert list(result["facts"]) == [id_of(n) for n in range(65)]
+    assert result["truncated"] == {"reason": "max_entities", "at": id_of(64)}
+
+
+def test_defaults_fill_no_memory_and_nest_no_deeper_than_a_value(
+    space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.query.filling.FILLED_NODES_MAX", 10_000)
+    write(space, {0: [{} for _ in range(1_000)]})
+    items = {"properties": {f"p{number}": {"default": 1} for number in range(1_000)}}
+    filled = space.values({"select": {id_of(0): {"schema": {"items": items}}}})
+    assert filled["truncated"] == {"reason": "max_entities", "at": id_of(0)}
+    assert sum(map(len, filled["values"][id_of(0)])) < 20_000
+
+    deep: Any = 1
+    nested: Any = 1
+    for _ in range(40):
+        deep, nested = {"a": deep}, [nested]
+    node = {"properties": {"a": {"$ref": "#/$defs/n"}, "d": {"default": nested}}}
+    write(space, {1: deep})
+    schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
+    filled = space.values({"select": {id_of(1): {"schema": schema}}})
+    assert filled["truncated"] == {"reason": "max_depth", "at": id_of(1)}
+    assert depth_of(filled["values"][id_of(1)]) == DEPTH_MAX
 
 
 def test_a_chain_is_watched_and_let_go(space: Space) -> None:

@@ -1,5 +1,6 @@
 """Records in and out of files: JSON, JSON lines, Markdown, and what is wrong with them."""
 
+from rote.bridges.checking import check_file
 from rote.bridges.exports import FORMATS, export_records, write_export
 from rote.bridges.imports import ImportReport, import_records
 from rote.bridges.markdown_exports import MarkdownExport, export_markdown
@@ -17,6 +18,7 @@ __all__ = [
     "MarkdownExport",
     "MarkdownReport",
     "Problem",
+    "check_file",
     "export_markdown",
     "export_records",
     "import_markdown",

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from rote.bridges.batches import Checked, Incoming
 from rote.bridges.daily_logs import is_daily_log, parse_log
 from rote.bridges.folders import Folder, is_markdown
-from rote.bridges.imports import Incoming, problems_of, write_incoming
+from rote.bridges.imports import problems_of, write_incoming
 from rote.bridges.notes import Notes, day_in, facts_of, is_memory, log_of
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
@@ -110,7 +111,7 @@ def import_markdown(
     return MarkdownReport(reading.files, made, commits, tuple(reading.warnings))
 
 
-def _count(counts: dict[tuple[str, str], list[int]], items: list[Incoming], place: int) -> None:
+def _count(counts: dict[tuple[str, str], list[int]], items: list[Checked], place: int) -> None:
     for item in items:
         key = item.record["namespace"], item.record["record_kind"]
         counts.setdefault(key, [0, 0])[place] += 1

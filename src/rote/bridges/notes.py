@@ -14,10 +14,10 @@ from datetime import date
 
 from msgspec import Struct
 
+from rote.bridges.batches import Incoming
 from rote.bridges.blocks import Block, front_matter_lines, read_blocks
 from rote.bridges.daily_logs import NAMESPACE as DAILY_LOG
 from rote.bridges.daily_logs import timed
-from rote.bridges.imports import Incoming
 from rote.bridges.pages import Page
 from rote.bridges.validator import Problem
 from rote.records.envelope import envelope

@@ -1,20 +1,22 @@
 """What is wrong with an envelope: every problem, with its place, for people and for imports."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
-from rote.records.envelope import FIELDS, check_object, check_ttl
+from rote.records.envelope import FIELDS, Envelope, check_object, check_ttl, life_of
 from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata, instant_of
 from rote.records.profiles import V1, V1_1, check_profile
 from rote.values import Json, canonical, parse_time
 from rote.values.limits import VALUE_BYTES_MAX
 
+_MEMBERS = frozenset(FIELDS)
 _OPTIONAL = frozenset({"metadata"})
+_REQUIRED = _MEMBERS - _OPTIONAL
 
 
 class Problem(Struct, frozen=True, gc=False):
@@ -42,11 +44,31 @@ def validate(record: Json, *, namespaces: Iterable[str], profile: str = V1_1) ->
     ]
 
 
+def normal_record(
+    value: Json, *, namespaces: Container[str], profile: str
+) -> tuple[str, Envelope] | None:
+    """The entity of an envelope and the envelope in its normal form, at once; None when `validate`
+    finds an error in it, other than those of `check_size`."""
+    if type(value) is not dict or not _REQUIRED <= value.keys() <= _MEMBERS:
+        return None
+    _, metadata = metadata_in(value)
+    try:
+        entity = entity_id(value["namespace"], value["record_kind"], value["record_id"])
+        checked = check_metadata(metadata) if profile == V1_1 else None
+    except (InvalidInput, LimitExceeded):
+        return None
+    if value["namespace"] not in namespaces or life_of(value) is None:
+        return None
+    if type(value["payload"]) is not dict or (profile == V1 and value.get("metadata") is not None):
+        return None
+    return entity, {**value, "metadata": checked}
+
+
 def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
     for name in FIELDS:
-        if name not in record and name not in _OPTIONAL:
+        if name in _REQUIRED and name not in record:
             yield Problem("error", f"/{name}", f"{name} is missing")
-    for name in sorted(str(name) for name in record.keys() - set(FIELDS)):
+    for name in sorted(str(name) for name in record.keys() - _MEMBERS):
         yield Problem("error", f"/{name}", "an envelope has no such member")
     if profile == V1 and record.get("metadata") is not None:
         yield Problem("error", "/metadata", f"the profile {V1} knows no metadata")
@@ -79,7 +101,7 @@ def _contents(record: dict[str, Any], profile: str) -> Iterator[Problem]:
     if profile == V1_1:
         path, metadata = metadata_in(record)
         yield from _told(path, lambda: check_metadata(metadata))
-    yield from _told("", lambda: _check_size(record))
+    yield from _told("", lambda: check_size(record))
 
 
 def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
@@ -91,10 +113,12 @@ def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
     return "/payload/_metadata", payload.get("_metadata")
 
 
-def _check_size(record: dict[str, Any]) -> None:
+def check_size(record: dict[str, Any]) -> int:
+    """How long a record is, in bytes, when it can be stored."""
     size = len(canonical(record))
     if size > VALUE_BYTES_MAX:
         raise LimitExceeded("the record in bytes", size=size, limit=VALUE_BYTES_MAX)
+    return size
 
 
 def _told(path: str, check: Callable[[], object]) -> Iterator[Problem]:

@@ -32,9 +32,7 @@ from rote.values.blobs import (
 )
 from rote.values.limits import BLOB_CHUNK_BYTES, GC_GRACE_SECONDS
 
-commands = typer.Typer(
-    help="Bytes of any kind, stored once under their hash.", no_args_is_help=True
-)
+commands = typer.Typer(help="Bytes of any kind, stored once under their hash.")
 
 
 class _Watched:

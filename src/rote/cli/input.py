@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rote.cli.output import compact
 from rote.errors import InvalidInput, InvalidValue
@@ -26,6 +26,20 @@ def decode_argument(argument: str) -> Json:
         return decode(argument)
     except InvalidValue as error:
         raise _with_advice(error, argument) from None
+
+
+def decode_object(argument: str, *, member: str = "text", or_null: bool = False) -> Any:
+    """The same for what must be an object; who gives a word is shown an object that holds it."""
+    try:
+        value = decode_argument(argument)
+    except InvalidInput:
+        if argument.startswith((*_JSON_STARTS, "@")):
+            raise
+        raise InvalidInput(f"that is not JSON; {_object_advice(member, argument)}") from None
+    if type(value) is dict or (or_null and value is None):
+        return value
+    word = value if type(value) is str else "like this"
+    raise InvalidInput(f"that is not an object; {_object_advice(member, word)}")
 
 
 def decode_file(path: Path) -> Json:
@@ -60,7 +74,9 @@ def _decode_stream(stream: BinaryIO, name: str) -> Json:
 def _with_advice(error: InvalidValue, argument: str) -> InvalidInput:
     """The error, and how to write what was probably meant."""
     if argument[:1] not in _JSON_STARTS:
-        words = f"that is not JSON; for text, use both kinds of quotes: {_quoted(argument)}"
+        words = (
+            f"that is not JSON; for text, use both kinds of quotes: '{compact(_shown(argument))}'"
+        )
     elif argument[0] in "{[" and '"' not in argument:
         words = f'{error}; if the shell took the quotes, write it like \'{{"name":"Ada"}}\''
     else:
@@ -68,7 +84,11 @@ def _with_advice(error: InvalidValue, argument: str) -> InvalidInput:
     return InvalidInput(words, **error.details)
 
 
-def _quoted(text: str) -> str:
-    """The text as a JSON string for a shell; an example when it is long or would not survive."""
+def _object_advice(member: str, word: str) -> str:
+    return f"give a JSON object: '{compact({member: _shown(word)})}'"
+
+
+def _shown(text: str) -> str:
+    """A text to show in quotes of a shell; an example when it is long or would not survive."""
     short = len(text) <= _TEXT_CHARACTERS_SHOWN and text.isprintable() and "'" not in text
-    return f"'{compact(text)}'" if short else "'\"like this\"'"
+    return text if short else "like this"

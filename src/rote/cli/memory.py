@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import UNSET, UnsetType
 
-from rote.cli.input import decode_argument
+from rote.cli.input import decode_object
 from rote.cli.options import (
     BRANCH_DEFAULT,
     SPACE_DEFAULT,
@@ -14,8 +14,10 @@ from rote.cli.options import (
     BranchOption,
     JsonOption,
     LimitOption,
+    NamespacesOption,
     SpaceOption,
     StoreOption,
+    memory_of,
     opened_space,
     point_of,
 )
@@ -23,13 +25,17 @@ from rote.cli.outcome import no
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
 from rote.errors import InvalidInput
 from rote.records import Memory
+from rote.space import Space
+from rote.values import parse_time
+from rote.values.limits import TTL_SECONDS_MAX
 
-commands = typer.Typer(
-    help="Records with metadata, filters and a time to live.", no_args_is_help=True
-)
+commands = typer.Typer(help="Records with metadata, filters and a time to live.")
 
 NamespaceArgument = Annotated[
-    str, typer.Argument(metavar="NAMESPACE", help="session, long_term, daily_log, workflow or ops.")
+    str,
+    typer.Argument(
+        metavar="NAMESPACE", help="session, long_term, daily_log, workflow, ops, or your own."
+    ),
 ]
 KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="The kind of record.")]
 RecordArgument = Annotated[str, typer.Argument(metavar="ID", help="The record's id in its kind.")]
@@ -43,6 +49,8 @@ TtlOption = Annotated[
 MetadataOption = Annotated[
     str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
 ]
+# A longer number is longer than anything lives.
+_TTL_DIGITS_MAX = 20
 _COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
 
 
@@ -55,16 +63,19 @@ def put_record(
     *,
     ttl: TtlOption = None,
     metadata: MetadataOption = None,
+    namespaces: NamespacesOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Store a record whole; makes the store and the space when they are new."""
-    body: Any = decode_argument(payload)
+    body = decode_object(payload)
     living, known = _ttl(ttl), _metadata(metadata)
     with opened_space(store, space, branch, create=True) as opened:
-        written = Memory(opened).put(namespace, kind, id, body, living, known)
+        written = _writable(opened, namespace, namespaces).put(
+            namespace, kind, id, body, living, known
+        )
     _print_written(written, "created" if written["created"] else "replaced", as_json=as_json)
 
 
@@ -77,16 +88,19 @@ def append_entry(
     *,
     ttl: TtlOption = None,
     metadata: MetadataOption = None,
+    namespaces: NamespacesOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Add an entry to a record's list of entries; makes the record when it is new."""
-    added: Any = decode_argument(entry)
+    added = decode_object(entry)
     living, known = _ttl(ttl), _metadata(metadata)
     with opened_space(store, space, branch, create=True) as opened:
-        written = Memory(opened).append(namespace, kind, id, added, living, known)
+        written = _writable(opened, namespace, namespaces).append(
+            namespace, kind, id, added, living, known
+        )
     entries = f"{written['entries']:,} " + ("entry" if written["entries"] == 1 else "entries")
     _print_written(written, entries, as_json=as_json)
 
@@ -106,7 +120,7 @@ def get_record(
     """Print a record; exit 1 when there is none, or it has expired."""
     point = None if at is None else point_of(at)
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).get(namespace, kind, id, at=point)
+        result = memory_of(opened, at=point).get(namespace, kind, id, at=point)
     if as_json:
         print_json(result)
     elif result["found"]:
@@ -152,15 +166,14 @@ def list_records(
     as_json: JsonOption = False,
 ) -> None:
     """List records by kind and id, those that match all filters."""
-    given: Any = {} if filters is None else decode_argument(filters)
-    if type(given) is not dict:
-        raise InvalidInput("--filters takes a JSON object")
-    options = {"tags_all": tag, "source": source, "limit": limit, "offset": offset}
-    given.update({name: value for name, value in options.items() if value is not None})
+    _check_since(since)
+    given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
+    if include and not as_json:
+        raise InvalidInput("--include goes with --json; the table has the metadata and no payload")
     members = tuple(include or ()) if as_json else ("metadata",)
     point = None if at is None else point_of(at)
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).list(
+        result = memory_of(opened, at=point).list(
             namespace, kind, prefix, since, given, at=point, include=members
         )
     if as_json:
@@ -184,7 +197,7 @@ def delete_record(
 ) -> None:
     """Delete a record; its history stays. Exit 1 when there is none."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).delete(namespace, kind, id)
+        result = memory_of(opened).delete(namespace, kind, id)
     if as_json:
         print_json(result)
     elif result["deleted"]:
@@ -206,7 +219,7 @@ def prune_records(
 ) -> None:
     """Delete the records that have expired."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).prune(namespace)
+        result = memory_of(opened).prune(namespace)
     if as_json:
         print_json(result)
     else:
@@ -223,7 +236,7 @@ def show_stats(
 ) -> None:
     """How many records there are in each namespace, and their size."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).stats()
+        result = memory_of(opened).stats()
     if as_json:
         print_json(result)
         return
@@ -238,7 +251,10 @@ def show_stats(
 def show_report(
     *,
     soon: Annotated[
-        int, typer.Option("--soon", metavar="SECONDS", min=0, help="What counts as soon.")
+        int,
+        typer.Option(
+            "--soon", metavar="SECONDS", min=0, max=TTL_SECONDS_MAX, help="What counts as soon."
+        ),
     ] = 86_400,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
@@ -247,7 +263,7 @@ def show_report(
 ) -> None:
     """What has expired, what will soon, and how old records are."""
     with opened_space(store, space, branch) as opened:
-        result = Memory(opened).retention_report(soon)
+        result = memory_of(opened).retention_report(soon)
     if as_json:
         print_json(result)
         return
@@ -260,18 +276,54 @@ def show_report(
     print_rows(("age", "records"), ((age, f"{count:,}") for age, count in result["age"].items()))
 
 
+def _filters(text: str | None, **options: Any) -> dict[str, Any]:
+    """The filters of a JSON object and those of options; no filter comes from both."""
+    given = {} if text is None else decode_object(text, member="source")
+    for name, value in options.items():
+        if value is None:
+            continue
+        if given.get(name) is not None:
+            option = "--tag" if name == "tags_all" else f"--{name}"
+            raise InvalidInput(f"{option} and {name} in --filters are one filter; give it once")
+        given[name] = value
+    return given
+
+
+def _writable(space: Space, namespace: str, namespaces: str | None) -> Memory:
+    """The memory to write to; a namespace that nothing is in yet must be meant."""
+    memory = memory_of(space, namespaces)
+    if namespace not in memory.namespaces:
+        raise InvalidInput(
+            f"there is no namespace {namespace!r:.80}; there are {', '.join(memory.namespaces)};"
+            " name a new one in --namespaces too",
+            argument="namespace",
+        )
+    return memory
+
+
 def _ttl(text: str | None) -> int | UnsetType | None:
     if text is None:
         return UNSET
     if text == "never":
         return None
-    if not (text.isascii() and text.isdigit()) or len(text) > len(str(2**63)):
-        raise InvalidInput(f"--ttl takes seconds or never, not {text!r:.80}")
-    return int(text)
+    seconds = int(text) if text.isascii() and text.isdigit() and len(text) < _TTL_DIGITS_MAX else 0
+    if not 1 <= seconds <= TTL_SECONDS_MAX:
+        raise InvalidInput(
+            f"--ttl takes seconds from 1 to {TTL_SECONDS_MAX:,}, or never, not {text!r:.80}"
+        )
+    return seconds
+
+
+def _check_since(text: str | None) -> None:
+    try:
+        if text is not None:
+            parse_time(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"--since: {error}", **error.details) from None
 
 
 def _metadata(text: str | None) -> Any:
-    return UNSET if text is None else decode_argument(text)
+    return UNSET if text is None else decode_object(text, member="source", or_null=True)
 
 
 def _item_row(item: dict[str, Any]) -> tuple[str, ...]:

@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
+from rote.records import Memory
+from rote.records.keys import NAMESPACES, check_namespaces
+from rote.records.listing import find_namespaces
 from rote.space import Space, Store
 from rote.values import check_branch_name, check_space_name, datetime_of, parse_time
 from rote.values.limits import INTEGER_MAX
+from rote.values.names import told
 
 STORE_DEFAULT = "rote.db"
 STORE_HELP = "A path, or postgresql://…[?schema=NAME]."
@@ -39,6 +43,10 @@ LimitOption = Annotated[
     int | None,
     typer.Option("--limit", metavar="N", min=0, max=INTEGER_MAX, help="At most so many."),
 ]
+NamespacesOption = Annotated[
+    str | None,
+    typer.Option("--namespaces", metavar="NS,NS", help="Namespaces of your own that are new."),
+]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An entity: urn:entity:…")]
 
 
@@ -60,8 +68,31 @@ def opened_space(
         check_space_name(name)
     check_branch_name(branch)
     with opened_store(url, create=create and branch == BRANCH_DEFAULT) as store:
-        space = store.space(name)
+        space = _space(store, name)
         yield space if branch == BRANCH_DEFAULT else space.on(branch)
+
+
+def _space(store: Store, name: str) -> Space:
+    try:
+        return store.space(name)
+    except NotFound as error:
+        # Who has the store may know its spaces; who asks a server for one may not.
+        error.args = (f"{error}; {told(space.name for space in store.spaces())}",)
+        raise
+
+
+def memory_of(
+    space: Space, namespaces: str | None = None, *, at: int | datetime | None = None
+) -> Memory:
+    """The memory with the namespaces of the contract, those that hold records, and new ones."""
+    found = find_namespaces(space if at is None else space.at(at))
+    return Memory(space, namespaces=[*found, *namespaces_in(namespaces)])
+
+
+def namespaces_in(text: str | None) -> tuple[str, ...]:
+    """The namespaces of the contract, and those of an option."""
+    named = [] if text is None else [name.strip() for name in text.split(",")]
+    return check_namespaces([*NAMESPACES, *named])
 
 
 def point_of(text: str) -> int | datetime:

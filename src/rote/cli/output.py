@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rote.values import Json, canonical
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import DEPTH_MAX, PAGE_MAX
 
 # Canonical text, token by token: strings, punctuation, everything else.
 _tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').findall
@@ -46,7 +46,7 @@ def stderr() -> Console:
 def print_json(value: Json) -> None:
     """One line: the canonical form."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(canonical(value) + b"\n")
+    sys.stdout.buffer.write(_encoded(value) + b"\n")
 
 
 def print_value(value: Json) -> None:
@@ -114,7 +114,12 @@ def plural(count: int, noun: str) -> str:
 
 def compact(value: Json) -> str:
     """A value on one line."""
-    return canonical(value).decode()
+    return _encoded(value).decode()
+
+
+def _encoded(value: Json) -> bytes:
+    # What is stored may be as deep as can be, and an answer is around it.
+    return canonical(value, depth_max=2 * DEPTH_MAX)
 
 
 def indented(value: Json) -> str:

@@ -7,16 +7,14 @@ import typer
 
 from rote.cli.input import decode_argument
 from rote.cli.options import (
-    BRANCH_DEFAULT,
     SPACE_DEFAULT,
     STORE_DEFAULT,
     AtOption,
-    BranchOption,
     JsonOption,
     SpaceOption,
     StoreOption,
     opened_space,
-    point_of,
+    version_in,
 )
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
 from rote.errors import InvalidInput
@@ -24,11 +22,15 @@ from rote.values import Json
 from rote.values.limits import INTEGER_MAX
 
 # What a selector never starts with, and a query as JSON, in a file or on the standard input does.
-_QUERY_STARTS = ("{", "@", "-")
+_QUERY_STARTS = ("{", "[", '"', "@", "-")
 
 QueryArgument = Annotated[
     str,
     typer.Argument(metavar="QUERY", help="An id, a prefix with *, *; or a whole query as JSON."),
+]
+# Without a default, so that it can be told from what the query says.
+QueryBranchOption = Annotated[
+    str | None, typer.Option("--branch", metavar="NAME", help="A branch's name.")
 ]
 FollowOption = Annotated[
     bool, typer.Option("--follow", help="Follow every link, if QUERY is a selector.")
@@ -42,18 +44,28 @@ def query(
     values: Annotated[
         bool, typer.Option("--values", help="Print values, links replaced by what they lead to.")
     ] = False,
+    since: Annotated[
+        int | None,
+        typer.Option("--since", metavar="VERSION", help="Of a wildcard, what was written later."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Selected entities for each page.")
+    ] = None,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", metavar="TEXT", help="The next page, as it was told.")
+    ] = None,
     at: AtOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
+    branch: QueryBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print selected entities and those that links lead to."""
-    asked = _query_of(query, follow=follow)
-    point = None if at is None else point_of(at)
-    with opened_space(store, space, branch) as opened:
-        view = opened if point is None else opened.at(point)
-        result: Any = view.values(asked) if values else view.query(asked)
+    point = at if at is None or version_in(at) is None else version_in(at)
+    options = {"since": since, "limit": limit, "cursor": cursor, "at": point, "branch": branch}
+    asked = _query_of(query, follow=follow, **options)
+    with opened_space(store, space) as opened:
+        result: Any = opened.values(asked) if values else opened.query(asked)
     if as_json:
         print_json(result)
         return
@@ -82,12 +94,12 @@ def watch(
     ] = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
+    branch: QueryBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print what a query finds, and go on as it changes."""
-    asked = _query_of(query, follow=follow)
-    with opened_space(store, space, branch) as opened:
+    asked = _query_of(query, follow=follow, branch=branch)
+    with opened_space(store, space) as opened:
         for frame in opened.watch(asked, since=since, timeout=timeout):
             if as_json:
                 print_json(frame)
@@ -96,14 +108,21 @@ def watch(
             sys.stdout.flush()
 
 
-def _query_of(text: str, *, follow: bool) -> dict[str, Json]:
-    if not text.startswith(_QUERY_STARTS):
-        return {"select": {text: {"schema": True} if follow else {}}}
-    asked: Any = decode_argument(text)
-    if type(asked) is not dict:
-        raise InvalidInput("a query is an object with `select`", key="select")
-    if follow:
-        raise InvalidInput("--follow goes with a selector; a whole query has its schemas")
+def _query_of(text: str, *, follow: bool, **options: Json) -> dict[str, Json]:
+    """The query, with what options say and it does not."""
+    asked: dict[str, Json] = {"select": {text: {"schema": True} if follow else {}}}
+    if text.startswith(_QUERY_STARTS):
+        given: Any = decode_argument(text)
+        if type(given) is not dict:
+            raise InvalidInput("a query is an object with `select`", key="select")
+        if follow:
+            raise InvalidInput("--follow goes with a selector; a whole query has its schemas")
+        asked = given
+    for name, value in options.items():
+        if value is not None and asked.get(name) is not None:
+            raise InvalidInput(f"--{name} and {name} in the query are one thing; give it once")
+        if value is not None:
+            asked[name] = value
     return asked
 
 
@@ -118,17 +137,23 @@ def _shown(fact: dict[str, Any]) -> str:
 def _say_what_is_not_there(result: dict[str, Any]) -> None:
     for id in result.get("missing", ()):
         say(f"missing: {id}")
-    cut = result["truncated"]
+    _say_what_is_cut(result["truncated"])
+    if result["cursor"] is not None:
+        say(f"more follow: --cursor {result['cursor']}")
+
+
+def _say_what_is_cut(cut: dict[str, Any] | None) -> None:
     if cut is not None:
         say(f"truncated by {cut['reason']} at {cut['at']}")
-    if result["cursor"] is not None:
-        say(f'more: repeat the query with "cursor":{compact(result["cursor"])}')
 
 
 def _print_frame(frame: dict[str, Any]) -> None:
     changes = plural(len(frame["upserts"]) + len(frame["removes"]), "change")
     print_line(f"version {frame['to']}: {changes}", style="bold")
     for upsert in frame["upserts"]:
-        print_line(f"+ {upsert['id']} {_shown(upsert)}", style="green")
+        sign, style = ("-", "red") if "deleted" in upsert else ("+", "green")
+        print_line(f"{sign} {upsert['id']} {_shown(upsert)}", style=style)
     for id in frame["removes"]:
         print_line(f"- {id}", style="red")
+    sys.stdout.flush()
+    _say_what_is_cut(frame.get("truncated"))

@@ -61,6 +61,7 @@ class SpaceCache:
         self._bytes = 0
         self._erasures = 0  # that were met here; what was read before one may hold what it erased
         self._ready = False
+        self.losses = 0  # how often the log did not lead to what was known any more
         self.blob_room = 0  # bytes that payloads may take before all of them are added up again
         self._graph = Graph()
         self._graph_lock = threading.Lock()
@@ -88,7 +89,7 @@ class SpaceCache:
         if self._went_back(reads, version, hash, before):
             if may_be_old:
                 raise Contended()
-            self._forget()
+            self._forget(is_loss=not self._is_compacted(reads))
         known, oldest = self.known, self.oldest
         # Before the events: what a compaction takes away meanwhile is then noticed below.
         changed = self._changed(reads, version)
@@ -136,7 +137,12 @@ class SpaceCache:
         rows = reads.commits(self.number, after=known - 1, limit=1)
         return not rows or rows[0].hash != known_hash
 
-    def _forget(self) -> None:
+    def _is_compacted(self, reads: Reader) -> bool:
+        """Whether the log goes on, only without the commit that is known."""
+        rows = reads.commits(self.number, after=self.known - 1, limit=1)
+        return bool(rows) and rows[0].version > self.known
+
+    def _forget(self, *, is_loss: bool) -> None:
         with self._lock:
             self._entries.clear()
             self._past.clear()
@@ -144,6 +150,7 @@ class SpaceCache:
             self.ungoverned.clear()
             self._ready = False
             self.known, self._known_hash, self.oldest = 0, b"", 0
+            self.losses += is_loss
             self.coverage.clear()
         with self._graph_lock:
             self._graph = Graph()
@@ -230,10 +237,8 @@ class SpaceCache:
             self.sync(reads)  # others may have made it
         known, line = self.known, self.branches.line(branch)
         rows = reads.newest(self.number, (id,), line)
-        if not rows:
-            return ABSENT
         try:
-            entry = entry_of(reads, self.number, rows[0], line)
+            entry = entry_of(reads, self.number, rows[0], line) if rows else ABSENT
         except Corrupt:
             # What it is replayed from may have been compacted away since the row was read.
             return self.steadily(

@@ -36,7 +36,13 @@ class Patched(Struct, frozen=True, gc=False):
 
 def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
     """A canonical value with the commit's time at each pointer."""
-    return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
+    document = decode_canonical(data)
+    places = [parse_pointer(pointer) for pointer in pointers]
+    if type(document) is dict and max(map(len, places)) == 1:
+        # The usual case, and nobody else has this document.
+        document.update(dict.fromkeys([tokens[0] for tokens in places], format_time(at)))
+        return value_bytes(document)
+    return value_bytes(_stamp_into(document, _stamps(pointers, at)))
 
 
 def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:

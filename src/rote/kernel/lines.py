@@ -4,6 +4,7 @@ from rote.engines.rows import BranchRow, Line, Span
 from rote.errors import Corrupt, InvalidInput, NotFound
 from rote.values import check_branch_name
 from rote.values.limits import LINES_KEPT_MAX
+from rote.values.names import told
 
 # Above every version: the cap of a line that is read at its head.
 NEWEST = 2**62
@@ -25,7 +26,8 @@ class Branches:
         row = self._by_name.get(name)
         if row is None:
             check_branch_name(name)
-            raise NotFound(f"there is no branch {name!r} in this space", branch=name)
+            there = told(self._by_name)
+            raise NotFound(f"there is no branch {name!r} in this space; {there}", branch=name)
         return row
 
     def number(self, name: str) -> int:

@@ -54,16 +54,18 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
     at = max(now, draft.at)
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
-        commit = _add(draft, job, outcome.branch, _apply(draft, job, at), at=at, ids=ids,
+        current = _look_up(draft, job) if job.known is None else job.known
+        commit = _add(draft, job, outcome.branch, _apply(draft, job, current, at), at=at, ids=ids,
                       event=outcome.event)  # fmt: skip
         draft.branch, draft.oldest = outcome.changed, outcome.oldest
         return commit
     branch = writable(draft.cache.branches, job.branch)
+    current = _look_up(draft, job)
     if job.reads:
-        conflicts = find_conflicts(draft, job.reads)
+        conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
         if conflicts:
             raise Conflict(conflicts)
-    steps = _apply(draft, job, at)
+    steps = _apply(draft, job, current, at)
     blob = None if job.blob is None else counted(draft, job.blob, at)
     commit = _add(draft, job, branch, steps, at=at, ids=ids)
     if blob is not None and blob.hash is not None:
@@ -121,22 +123,32 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
         )
 
 
-def _apply(draft: Draft, job: Job, at: int) -> list[_Step]:
+def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
+    """What a job writes, and what it has read on its branch, as it is before the commit."""
+    ids = [operation.id for operation in job.operations]
+    is_free = draft.is_ungoverned(job.branch)
+    may_be_new = False
+    if job.reads:
+        ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
+        ids = list(dict.fromkeys(ids))
+    elif is_free and draft.presumes:
+        # Only a set needs nothing of what is there.
+        may_be_new = all(operation.kind == SET for operation in job.operations)
+    if not ids:
+        return {}
+    if not is_free:
+        ids.append(REGISTRY_ID)  # in one look with the others: it must not cost one of its own
+    return draft.look_up(job.branch, ids, may_be_new=may_be_new)
+
+
+def _apply(draft: Draft, job: Job, current: dict[str, Entry], at: int) -> list[_Step]:
     """The operations in order, each on what those before it left, and the values that come out of
     them as the schemas will have them."""
-    operations = job.operations
-    if not operations:
+    if not job.operations:
         return []  # of a commit that only records an event
-    current, is_free = job.known, draft.is_ungoverned(job.branch)
-    if current is None:
-        ids = [operation.id for operation in operations]
-        # Only a set needs nothing of what is there; and whether there is a registry is read.
-        sets = is_free and draft.presumes and all(each.kind == SET for each in operations)
-        # One look for both: it must not cost a call of its own.
-        looked = ids if is_free else [*ids, REGISTRY_ID]
-        current = draft.look_up(job.branch, looked, may_be_new=sets)
+    is_free = draft.is_ungoverned(job.branch)
     steps: list[_Step] = []
-    for operation in operations:
+    for operation in job.operations:
         id, kind, data = operation.id, operation.kind, operation.data
         is_free = is_free and not id.startswith(RESERVED_PREFIX)
         before = current[id]

@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from rote.values.limits import PAGE_MAX, WATCH_CHANGES_KEPT, WATCH_LOOK_SECONDS
 
+# A branch, how often the log was lost before, and the versions from which to which.
+Step = tuple[str, int, int, int]
+
 
 class Pulse:
     """Those who wait for a space to move."""
@@ -19,7 +22,7 @@ class Pulse:
         self._condition = threading.Condition()
         self._is_led = False  # somebody looks for all
         self.newest = 0  # that was seen last
-        self._changes: dict[tuple[str, int, int], frozenset[str]] = {}
+        self._changes: dict[Step, frozenset[str]] = {}
 
     def wait(self, seen: int, seconds: float | None, look: Callable[[], int]) -> int:
         """Until the version is above `seen`, or the time is over; the version then."""
@@ -40,11 +43,8 @@ class Pulse:
                 self._is_led = False
                 self._condition.notify_all()
 
-    def changes(
-        self, branch: str, before: int, until: int, read: Callable[[], frozenset[str]]
-    ) -> frozenset[str]:
+    def changes(self, key: Step, read: Callable[[], frozenset[str]]) -> frozenset[str]:
         """What changed between two versions. Watchers go the same steps, so one reads for all."""
-        key = (branch, before, until)
         found = self._changes.get(key)
         if found is None:
             found = read()

@@ -37,6 +37,7 @@ class Pinned:
         self._cache = cache
         self._reads = reads
         self._line = cache.line(reads, branch, version)
+        self.space = cache.did
         self.branch = branch
         self.version = version
 
@@ -90,15 +91,15 @@ def query(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) 
 
 
 def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
-    roots, cursor = page_of(asked, pinned)
-    walk = Walk(pinned.fetch, schemas, depth_max=asked.max_depth, entities_max=asked.max_entities)
+    roots, is_last = page_of(asked, pinned)
+    walk = walk_of(asked, schemas, pinned)
     walk.run(roots)
     return {
         "version": pinned.version,
         "facts": {id: fact_of(walk.facts[id]) for id in sorted(walk.facts)},
         "missing": sorted(walk.missing),
         "truncated": None if walk.truncated is None else walk.truncated.to_dict(),
-        "cursor": cursor,
+        "cursor": _cursor_after(asked, pinned, roots, walk, is_last=is_last),
     }
 
 
@@ -112,7 +113,7 @@ def values(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View)
 
 
 def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
-    found, cursor = page_of(asked, pinned)
+    found, is_last = page_of(asked, pinned)
     # Of several selectors of one entity the most specific one says which value is meant.
     places = {
         root.state.id: asked.selectors(root.state.id)[0].place(root.state.id) for root in found
@@ -120,7 +121,7 @@ def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     roots = [
         Root(root.state, frozenset((places[root.state.id],)), root.shows_deleted) for root in found
     ]
-    walk = Walk(pinned.fetch, schemas, depth_max=asked.max_depth, entities_max=asked.max_entities)
+    walk = walk_of(asked, schemas, pinned)
     walk.run(roots)
     filling = Filling(schemas, walk.facts, walk.seen)
     filled = {id: filling.fill(place) for id, place in places.items()}
@@ -128,9 +129,21 @@ def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     return {
         "version": pinned.version,
         "values": {id: value for id, value in filled.items() if not isinstance(value, Absent)},
+        "missing": sorted(walk.missing),
         "truncated": None if truncated is None else truncated.to_dict(),
-        "cursor": cursor,
+        "cursor": _cursor_after(asked, pinned, roots, walk, is_last=is_last),
     }
+
+
+def walk_of(asked: Query, schemas: Schemas, pinned: Pinned) -> Walk:
+    """A walk within the limits of a query."""
+    return Walk(
+        pinned.fetch,
+        schemas,
+        depth_max=asked.max_depth,
+        entities_max=asked.max_entities,
+        named=asked.named,
+    )
 
 
 def fact_of(state: State) -> dict[str, Json]:
@@ -151,6 +164,7 @@ def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
             key="branch",
         )
     version = _version(cache, reads, asked, view)
+    cache.check_version(reads, version)
     newest = cache.resolve(reads, None)
     if asked.since is not None and asked.since > newest:
         raise not_found("since", asked.since, newest)
@@ -178,7 +192,8 @@ def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
     branch = view.branch if asked.branch is None else asked.branch
     is_fixed = view.version is not None or asked.at is not None
     if (
-        asked.cursor.branch != branch
+        asked.cursor.space != cache.did
+        or asked.cursor.branch != branch
         or not 0 <= asked.cursor.version <= newest
         or (is_fixed and asked.cursor.version != version)
     ):
@@ -196,15 +211,23 @@ def not_found(key: str, version: int, newest: int) -> VersionNotFound:
 # -- selected entities -----------------------------------------------------------------------------
 
 
-def page_of(asked: Query, pinned: Pinned) -> tuple[list[Root], str | None]:
-    """The selected entities of one page, in id order, and the cursor of the next."""
+def page_of(asked: Query, pinned: Pinned) -> tuple[list[Root], bool]:
+    """The selected entities of one page, in id order, and whether these are the last ones."""
     after = None if asked.cursor is None else asked.cursor.after
     found = roots_of(asked, pinned, after=after, limit=asked.limit + 1)
-    if len(found) <= asked.limit:
-        return found, None
-    page = found[: asked.limit]
-    cursor = Cursor(pinned.branch, pinned.version, page[-1].state.id)
-    return page, asked.continue_at(cursor)
+    return found[: asked.limit], len(found) <= asked.limit
+
+
+def _cursor_after(
+    asked: Query, pinned: Pinned, roots: Sequence[Root], walk: Walk, *, is_last: bool
+) -> str | None:
+    """Where the next page begins: above the roots that were visited, which are all of them unless
+    the walk ended among them. The first one always is."""
+    visited = [root for root in roots if walk.has_visited(root.state.id)]
+    if is_last and len(visited) == len(roots):
+        return None
+    cursor = Cursor(pinned.space, pinned.branch, pinned.version, visited[-1].state.id)
+    return asked.continue_at(cursor)
 
 
 def roots_of(asked: Query, pinned: Pinned, *, after: str | None, limit: int) -> list[Root]:

@@ -11,7 +11,11 @@ from rote.values import check_branch_name, check_entity_id
 from rote.values.limits import READS_MAX
 from rote.values.ranges import prefix_end
 
-_SHAPES = ("id", "prefix", "from")
+_MEMBERS = {
+    "id": frozenset({"id", "version", "path", "branch"}),
+    "prefix": frozenset({"prefix", "version", "branch"}),
+    "from": frozenset({"from", "to", "version", "branch"}),
+}
 
 
 class Read(Struct, frozen=True, gc=False):
@@ -40,21 +44,19 @@ def parse_reads(raw: Sequence[Mapping[str, Any]] | None, branch: str) -> list[Re
 def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
     if type(raw) is not dict:
         raise InvalidInput(f"read {index} must be an object")
-    shape = [name for name in _SHAPES if name in raw]
+    shape = [name for name in _MEMBERS if name in raw]
     if len(shape) != 1:
         raise InvalidInput(f"read {index} needs exactly one of id, prefix, or from with to")
-    allowed = {
-        "id": {"id", "version", "path", "branch"},
-        "prefix": {"prefix", "version", "branch"},
-        "from": {"from", "to", "version", "branch"},
-    }[shape[0]]
+    allowed = _MEMBERS[shape[0]]
     if not raw.keys() <= allowed:
         unknown = min(str(member) for member in raw.keys() - allowed)
         raise InvalidInput(f"read {index} has no member {unknown!r:.80}")
-    version, branch = raw.get("version"), raw.get("branch", branch)
+    version = raw.get("version")
     if type(version) is not int or version < 0:
         raise InvalidInput(f"read {index} needs the version it saw, an integer from 0 on")
-    check_branch_name(branch)
+    if "branch" in raw:
+        branch = raw["branch"]
+        check_branch_name(branch)
     if shape[0] == "id":
         check_entity_id(raw["id"])
         path = parse_pointer(raw["path"]) if raw.get("path") is not None else None

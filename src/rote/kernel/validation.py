@@ -15,14 +15,16 @@ from rote.values.limits import PAGE_MAX
 _Write = tuple[int, bytes | None]  # version and hash
 
 
-def find_conflicts(draft: Draft, reads: Sequence[Read]) -> tuple[ReadConflict, ...]:
-    """One for every read that no longer holds, in the order of the reads."""
-    if not reads:
-        return ()
+def find_conflicts(
+    draft: Draft, reads: Sequence[Read], *, branch: str, current: dict[str, Entry]
+) -> tuple[ReadConflict, ...]:
+    """One for every read that no longer holds, in the order of the reads. `current` holds what was
+    read on `branch`."""
     _check_reachable(draft, reads)
-    current = _look_up(draft, reads)
+    entries = _look_up_elsewhere(draft, reads, branch)
+    entries[branch] = current
     erased = _erased_since(draft, reads)
-    found = (_conflict(draft, read, current, erased) for read in reads)
+    found = (_conflict(draft, read, entries, erased) for read in reads)
     return tuple(conflict for conflict in found if conflict is not None)
 
 
@@ -36,17 +38,15 @@ def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:
             raise InvalidInput(f"a read names the branch {read.branch!r}, which does not exist")
 
 
-def _look_up(draft: Draft, reads: Sequence[Read]) -> dict[tuple[str, str], Entry]:
-    """The newest entries of all entities that were read, by branch and id."""
+def _look_up_elsewhere(
+    draft: Draft, reads: Sequence[Read], branch: str
+) -> dict[str, dict[str, Entry]]:
+    """The newest entries of entities that were read on other branches, by branch and id."""
     wanted: dict[str, dict[str, None]] = {}
     for read in reads:
-        if read.id is not None:
+        if read.id is not None and read.branch != branch:
             wanted.setdefault(read.branch, {})[read.id] = None
-    return {
-        (branch, id): entry
-        for branch, ids in wanted.items()
-        for id, entry in draft.look_up(branch, list(ids)).items()
-    }
+    return {name: draft.look_up(name, list(ids)) for name, ids in wanted.items()}
 
 
 def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
@@ -60,13 +60,13 @@ def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
 def _conflict(
     draft: Draft,
     read: Read,
-    current: dict[tuple[str, str], Entry],
+    entries: dict[str, dict[str, Entry]],
     erased: list[tuple[int, str]],
 ) -> ReadConflict | None:
     if read.id is None:
         actual = _newest_in_range(draft, read, erased)
     else:
-        entry = current[(read.branch, read.id)]
+        entry = entries[read.branch][read.id]
         if entry.version <= read.version:
             return None
         # Of what was compacted away since nobody can tell which paths it touched.

@@ -4,21 +4,20 @@ A watcher keeps what it has shown and reads the log at its own pace. Nothing is 
 slow one costs a writer nothing and holds only what its query's limits allow.
 """
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from rote.contract import State, View
 from rote.engines import Engine
-from rote.errors import Busy, Compacted, InvalidInput, Unavailable
+from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.pulse import Pulse
-from rote.kernel.queries import Pinned, fact_of, not_found, roots_of
-from rote.query import Graph, Overflow, Place, Root, Schemas, Walk, batches, parse_query
+from rote.kernel.queries import Pinned, fact_of, not_found, roots_of, walk_of
+from rote.query import Graph, Overflow, Place, Root, Schemas, Truncated, batches, parse_query
 from rote.values import Json, canonical, decode, decode_canonical
 from rote.values.limits import (
-    CONTENTION_ATTEMPTS_MAX,
     INTEGER_MAX,
     PAGE_MAX,
     WATCH_PAUSE_SECONDS,
@@ -45,14 +44,18 @@ def watch(
         raise InvalidInput("a pinned view never changes; watch the space it came from")
     if since is not None and (type(since) is not int or not 0 <= since <= INTEGER_MAX):
         raise InvalidInput("since: it is a version, or None for everything", key="since")
-    if timeout is not None and (
-        type(timeout) not in (int, float) or math.isnan(timeout) or timeout < 0
-    ):
+    # Not "below 0": what is no number at all is refused too.
+    if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
         raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
     watcher = Watcher(engine, cache, pulse, raw, view)
-    if since is not None and since > watcher.look():
-        raise not_found("since", since, watcher.look())
-    return _frames(watcher, pulse, since, timeout)
+    if since is not None:
+        newest = watcher.look()
+        if since > newest:
+            raise not_found("since", since, newest)
+        cache.check_version(engine.reader(), since)
+    # Longer than a system can wait is for ever.
+    is_for_ever = timeout is None or timeout > TIMEOUT_MAX
+    return _frames(watcher, pulse, since, None if is_for_ever else timeout)
 
 
 def _frames(
@@ -64,11 +67,11 @@ def _frames(
         asked = time.monotonic()
         frame = None
         while frame is None:
+            left = None if timeout is None else asked + timeout - time.monotonic()
             seen = watcher.version
             # Where others have looked further already, all go the same step.
             newest = pulse.newest if pulse.newest > seen else watcher.look()
             if newest <= seen:
-                left = None if timeout is None else asked + timeout - time.monotonic()
                 newest = pulse.wait(seen, left, watcher.look)
             if newest <= seen:
                 return
@@ -78,6 +81,8 @@ def _frames(
             woken = time.monotonic()
             frame = watcher.advance(max(newest, pulse.newest))
             took = time.monotonic() - woken
+            if frame is None and left is not None and left <= 0:
+                return  # others write all the time, and nothing of it is for this one
         yield frame
 
 
@@ -102,37 +107,37 @@ class Watcher:
         self._graph: Graph | None = None  # none while there is more than the limits allow
         self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
         self._sent: int | None = None  # the version of the last frame
+        self._truncated: Truncated | None = None  # what is left out at `version`
         self.version = 0  # up to which everything is taken in
+        self._losses = cache.losses
         self._pinned(self.look())  # so that a branch that is not there is told at once
 
     def look(self) -> int:
         """The newest version."""
         head = self._cache.sync(self._engine.reader())
         newest = 0 if head is None else head.version
-        if newest < self.version:
+        self._check_log()
+        return newest
+
+    def _check_log(self) -> None:
+        if self._cache.losses != self._losses and self.version > 0:
             raise Unavailable(
-                f"the log ends at version {newest} and went up to {self.version} before;"
+                f"the log went up to version {self.version} and has lost its last commits since;"
                 " watch again from the start"
             )
-        return newest
 
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now."""
-        for _ in range(CONTENTION_ATTEMPTS_MAX):
-            try:
-                return self._start(since)
-            except Compacted:
-                if since is not None and 0 < since < self._cache.oldest:
-                    raise
-                # The log went on meanwhile, and what was now is gone: look again.
-        raise Busy("the space is compacted all the time; try again")
+        reads = self._engine.reader()
+        return self._cache.steadily(reads, None, lambda _: self._start(since))
 
     def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
-        erased: set[str] = set()
+        self._losses = self._cache.losses
+        self._shown, erased = {}, set[str]()
         if since is not None:
-            facts = self._walk(self._pinned(since))
+            facts, _ = self._walk(self._pinned(since))
             self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
             # What was erased is absent at every version, so nobody can say who had it.
             erased = self._erased(since)
@@ -144,10 +149,12 @@ class Watcher:
 
     def advance(self, version: int) -> Frame | None:
         """The frame that brings it to a version; None when that would show nothing new."""
+        self._check_log()
         before, self.version = self.version, version
+        truncated = self._truncated
         try:
             changed = self._pulse.changes(
-                self._branch, before, version, lambda: self._changed(before)
+                (self._branch, self._losses, before, version), lambda: self._changed(before)
             )
             frame = self._frame(self._touched(changed))
         except Compacted:
@@ -155,7 +162,7 @@ class Watcher:
             self.version, self._graph = before, None
             self._pulse.newest = max(self._pulse.newest, self.look())
             return None
-        if not frame["upserts"] and not frame["removes"]:
+        if not frame["upserts"] and not frame["removes"] and self._truncated == truncated:
             return None
         self._sent = self.version
         return frame
@@ -173,7 +180,15 @@ class Watcher:
             elif before != (state.version, state.hash):
                 upserts.append({"id": id, **fact_of(state)})
                 self._shown[id] = (state.version, state.hash)
-        return {"from": self._sent, "to": self.version, "upserts": upserts, "removes": removes}
+        frame: Frame = {
+            "from": self._sent,
+            "to": self.version,
+            "upserts": upserts,
+            "removes": removes,
+        }
+        if self._truncated is not None:
+            frame["truncated"] = self._truncated.to_dict()
+        return frame
 
     # -- what may be shown otherwise ---------------------------------------------------------------
 
@@ -205,6 +220,8 @@ class Watcher:
         ids = [id for id in changed if graph.concerns(id) or query.matches_prefix(id)]
         if len(ids) > query.max_entities:
             return self._rebuild()
+        if not ids:
+            return {}
         pinned = self._pinned(self.version)
         states: dict[str, State] = {}
         for batch in batches(ids):
@@ -219,6 +236,7 @@ class Watcher:
             touched = graph.update(pinned.fetch, states, added=added, removed=removed)
         except Overflow:
             return self._rebuild()
+        self._truncated = graph.truncated
         return {id: state if graph.shows(id) else None for id, state in touched.items()}
 
     def _rebuild(self) -> Mapping[str, State | None]:
@@ -228,7 +246,11 @@ class Watcher:
             self._query = parse_query(decode(self._text), self._schemas, is_watch=True)
         pinned = self._pinned(self.version)
         self._graph, facts = self._build(pinned)
-        return {**dict.fromkeys(self._shown), **(facts if self._graph else self._walk(pinned))}
+        if self._graph is None:
+            facts, self._truncated = self._walk(pinned)
+        else:
+            self._truncated = self._graph.truncated
+        return {**dict.fromkeys(self._shown), **facts}
 
     def _build(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State]]:
         query = self._query
@@ -249,15 +271,10 @@ class Watcher:
             id: state for id, state in touched.items() if state is not None and graph.shows(id)
         }
 
-    def _walk(self, pinned: Pinned) -> Mapping[str, State]:
-        walk = Walk(
-            pinned.fetch,
-            self._schemas,
-            depth_max=self._query.max_depth,
-            entities_max=self._query.max_entities,
-        )
+    def _walk(self, pinned: Pinned) -> tuple[Mapping[str, State], Truncated | None]:
+        walk = walk_of(self._query, self._schemas, pinned)
         walk.run(self._roots(pinned))
-        return walk.facts
+        return walk.facts, walk.truncated
 
     def _roots(self, pinned: Pinned) -> list[Root]:
         """All selected entities, or one more than are ever shown."""

@@ -6,16 +6,18 @@ from rote.query.links import ABSENT, Absent, Link, Path, Turn, link_in, walk_pat
 from rote.query.narrowing import (
     EVERYTHING,
     NOTHING,
+    Effort,
     Schema,
     alternatives,
     combines,
     element,
     member,
     narrowed,
+    reach,
 )
 from rote.query.schemas import TRUE, Schemas
 from rote.values import Json
-from rote.values.limits import QUERY_PATH_MAX
+from rote.values.limits import NARROWED_MAX, QUERY_PATH_MAX
 
 # An entity, a path in it, and the schema that decides what is followed from there.
 Place = tuple[str, Path, Schema]
@@ -53,14 +55,21 @@ def expand(schemas: Schemas, place: Place, value: Json) -> Expansion:
         return found
     waiting: list[tuple[Schema, Json]] = [(schema, met)]
     done: set[tuple[int, Schema]] = set()
-    while waiting:
+    effort = Effort()
+    while waiting and not found.cut:
         schema, value = waiting.pop()
         if schema is NOTHING:
             continue
         link = link_in(value)
         if link is not None:
             target = behind(schemas, link, schema)
-            (found.perhaps if combines(target[2]) else found.follows).add(target)
+            if not combines(target[2]):
+                found.follows.add(target)
+            elif effort.spend(reach(target[2])):  # which is what judging it will cost
+                found.perhaps.add(target)
+            else:
+                found.cut = True
+            found.cut |= len(target[2]) > NARROWED_MAX
             continue
         if schema is EVERYTHING:
             waiting += [(EVERYTHING, child) for child in _containers(value)]
@@ -68,10 +77,14 @@ def expand(schemas: Schemas, place: Place, value: Json) -> Expansion:
         if (id(value), schema) in done:
             continue
         done.add((id(value), schema))
-        flats, cut = alternatives(schema, value)
+        flats, cut = alternatives(schema, value, effort)
         found.cut |= cut
         for flat in flats:
-            waiting += [(inner, child) for _, child, inner in parts(flat, value)]
+            for _, child, inner in parts(flat, value):
+                if not effort.spend(len(flat)):
+                    found.cut = True
+                    break
+                waiting.append((inner, child))
     return found
 
 

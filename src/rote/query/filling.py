@@ -11,7 +11,15 @@ from msgspec import Struct
 from rote.contract import State
 from rote.query.expansion import Place, behind, parts, turned
 from rote.query.links import ABSENT, Absent, Link, Path, Turn, link_in, walk_path
-from rote.query.narrowing import NOTHING, Schema, alternatives, default_of, in_order, order_of
+from rote.query.narrowing import (
+    NOTHING,
+    Effort,
+    Schema,
+    alternatives,
+    default_of,
+    in_order,
+    order_of,
+)
 from rote.query.schemas import Schemas
 from rote.query.walk import DEPTH, ENTITIES, Truncated
 from rote.values import Json, depth_of
@@ -31,6 +39,7 @@ class _Job(Struct, frozen=True, gc=False):
     key: str | int
     depth: int  # of containers around it
     trail: tuple[_Spot, ...]  # what it was reached through
+    effort: Effort  # of what stands in one place
 
 
 class Filling:
@@ -43,6 +52,7 @@ class Filling:
         self._facts = facts
         self._followed = set(followed)
         self._nodes = 0
+        self._depths: dict[_Spot, int] = {}
         self.truncated: Truncated | None = None
 
     def fill(self, place: Place) -> Json | Absent:
@@ -52,7 +62,7 @@ class Filling:
             return ABSENT
         value, schemas, spot = met
         result: list[Json] = [None]
-        waiting = [_Job(value, schemas, result, 0, 0, (spot,))]
+        waiting = [_Job(value, schemas, result, 0, 0, (spot,), Effort())]
         while waiting:
             self._do(waiting.pop(), waiting)
         return result[0]
@@ -90,7 +100,7 @@ class Filling:
             flat
             for schema in job.schemas
             if schema is not NOTHING and link is None
-            for flat in in_order(alternatives(schema, value)[0])
+            for flat in in_order(alternatives(schema, value, job.effort)[0])
         ]
         copy: Any = {} if type(value) is dict else [None] * len(value)
         job.target[job.key] = copy
@@ -103,10 +113,10 @@ class Filling:
         for key, child in members:
             copy[key] = None  # in this order, whatever is done first
             schemas = tuple(dict.fromkeys(inner.get(key, ())))
-            jobs.append(_Job(child, schemas, copy, key, job.depth + 1, job.trail))
+            jobs.append(_Job(child, schemas, copy, key, job.depth + 1, job.trail, job.effort))
         if type(value) is dict:
-            for name, default in _defaults(flats, value).items():
-                jobs.append(_Job(default, (), copy, name, job.depth + 1, job.trail))
+            for name, default in self._defaults(job, flats, value).items():
+                jobs.append(_Job(default, (), copy, name, job.depth + 1, job.trail, job.effort))
         waiting += reversed(jobs)
 
     def _replace(self, job: _Job, link: Link, waiting: list[_Job]) -> bool:
@@ -122,24 +132,40 @@ class Filling:
         reason = None
         if spot in job.trail:
             reason = CYCLE
-        elif job.depth + depth_of(value) > DEPTH_MAX or len(job.trail) >= DEPTH_MAX:
+        elif job.depth + self._depth(spot, value) > DEPTH_MAX or len(job.trail) >= DEPTH_MAX:
             reason = DEPTH
         elif self._nodes > FILLED_NODES_MAX:
             reason = ENTITIES
         if reason is not None:
             self.truncated = self.truncated or Truncated(reason, link.id)
             return False
-        waiting.append(_Job(value, schemas, job.target, job.key, job.depth, (*job.trail, spot)))
+        trail = (*job.trail, spot)
+        waiting.append(_Job(value, schemas, job.target, job.key, job.depth, trail, Effort()))
         return True
 
+    def _depth(self, spot: _Spot, value: Json) -> int:
+        """Looked up once: many links may lead to what is too deep for all of them."""
+        if spot not in self._depths:
+            self._depths[spot] = depth_of(value)
+        return self._depths[spot]
 
-def _defaults(flats: list[Schema], value: dict[str, Json]) -> dict[str, Json]:
-    """What declared properties that are missing are by default; the first that says so counts."""
-    found: dict[str, Json] = {}
-    for flat in flats:
-        for node in sorted(flat, key=order_of):
-            for name, inner in (node.properties or {}).items():
+    def _defaults(self, job: _Job, flats: list[Schema], value: dict[str, Json]) -> dict[str, Json]:
+        """What declared properties that are missing are by default; the first that says so counts."""
+        found: dict[str, Json] = {}
+        reason = None
+        for node in (node for flat in flats for node in sorted(flat, key=order_of)):
+            properties = node.properties or {}
+            if self._nodes > FILLED_NODES_MAX or not job.effort.spend(len(properties)):
+                reason = ENTITIES
+                break
+            for name, inner in properties.items():
                 default = default_of(inner)
-                if name not in value and not isinstance(default, Absent):
-                    found.setdefault(name, default)
-    return found
+                if name in value or name in found or isinstance(default, Absent):
+                    continue
+                if job.depth + 1 + depth_of(default) > DEPTH_MAX:
+                    reason = DEPTH
+                    continue
+                found[name] = default
+        if reason is not None:
+            self.truncated = self.truncated or Truncated(reason, job.trail[-1][0])
+        return found

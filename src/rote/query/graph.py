@@ -15,8 +15,9 @@ from typing import Final, TypeVar
 
 from rote.contract import State
 from rote.query.expansion import Place, expand
+from rote.query.narrowing import NOTHING
 from rote.query.schemas import Schemas
-from rote.query.walk import Fetch, batches, is_deleted, judge
+from rote.query.walk import DEPTH, Fetch, Truncated, batches, is_deleted, judge
 from rote.values.limits import PLACES_MORE_MAX, PLACES_PER_ENTITY_MAX
 
 _FAR: Final = 2**62
@@ -84,7 +85,9 @@ class Graph:
         self._roots: set[Place] = set()
         self._places: dict[str, set[Place]] = {}  # by entity
         self._readers: dict[str, set[Place]] = {}  # who looked at an entity behind a link
-        self._shown: set[str] = set()
+        self._beyond: set[Place] = set()  # what links lead to that is too far away
+        self._shown: dict[str, bool] = {}  # what is in the result, and whether it exists
+        self.truncated: Truncated | None = None  # what is too far away, as a walk would tell it
 
     def concerns(self, id: str) -> bool:
         return id in self._places or id in self._readers
@@ -128,7 +131,16 @@ class Graph:
                 self._show(state)
         if len(self._shown) > self._entities_max:
             raise Overflow
+        first = min((place[0] for place in self._beyond if self._adds(place)), default=None)
+        self.truncated = None if first is None else Truncated(DEPTH, first)
         return touched
+
+    def _adds(self, place: Place) -> bool:
+        """Whether leaving out a place that is too far away leaves anything out."""
+        id, path, schema = place
+        if id in self._places:
+            return self._shown.get(id, False) and (bool(path) or schema is not NOTHING)
+        return True
 
     # -- links that changed ------------------------------------------------------------------------
 
@@ -177,8 +189,12 @@ class Graph:
         spot = self._spots[place]
         for target in spot.edges - edges:
             _discard(self._sources, target, place)
+            if target not in self._sources:
+                self._beyond.discard(target)
         for target in edges - spot.edges:
             self._sources.setdefault(target, set()).add(place)
+            if target not in self._spots:
+                self._beyond.add(target)
         for id in spot.read - read:
             _discard(self._readers, id, place)
         for id in read - spot.read:
@@ -231,6 +247,7 @@ class Graph:
             for place in nearer:
                 self._spots.setdefault(place, _Spot(depth)).depth = depth
                 self._places.setdefault(place[0], set()).add(place)
+            self._beyond -= new
             for place, edges, read in self._expanded(new, fresh):
                 self._show(fresh.states[place[0]])
                 self._link(place, edges, read)
@@ -253,16 +270,18 @@ class Graph:
 
     def _show(self, state: State) -> None:
         if state.exists or (self._shows_deleted(state.id) and is_deleted(state)):
-            self._shown.add(state.id)
+            self._shown[state.id] = state.exists
         else:
-            self._shown.discard(state.id)
+            self._shown.pop(state.id, None)
 
     def _drop(self, place: Place) -> None:
         self._link(place, frozenset(), frozenset())
         del self._spots[place]
+        if place in self._sources:
+            self._beyond.add(place)
         _discard(self._places, place[0], place)
         if place[0] not in self._places:
-            self._shown.discard(place[0])
+            self._shown.pop(place[0], None)
 
 
 def _discard(sets: dict[_Key, set[Place]], key: _Key, place: Place) -> None:

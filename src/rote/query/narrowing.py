@@ -8,13 +8,13 @@ narrowing with what is in it, so walks along cycles end.
     {FALSE}          nothing
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from rote.query.links import ABSENT, Absent
 from rote.query.schemas import FALSE, TRUE, Node
 from rote.values import Json, canonical
-from rote.values.limits import ALTERNATIVES_MAX
+from rote.values.limits import ALTERNATIVES_MAX, EXPANSION_STEPS_FREE, EXPANSION_STEPS_MAX
 
 Schema = frozenset[Node]
 
@@ -32,11 +32,10 @@ def schema_of(nodes: Iterable[Node]) -> Schema:
         return EVERYTHING
     kinds: frozenset[str] | None = None
     for node in found:
-        for part in _chain(node):
-            if part is FALSE:
-                return NOTHING
-            if part.kinds is not None:
-                kinds = part.kinds if kinds is None else kinds & part.kinds
+        if not node.chain.ends:
+            return NOTHING
+        if node.chain.kinds is not None:
+            kinds = node.chain.kinds if kinds is None else kinds & node.chain.kinds
     if kinds is not None and not kinds:
         return NOTHING
     return frozenset(found)
@@ -51,7 +50,7 @@ def narrowed(schema: Schema, node: Node) -> Schema:
 
 def combines(schema: Schema) -> bool:
     """Whether options decide if a link is followed at all."""
-    return any(part.combines for node in schema for part in _chain(node))
+    return any(node.chain.combines for node in schema)
 
 
 def _collapsed(node: Node) -> Node:
@@ -70,15 +69,6 @@ def _is_open(node: Node) -> bool:
         and not node.has_default
         and node is not FALSE
     )
-
-
-def _chain(node: Node) -> list[Node]:
-    """A node and what it refers to, options left aside; FALSE ends a chain that would never end."""
-    found = [node]
-    while node.reference is not None:
-        node = FALSE if node.reference in found else node.reference
-        found.append(node)
-    return found
 
 
 # -- members ---------------------------------------------------------------------------------------
@@ -117,7 +107,7 @@ def element(flat: Schema, index: int) -> Schema:
 
 def default_of(node: Node) -> Json | Absent:
     """What stands for a declared property that is missing."""
-    return next((part.default for part in _chain(node) if part.has_default), ABSENT)
+    return node.chain.default[0] if node.chain.default else ABSENT
 
 
 def order_of(node: Node) -> tuple[bytes, int]:
@@ -134,13 +124,36 @@ def in_order(flats: list[Schema]) -> list[Schema]:
 
 def matches(schema: Schema, value: Json | Absent) -> bool:
     """Whether a value, looked at from outside, is what all nodes ask for."""
-    return schema <= _matching(schema, value)
+    return schema <= _matching(schema, _reachable(schema), value)
 
 
-def alternatives(schema: Schema, value: Json) -> tuple[list[Schema], bool]:
+class Effort:
+    """How much may still be looked at while one place is expanded."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = EXPANSION_STEPS_MAX
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left < 0
+
+    def spend(self, steps: int) -> bool:
+        """Whether so many are bearable; a few are always."""
+        self._left -= max(steps - EXPANSION_STEPS_FREE, 0)
+        return not self.is_spent
+
+
+def alternatives(schema: Schema, value: Json, effort: Effort) -> tuple[list[Schema], bool]:
     """The sets of nodes to follow by, one for each way to choose among options; none when the value
     does not match. And whether there were more than are bearable."""
-    matching = _matching(schema, value)
+    if effort.is_spent:
+        return [], True
+    nodes = _reachable(schema)
+    if not effort.spend(len(nodes)):
+        return [], True
+    matching = _matching(schema, nodes, value)
     if not schema <= matching:
         return [], False
     if not any(node.reference or node.combines for node in schema):
@@ -148,7 +161,7 @@ def alternatives(schema: Schema, value: Json) -> tuple[list[Schema], bool]:
     found: dict[Schema, None] = {}
     # What is chosen so far, what is to be opened, and what was opened to get there.
     waiting: list[tuple[Schema, tuple[tuple[Node, Schema], ...]]] = [
-        (EVERYTHING, tuple((node, EVERYTHING) for node in schema))
+        (EVERYTHING, tuple((node, EVERYTHING) for node in sorted(schema, key=order_of)))
     ]
     steps = 0
     while waiting:
@@ -160,6 +173,8 @@ def alternatives(schema: Schema, value: Json) -> tuple[list[Schema], bool]:
             found[chosen] = None
             continue
         (node, opened), *rest = pending
+        if not effort.spend(len(chosen) + len(rest) + len(opened)):
+            return list(found), True
         if node in opened or node not in matching:
             continue  # a reference to itself, with nothing in between, never matches
         within = opened | {node}
@@ -174,25 +189,41 @@ def alternatives(schema: Schema, value: Json) -> tuple[list[Schema], bool]:
     return list(found), False
 
 
-def _matching(schema: Schema, value: Json | Absent) -> set[Node]:
+def _matching(schema: Schema, nodes: Collection[Node], value: Json | Absent) -> set[Node]:
     """Of the nodes of a schema and all that their options lead to, those that match.
 
-    Nodes may lead to themselves, so it starts with none and adds until nothing changes.
+    Nodes may lead to themselves, so it starts with those that ask for no other and goes on to those
+    that have waited for them.
     """
-    nodes = _reachable(schema)
-    able = [node for node in nodes if _matches_itself(node, value)]
-    found: set[Node] = set()
-    grows = True
-    while grows:
-        grows = False
-        for node in able:
-            if node not in found and _holds(node, found):
+    text = _Text(value)
+    able = {node for node in nodes if _matches_itself(node, value, text)}
+    if nodes is schema:
+        return able
+    asks = {node: _asked_by(node) for node in able}
+    askers: dict[Node, list[tuple[Node, int]]] = {}
+    for node, groups in asks.items():
+        for number, group in enumerate(groups):
+            for other in group:
+                askers.setdefault(other, []).append((node, number))
+    unmet = {node: set(range(len(groups))) for node, groups in asks.items()}
+    waiting = [node for node in able if not unmet[node]]
+    found: set[Node] = set(waiting)
+    while waiting:
+        for node, number in askers.get(waiting.pop(), ()):
+            unmet[node].discard(number)
+            if not unmet[node] and node not in found:
                 found.add(node)
-                grows = True
+                waiting.append(node)
     return found
 
 
-def _reachable(schema: Schema) -> Iterable[Node]:
+def _asked_by(node: Node) -> list[list[Node]]:
+    """Groups of which each must have one that matches."""
+    groups = [*node.any_of, *([option] for option in node.all_of)]
+    return groups if node.reference is None else [*groups, [node.reference]]
+
+
+def _reachable(schema: Schema) -> Collection[Node]:
     if not any(node.reference or node.combines for node in schema):
         return schema
     found: dict[Node, None] = {}
@@ -210,15 +241,26 @@ def _reachable(schema: Schema) -> Iterable[Node]:
     return found
 
 
-def _holds(node: Node, matching: set[Node]) -> bool:
-    return (
-        (node.reference is None or node.reference in matching)
-        and all(option in matching for option in node.all_of)
-        and all(any(option in matching for option in options) for options in node.any_of)
-    )
+def reach(schema: Schema) -> int:
+    """How many nodes there are to look at to say whether a value matches."""
+    return len(_reachable(schema))
 
 
-def _matches_itself(node: Node, value: Json | Absent) -> bool:
+class _Text:
+    """The canonical form of a value, made when it is asked for."""
+
+    def __init__(self, value: Json | Absent) -> None:
+        self._value = value
+        self._text: bytes | None = None
+
+    def is_in(self, allowed: frozenset[bytes]) -> bool:
+        if self._text is None:
+            assert not isinstance(self._value, Absent)
+            self._text = canonical(self._value)
+        return self._text in allowed
+
+
+def _matches_itself(node: Node, value: Json | Absent, text: _Text) -> bool:
     """By its own keywords, options and references left aside. What is missing matches true alone."""
     if node is FALSE:
         return False
@@ -229,7 +271,7 @@ def _matches_itself(node: Node, value: Json | Absent) -> bool:
         return False
     if node.required and type(value) is dict and not all(name in value for name in node.required):
         return False
-    return node.allowed is None or canonical(value) in node.allowed
+    return node.allowed is None or text.is_in(node.allowed)
 
 
 _SCALARS: dict[type, str] = {

@@ -1,6 +1,6 @@
 """A query as it was asked, checked: selectors, limits, and the cursor that continues it."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +52,7 @@ class Selector(Struct, frozen=True, gc=False):
 class Cursor(Struct, frozen=True, gc=False):
     """Where a page ended, and in which state."""
 
+    space: str  # its did
     branch: str
     version: int
     after: str
@@ -95,7 +96,7 @@ class Query(Struct, frozen=True, gc=False):
 
     def continue_at(self, cursor: Cursor) -> str:
         """The text that stands for a cursor of this query."""
-        token = [self.digest, cursor.branch, cursor.version, cursor.after]
+        token = [self.digest, cursor.space, cursor.branch, cursor.version, cursor.after]
         return urlsafe_b64encode(canonical(token)).decode()
 
 
@@ -109,7 +110,8 @@ def parse_query(raw: Any, schemas: Schemas, *, is_watch: bool = False) -> Query:
             raise InvalidInput(f"a query has no {shown!r}; it has {', '.join(_KEYS)}", key=shown)
         if is_watch and key in _NOT_WATCHED:
             raise InvalidInput(
-                f"{key}: a watch shows the whole result as it is now; leave it out", key=key
+                f"{key}: a watch shows the result as it is now, up to max_entities; leave it out",
+                key=key,
             )
     if "select" not in raw:
         raise InvalidInput("select: say which entities, as in {'urn:user:*': {}}", key="select")
@@ -216,15 +218,17 @@ def _cursor(raw: Any, digest: str) -> Cursor | None:
     if raw is None:
         return None
     try:
-        token: Any = decode(urlsafe_b64decode(raw))
-        query, branch, version, after = token
+        token: Any = decode(b64decode(raw, altchars=b"-_", validate=True))
+        query, space, branch, version, after = token
     except (TypeError, ValueError, InvalidInput):
-        query, branch, version, after = None, None, None, None
-    if (type(query), type(branch), type(version), type(after)) != (str, str, int, str):
+        query, space, branch, version, after = None, None, None, None, None
+    if type(raw) is not str or [type(part) for part in (query, space, branch, version, after)] != [
+        str, str, str, int, str,
+    ]:  # fmt: skip
         raise InvalidInput("cursor: take it from the page before, as it is", key="cursor")
     if query != digest:
         raise foreign_cursor()
-    return Cursor(branch, version, after)
+    return Cursor(space, branch, version, after)
 
 
 def foreign_cursor() -> InvalidInput:

@@ -4,12 +4,16 @@ A document becomes one node for each schema in it. Nodes are compared by identit
 read once, so the places of a walk are finite however its schemas refer to each other.
 """
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from rote.errors import InvalidInput, InvalidValue
 from rote.patch.pointer import format_pointer, parse_pointer
 from rote.values import Json, canonical
+from rote.values.limits import SCHEMA_NODES_MAX
 
 # The kinds of values that a type names. An integer is a number, and nothing else overlaps.
 _KINDS: dict[str, frozenset[str]] = {
@@ -27,12 +31,22 @@ _DEFINITIONS = "#/$defs/"
 _Tokens = tuple[str | int, ...]
 
 
+class _Chain(Struct, frozen=True, gc=False):
+    """What a node and those that it refers to, one after the other, say together; options are left
+    aside."""
+
+    ends: bool = True  # False when it leads to false, or to itself
+    kinds: frozenset[str] | None = None  # those that all of them allow
+    combines: bool = False
+    default: tuple[Json, ...] = ()  # that of the first that has one
+
+
 class Node:
     """One schema. What is None was not written."""
 
     __slots__ = (
-        "additional", "all_of", "allowed", "any_of", "default", "has_default", "items", "kinds",
-        "order", "prefix", "properties", "reference", "required",
+        "additional", "all_of", "allowed", "any_of", "chain", "default", "has_default", "items",
+        "kinds", "order", "prefix", "properties", "reference", "required",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -49,6 +63,7 @@ class Node:
         self.default: Json = None
         self.has_default = False
         self.order: tuple[bytes, int] = (b"", 0)  # its document, and its place in there
+        self.chain = _Chain()
 
     @property
     def combines(self) -> bool:
@@ -65,6 +80,7 @@ class Node:
 
 TRUE = Node()
 FALSE = Node()
+FALSE.chain = _Chain(ends=False)
 
 
 class Schemas:
@@ -113,9 +129,11 @@ class _Document:
             self._fill(*self._waiting.pop())
         for node, reference in self._references:
             node.reference = self._resolve(reference)
+        ends: dict[Node, Node] = {}
         for node in self._nodes.values():
-            node.reference = None if node.reference is None else _end_of(node.reference)
-        return _end_of(top)
+            node.reference = None if node.reference is None else _end_of(node.reference, ends)
+        _chain_up(self._nodes.values())
+        return _end_of(top, ends)
 
     def _node(self, raw: Any, place: _Tokens) -> Node:
         if type(raw) is bool:
@@ -127,6 +145,8 @@ class _Document:
             return TRUE
         node = self._nodes.get(id(raw))
         if node is None:
+            if len(self._nodes) >= SCHEMA_NODES_MAX:
+                raise _invalid(place, f"there are more than {SCHEMA_NODES_MAX:,} schemas in it")
             node = self._nodes[id(raw)] = Node()
             node.order = (self._text, len(self._nodes))
             self._waiting.append((raw, node, place))
@@ -191,17 +211,54 @@ class _Document:
         return self._nodes.get(id(raw), FALSE)
 
 
-def _end_of(node: Node) -> Node:
-    """Where a chain of references that say nothing themselves ends; FALSE when it never does."""
-    met: set[Node] = set()
-    while node.reference is not None and node.says_nothing() and not node.combines:
-        if node.has_default:
-            return node
-        if node in met:
-            return FALSE
-        met.add(node)
+def _end_of(node: Node, ends: dict[Node, Node]) -> Node:
+    """Where a chain of references that say nothing themselves ends; FALSE when it never does. `ends`
+    remembers."""
+    met: dict[Node, None] = {}
+    while node not in ends and node not in met and _only_refers(node):
+        met[node] = None
+        assert node.reference is not None
         node = node.reference
-    return node
+    end = FALSE if node in met else ends.get(node, node)
+    ends.update(dict.fromkeys(met, end))
+    return end
+
+
+def _only_refers(node: Node) -> bool:
+    return (
+        node.reference is not None
+        and node.says_nothing()
+        and not node.combines
+        and not node.has_default
+    )
+
+
+def _chain_up(nodes: Iterable[Node]) -> None:
+    """Tell every node what it says together with those that it refers to."""
+    done: set[Node] = {TRUE, FALSE}
+    for node in nodes:
+        met: dict[Node, None] = {}
+        last: Node | None = node
+        while last is not None and last not in done and last not in met:
+            met[last] = None
+            last = last.reference
+        # Who leads to itself allows nothing.
+        below = _Chain() if last is None else last.chain if last in done else FALSE.chain
+        for each in reversed(met):
+            below = each.chain = _chained(each, below)
+        done.update(met)
+
+
+def _chained(node: Node, below: _Chain) -> _Chain:
+    kinds = node.kinds if below.kinds is None else below.kinds
+    if node.kinds is not None and below.kinds is not None:
+        kinds = node.kinds & below.kinds
+    return _Chain(
+        ends=below.ends,
+        kinds=kinds,
+        combines=node.combines or below.combines,
+        default=(node.default,) if node.has_default else below.default,
+    )
 
 
 def _kinds(raw: dict[str, Any], place: _Tokens) -> frozenset[str] | None:

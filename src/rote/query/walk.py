@@ -53,15 +53,22 @@ class Walk:
     """One walk. `facts` and `missing` are what it found, `truncated` what kept it from more."""
 
     def __init__(
-        self, fetch: Fetch, schemas: Schemas, *, depth_max: int, entities_max: int
+        self,
+        fetch: Fetch,
+        schemas: Schemas,
+        *,
+        depth_max: int,
+        entities_max: int,
+        named: Iterable[str] = (),
     ) -> None:
+        # named  ids asked for by name, also on other pages: they are shown when they are deleted
         self._fetch = fetch
         self._schemas = schemas
         self._depth_max = depth_max
         self._entities_max = entities_max
         self._places_max = PLACES_PER_ENTITY_MAX * entities_max + PLACES_MORE_MAX
         self.seen: set[Place] = set()  # every place that was followed to
-        self._shows_deleted: set[str] = set()
+        self._shows_deleted = set(named)
         self._ahead: dict[str, State] = {}  # read to judge links; the next level needs them
         self.facts: dict[str, State] = {}
         self.missing: set[str] = set()
@@ -83,6 +90,9 @@ class Walk:
                 return
             level = self._next_level(level)
             depth += 1
+
+    def has_visited(self, id: str) -> bool:
+        return id in self.facts or id in self.missing
 
     def _cut(self, reason: str, level: dict[str, list[Place]]) -> None:
         """The first id of a level that is not visited, if that leaves anything out."""

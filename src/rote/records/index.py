@@ -21,7 +21,6 @@ from rote.values.ranges import above
 from rote.values.times import MICROS_MIN
 
 _DIGEST_CHARACTERS = 16
-_INSTANT_DIGITS = 20
 # Frozen; another meaning of any term is another name.
 NAME = "records/1"
 
@@ -38,22 +37,23 @@ class RecordIndex:
             return ()
         record, life = found
         namespace, metadata = record["namespace"], record["metadata"]
-        instants = {
-            "created": instant_of(life.created_at),
-            "updated": life.updated_at,
-            "valid_at": time_of(metadata, "valid_at"),
-            "last_accessed": time_of(metadata, "last_accessed"),
-            "expires": life.expires,
-        }
-        terms = [
+        terms = []
+        instants = [
+            ("created", instant_of(life.created_at)),
+            ("updated", life.updated_at),
+            ("expires", life.expires),
+        ]
+        if metadata is not None:
+            instants += [(name, time_of(metadata, name)) for name in ("valid_at", "last_accessed")]
+            terms += [text_term("tag", namespace, tag) for tag in tags_of(metadata)]
+            source = source_of(metadata)
+            if source is not None:
+                terms.append(text_term("source", namespace, source))
+        terms += [
             instant_term(name, namespace, instant)
-            for name, instant in instants.items()
+            for name, instant in instants
             if instant is not None
         ]
-        terms += (text_term("tag", namespace, tag) for tag in tags_of(metadata))
-        source = source_of(metadata)
-        if source is not None:
-            terms.append(text_term("source", namespace, source))
         return terms
 
 
@@ -66,7 +66,7 @@ def text_term(name: str, namespace: str, text: str) -> str:
 
 
 def instant_term(name: str, namespace: str, instant: int) -> str:
-    return f"{name} {namespace} {instant - MICROS_MIN:0{_INSTANT_DIGITS}d}"
+    return f"{name} {namespace} {instant - MICROS_MIN:020d}"
 
 
 def instant_range(

@@ -81,6 +81,12 @@ def ids_under(namespace: str, kind: str | None = None, id_prefix: str = "") -> s
     return f"{PREFIX}{namespace}{_END}{_written(kind)}{_END}{_written(id_prefix)}"
 
 
+def namespace_of(entity: str) -> str | None:
+    """The namespace that an entity's id says it is a record of."""
+    name, end, _ = entity.removeprefix(PREFIX).partition(_END)
+    return name if entity.startswith(PREFIX) and end and _is_namespace(name) else None
+
+
 def check_kind(kind: object) -> str:
     _part(kind, "record_kind", RECORD_KIND_BYTES_MAX)
     assert type(kind) is str

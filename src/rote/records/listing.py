@@ -5,21 +5,42 @@ a window of time      all that the index has in it, then sorted by id
 otherwise             the entities of the namespace, the kind or the id prefix, by scanning
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
+from typing import TypeVar
 
 from rote.contract import Hit
+from rote.errors import Busy, Compacted
 from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.filters import Filters, Window
 from rote.records.index import NAME, instant_range, text_term
-from rote.records.keys import ids_under
+from rote.records.keys import PREFIX, ids_under, namespace_of
 from rote.space import Space
-from rote.values.limits import RECORDS_READ_AT_ONCE, RECORDS_READ_FIRST
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    RECORDS_READ_AT_ONCE,
+    RECORDS_READ_FIRST,
+)
 from rote.values.ranges import above, prefix_end
+
+_Answer = TypeVar("_Answer")
 
 # Of two windows the one that is likelier to be narrow.
 _WINDOWS = ("last_accessed", "valid_at", "updated", "created")
+
+
+def of_newest(space: Space, read: Callable[[Space], _Answer]) -> _Answer:
+    """What `read` says of a space as it is now, as one state; again when that state was compacted
+    away meanwhile."""
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        version = space.version
+        try:
+            return read(space.at(version))
+        except Compacted:
+            if space.version == version:
+                raise  # a pinned one, which stays away
+    raise Busy("the space is compacted all the time; try again")
 
 
 def find_records(
@@ -34,6 +55,20 @@ def find_records(
         life = life_of(record)
         if life is not None and not life.has_expired(now) and filters.match(record):
             yield record
+
+
+def find_namespaces(view: Space) -> list[str]:
+    """The namespaces that hold records, going from one to the next without what lies between."""
+    found: list[str] = []
+    after: str | None = None
+    while state := next(view.scan(PREFIX, after=after, limit=1), None):
+        namespace = namespace_of(state.id)
+        if namespace is None:
+            after = state.id
+            continue
+        found.append(namespace)
+        after = prefix_end(ids_under(namespace))
+    return found
 
 
 def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:

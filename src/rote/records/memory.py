@@ -4,7 +4,7 @@ A record is one entity, so it has history, point-in-time reads, branches and con
 any other. Results are plain data, and equal histories give equal results.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -17,11 +17,12 @@ from rote.records import profiles, retention
 from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
 from rote.records.filters import parse_filters
 from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
-from rote.records.listing import find_records
+from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space
 from rote.space.arguments import check_text
 from rote.values import Json, micros_of
+from rote.values.limits import RECORD_ATTEMPTS_MAX
 
 Result = dict[str, Any]
 Point = int | datetime | str
@@ -87,7 +88,7 @@ class Memory:
             commit = self._set(entity, value, stamp, seen)
             return _written(commit, created=life is None)
 
-        return self.space.retry(put_once)
+        return self._retry(put_once)
 
     def append(  # noqa: PLR0917 - as above
         self,
@@ -111,7 +112,7 @@ class Memory:
             ttl_seconds=self._ttl(namespace, ttl_seconds),
             metadata=None if added.metadata is UNSET else added.metadata,
         )
-        return self.space.retry(lambda: self._append_once(entity, added, new))
+        return self._retry(lambda: self._append_once(entity, added, new))
 
     def _append_once(self, entity: str, added: "_Appended", new: dict[str, Any]) -> Result:
         seen, life = self._look(entity, sizes=(_ENTRIES,))
@@ -173,7 +174,7 @@ class Memory:
         """Note that a record was used: last_accessed and access_count. Nothing else does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
-        return self.space.retry(lambda: self._touch_once(entity))
+        return self._retry(lambda: self._touch_once(entity))
 
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
@@ -243,32 +244,37 @@ class Memory:
         wanted = parse_filters(filters, updated_since)
         base = self.space if at is None else self.space.at(at)
         now = micros_of(base.now)
-        found = find_records(
-            base.at(base.version), wanted,
-            namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now,
-        )  # fmt: skip
         if wanted.limit == 0:
             return {"items": []}
-        last = None if wanted.limit is None else wanted.offset + wanted.limit
-        page = [
-            {member: record[member] for member in _ITEM + included}
-            for record in islice(found, wanted.offset, None if last is None else last + 1)
-        ]
+
+        def page_of(view: Space) -> list[dict[str, Json]]:
+            found = find_records(
+                view, wanted, namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now
+            )
+            rest = islice(found, wanted.offset, None)
+            return [
+                {member: record[member] for member in _ITEM + included}
+                for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
+            ]
+
+        page = of_newest(base, page_of)
         if wanted.limit is not None and len(page) > wanted.limit:
-            return {"items": page[: wanted.limit], "next_offset": last}
+            return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
 
     def stats(self) -> Result:
         """How many records there are and how large they are."""
-        return retention.stats(self.space.at(self.space.version), self.namespaces)
+        return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
     def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
         """What has expired, what will soon, and how old everything is."""
         now = micros_of(self.space.now)
-        return retention.retention_report(
-            self.space.at(self.space.version), self.namespaces,
-            now=now, expire_soon_seconds=expire_soon_seconds,
-        )  # fmt: skip
+        return of_newest(
+            self.space,
+            lambda view: retention.retention_report(
+                view, self.namespaces, now=now, expire_soon_seconds=expire_soon_seconds
+            ),
+        )
 
     def capabilities(self) -> Result:
         """What a workflow may rely on here."""
@@ -291,6 +297,9 @@ class Memory:
         if life is not None and life.has_expired(micros_of(self.space.now)):
             life = None
         return seen, life
+
+    def _retry(self, function: Callable[[], Result]) -> Result:
+        return self.space.retry(function, attempts=RECORD_ATTEMPTS_MAX)
 
     def _set(
         self, entity: str, value: dict[str, Any], stamp: Iterable[str], seen: Glance

@@ -42,7 +42,11 @@ def _check_confidence(confidence: Any, place: str) -> float:
 def _check_tags(tags: Any, place: str) -> list[str]:
     if type(tags) not in (list, tuple):
         raise InvalidInput(f"{place} must be a list of texts", argument=place)
-    return list(dict.fromkeys(_non_empty(tag, place) for tag in tags))
+    for tag in tags:
+        if type(tag) is not str or not tag:
+            raise InvalidInput(f"{place} must hold texts, and none that is empty", argument=place)
+        check_text(tag, place)
+    return list(dict.fromkeys(tags))
 
 
 def _check_time(time: Any, place: str) -> str:

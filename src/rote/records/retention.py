@@ -7,14 +7,20 @@ from typing import Any
 
 from msgspec import Struct
 
+from rote.contract import State
 from rote.errors import InvalidInput
 from rote.records.envelope import SECOND, Envelope, Life, check_ttl, life_of, record_of, time_text
 from rote.records.index import NAME, instant_range
 from rote.records.keys import ids_under
-from rote.records.listing import scan_records
+from rote.records.listing import of_newest, scan_records
 from rote.space import Space
 from rote.values import canonical, micros_of
-from rote.values.limits import PRUNE_BATCH, REPORT_RECORDS_MAX, TTL_SECONDS_MAX
+from rote.values.limits import (
+    PRUNE_BATCH,
+    RECORD_ATTEMPTS_MAX,
+    REPORT_RECORDS_MAX,
+    TTL_SECONDS_MAX,
+)
 
 TTL_ONLY, NONE = "ttl_only", "none"
 _DAY = 86_400 * SECOND
@@ -37,7 +43,13 @@ class Retention(Struct, frozen=True):
         return self.strategies.get(namespace, TTL_ONLY) == TTL_ONLY
 
 
+# Of a host that says nothing.
+_DEFAULT = Retention({}, {})
+
+
 def parse_retention(namespaces: tuple[str, ...], default_ttl: Any, strategies: Any) -> Retention:
+    if default_ttl is None and strategies is None:
+        return _DEFAULT
     checked = _by_namespace(namespaces, default_ttl, "default_ttl_by_namespace")
     for namespace, ttl in checked.items():
         check_ttl(ttl, f"default_ttl_by_namespace of {namespace}")
@@ -68,7 +80,7 @@ def _by_namespace(namespaces: tuple[str, ...], given: Any, argument: str) -> dic
 def prune_namespace(space: Space, namespace: str) -> int:
     """Delete what has expired, some at a time; how many."""
     pruned = 0
-    while count := space.retry(lambda: _prune_some(space, namespace)):
+    while count := space.retry(lambda: _prune_some(space, namespace), attempts=RECORD_ATTEMPTS_MAX):
         pruned += count
         if count < PRUNE_BATCH:
             break
@@ -77,10 +89,13 @@ def prune_namespace(space: Space, namespace: str) -> int:
 
 def _prune_some(space: Space, namespace: str) -> int:
     now = micros_of(space.now)
-    view = space.at(space.version)
     start, end = instant_range("expires", namespace, None, now - 1)
-    ids = [hit.id for hit in islice(view.find(NAME, start=start, end=end), PRUNE_BATCH)]
-    expired = [state for state in view.read_many(ids) if _has_expired(record_of(state), now)]
+
+    def expired_in(view: Space) -> list[State]:
+        ids = [hit.id for hit in islice(view.find(NAME, start=start, end=end), PRUNE_BATCH)]
+        return [state for state in view.read_many(ids) if _has_expired(record_of(state), now)]
+
+    expired = of_newest(space, expired_in)
     if expired:
         space.transact(
             [{"op": "delete", "id": state.id} for state in expired],

@@ -11,10 +11,12 @@ class Folded:
     def __init__(self, since: int | None = None, facts: dict[str, Json] | None = None) -> None:
         self.version = since  # of the last frame
         self.facts: dict[str, Any] = dict(facts or {})
+        self.truncated: Json = None
 
     def take(self, frame: dict[str, Any]) -> None:
         """Take in the next frame; it must follow the last one and bring nothing twice."""
-        assert frame.keys() == {"from", "to", "upserts", "removes"}
+        assert frame.keys() - {"truncated"} == {"from", "to", "upserts", "removes"}
+        assert frame.get("truncated", {}) is not None, "absent where nothing is left out"
         assert frame["from"] == self.version, "a gap, or another order"
         assert self.version is None or frame["to"] >= self.version
         ids = [upsert["id"] for upsert in frame["upserts"]]
@@ -28,4 +30,5 @@ class Folded:
         for id in frame["removes"]:
             assert id in self.facts, "it was not there"
             del self.facts[id]
+        self.truncated = frame.get("truncated")
         self.version = frame["to"]

@@ -28,11 +28,12 @@ _FALSE: _Rules = frozenset([(b"false", b"false")])
 
 @dataclass
 class Answer:
-    """What a query shows, but for versions and cursors."""
+    """One page of what a query shows, but for versions and cursors."""
 
     facts: dict[str, State]
     missing: set[str]
     truncated: dict[str, str] | None
+    selected: set[str]  # those of its selected entities that were not left out
 
 
 class NaiveQuery:
@@ -41,9 +42,19 @@ class NaiveQuery:
     def __init__(self, states: dict[str, State]) -> None:
         self._states = states
 
-    def ask(self, query: dict[str, Any]) -> Answer:
-        found = Answer({}, set(), None)
-        level = self._roots(query)
+    def pages(self, query: dict[str, Any]) -> list[Answer]:
+        """Page after page, until every selected entity had its turn."""
+        roots = self._roots(query)
+        left = sorted({spot[0] for spot in roots})
+        pages: list[Answer] = []
+        while left or not pages:
+            turn = left[: query.get("limit", 1000)]
+            pages.append(self._page(query, {spot for spot in roots if spot[0] in turn}))
+            left = [id for id in left if id not in pages[-1].selected]
+        return pages
+
+    def _page(self, query: dict[str, Any], level: set[_Spot]) -> Answer:
+        found = Answer({}, set(), None, set())
         seen: set[_Spot] = set()
         depth, depth_max = 0, query.get("max_depth", 10)
         entities_max = query.get("max_entities", 1000)
@@ -65,6 +76,8 @@ class NaiveQuery:
                     return found
                 else:
                     found.facts[id] = state
+                if depth == 0:
+                    found.selected.add(id)
             seen |= level
             level = {target for spot in level for target in self._targets(spot)}
             depth += 1

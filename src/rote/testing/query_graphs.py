@@ -145,19 +145,34 @@ class Graphs:
             query["max_entities"] = self.random.randint(1, 5)
         return query
 
+    def paged_query(self) -> dict[str, Any]:
+        limit = {"limit": self.random.randint(1, 5)} if self.chance(0.3) else {}
+        return {**self.query(), **limit}
 
-def naive_answer(view: Space, ids: list[str], query: dict[str, Any]) -> dict[str, Any]:
-    """What the query should say on this view, in the form of its result; one page."""
+
+def pages_of(view: Space, query: dict[str, Any]) -> list[dict[str, Any]]:
+    """All pages of a query on a view; of a cursor only whether there is one."""
+    pages = [view.query(query)]
+    while pages[-1]["cursor"] is not None:
+        pages.append(view.query({**query, "cursor": pages[-1]["cursor"]}))
+    return [{**page, "cursor": page["cursor"] is not None} for page in pages]
+
+
+def naive_pages(view: Space, ids: list[str], query: dict[str, Any]) -> list[dict[str, Any]]:
+    """What they should be."""
     states: dict[str, State] = {state.id: state for state in view.scan()}
     states |= {id: view.read(id) for id in ids}
-    answer = NaiveQuery(states).ask(query)
-    return {
-        "version": view.version,
-        "facts": {id: _fact(answer.facts[id]) for id in sorted(answer.facts)},
-        "missing": sorted(answer.missing),
-        "truncated": answer.truncated,
-        "cursor": None,
-    }
+    answers = NaiveQuery(states).pages(query)
+    return [
+        {
+            "version": view.version,
+            "facts": {id: _fact(answer.facts[id]) for id in sorted(answer.facts)},
+            "missing": sorted(answer.missing),
+            "truncated": answer.truncated,
+            "cursor": number < len(answers),
+        }
+        for number, answer in enumerate(answers, start=1)
+    ]
 
 
 def _fact(state: State) -> dict[str, Json]:

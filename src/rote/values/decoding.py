@@ -18,9 +18,10 @@ from rote.values.types import Json
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MINUS = ord("-")
-# Negative zero, also by underflow; texts with dates in them must not be caught.
+# Negative zero, also by underflow. A number follows a bracket, a comma, a colon or a space, so that
+# texts like "2026-01-31" and "part-0" are not caught.
 _negative_zero = re.compile(
-    rb"-(?:0(?![0-9]|\.0{0,200}[1-9])|[0-9.]+[eE]-[0-9]{2})",
+    rb"-(?<![^\[,:\s]-)(?:0(?![0-9]|\.0{0,200}[1-9])|[0-9.]+[eE]-[0-9]{2})",
 ).search
 
 # The typed decoder refuses integers beyond signed 64 bit, which have to be read as floats or

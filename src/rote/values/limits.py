@@ -113,8 +113,16 @@ QUERY_PATH_MAX = 1_000
 # some more. Only data that is made for it has an entity visited so often.
 PLACES_PER_ENTITY_MAX = 16
 PLACES_MORE_MAX = 100_000
+# Schemas in one schema document; those of whole industries have fewer.
+SCHEMA_NODES_MAX = 10_000
+# Schemas that are narrowed with each other: links on one way that each bring one of their own.
+NARROWED_MAX = 64
 # Ways in which the options of one schema may combine for one value.
 ALTERNATIVES_MAX = 256
+# Looks at schemas while one place is expanded, those that every container has free left aside. So
+# large values under large schemas do not cost their product.
+EXPANSION_STEPS_MAX = 2_000_000
+EXPANSION_STEPS_FREE = 16
 # Links that are looked through, one behind the other, to judge a value.
 LOOK_THROUGH_MAX = 64
 # Values that `values` puts in the places of links, counted with everything in them.
@@ -201,6 +209,9 @@ FILTER_TAGS_MAX = 100
 RECORDS_READ_AT_ONCE = 256
 # The same when it begins: many a list ends early, and values may be large.
 RECORDS_READ_FIRST = 32
+# How often a verb is tried when others write the same record in between. Processes do not take
+# turns: among 64 of them one in seven million writes would lose so often in a row.
+RECORD_ATTEMPTS_MAX = 1_000
 # Texts of times whose instants are remembered.
 TIMES_REMEMBERED = 4_096
 # Tags and sources whose terms are remembered: many records have the same.

@@ -5,6 +5,7 @@ operation, so plain ASCII ids cost one match.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from rote.errors import InvalidInput
@@ -24,6 +25,9 @@ _id_ascii = re.compile(_SCHEME + r"[!-~]*[!-)+-~]").fullmatch
 _id_any = re.compile(_SCHEME + r"[^\s\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f*]").fullmatch
 _space_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
 _branch_name = re.compile(r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?").fullmatch
+
+# Of names that there are, in an error.
+_NAMES_TOLD = 10
 
 
 def check_entity_id(text: Any) -> None:
@@ -78,6 +82,14 @@ def check_reason(text: Any) -> None:
     if text.isspace():
         raise InvalidInput("a reason must not be blank")
     _check_no_nul(text, "a reason")
+
+
+def told(names: Iterable[str]) -> str:
+    """Which names there are, for an error about one that is not among them."""
+    every = list(names)
+    shown = ", ".join(every[:_NAMES_TOLD])
+    more = f" and {len(every) - _NAMES_TOLD:,} more" if len(every) > _NAMES_TOLD else ""
+    return f"there {'is' if len(every) == 1 else 'are'} {shown or 'none'}{more}"
 
 
 def _check_text(text: Any, what: str) -> None:

@@ -34,9 +34,12 @@ def parse_exact(data: bytes, *, duplicates: Literal["refuse", "last"]) -> Json:
     try:
         tree = _DECODER.decode(data.decode())
     except UnicodeDecodeError as error:
-        raise InvalidValue(f"not UTF-8 at byte {error.start}") from None
+        raise InvalidValue(f"not UTF-8 at byte {error.start}", is_text=True) from None
     except json.JSONDecodeError as error:
-        raise InvalidValue(f"not JSON at character {error.pos}: {error.msg}") from None
+        place = f"character {error.pos}"
+        if error.lineno > 1:
+            place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidValue(f"not JSON at {place}: {error.msg}", is_text=True) from None
     return _build(tree, duplicates)
 
 

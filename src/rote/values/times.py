@@ -24,7 +24,7 @@ SECONDS_REMEMBERED = 1024
 
 # RFC 3339 section 5.6; a space for the T is its note, lower case its first one.
 _rfc_3339 = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
 ).fullmatch
 
@@ -37,12 +37,13 @@ def parse_time(text: Any) -> int:
             f"{text!r:.80} is not an RFC 3339 time with an offset; "
             "write it like 2026-01-31T12:00:00Z",
         )
-    year, month, day, hour, minute, second = map(int, match.group(1, 2, 3, 4, 5, 6))
-    micros = int((match[7] or "")[:6].ljust(6, "0"))
-    seconds = _day(text, year, month, day) * _DAY_SECONDS + hour * 3600 + minute * 60 + second
-    _check_clock(text, hour, minute, second)
-    instant = (seconds - _offset_seconds(text, match)) * _SECOND + micros
-    return _checked(instant, text)
+    fraction, sign, hours, minutes = match.groups()
+    since = _wall_time(text) - _EPOCH
+    seconds = since.days * _DAY_SECONDS + since.seconds
+    if sign is not None:
+        seconds -= _offset_seconds(text, sign, int(hours), int(minutes))
+    micros = 0 if fraction is None else int(fraction[:6].ljust(6, "0"))
+    return _checked(seconds * _SECOND + micros, text)
 
 
 def format_time(micros: int) -> str:
@@ -82,29 +83,25 @@ def datetime_of(micros: int) -> datetime:
         raise InvalidInput(f"{micros} microseconds lie outside the years 1 to 9999") from None
 
 
-def _day(text: str, year: int, month: int, day: int) -> int:
+def _wall_time(text: str) -> datetime:
+    """The day and the whole seconds of a text of the right form, whatever its offset."""
+    day_and_clock = text[:19]
+    if day_and_clock.endswith("60"):
+        # Clamping would make two instants one, and no store of ours has ever written one.
+        raise InvalidInput(f"{text!r} is a leap second, which has no place here; write second 59")
+    if not (text[11:13] <= "23" and text[14:16] <= "59" and text[17:19] <= "59"):
+        raise InvalidInput(f"{text!r} names no time of day")
     try:
-        return date(year, month, day).toordinal() - _EPOCH_DAY
+        return datetime.fromisoformat(day_and_clock)
     except ValueError as error:
         raise InvalidInput(f"{text!r} names no day: {error}") from None
 
 
-def _check_clock(text: str, hour: int, minute: int, second: int) -> None:
-    if second == 60:
-        # Clamping would make two instants one, and no store of ours has ever written one.
-        raise InvalidInput(f"{text!r} is a leap second, which has no place here; write second 59")
-    if hour > 23 or minute > 59 or second > 59:
-        raise InvalidInput(f"{text!r} names no time of day")
-
-
-def _offset_seconds(text: str, match: re.Match[str]) -> int:
-    if match[8] is None:
-        return 0
-    hours, minutes = int(match[9]), int(match[10])
+def _offset_seconds(text: str, sign: str, hours: int, minutes: int) -> int:
     if hours > 23 or minutes > 59:
         raise InvalidInput(f"{text!r} has no valid offset; it is at most 23:59")
     seconds = hours * 3600 + minutes * 60
-    return -seconds if match[8] == "-" else seconds
+    return -seconds if sign == "-" else seconds
 
 
 def _checked(micros: int, shown: object) -> int:

@@ -5,12 +5,18 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import rote
 from rote.bridges import export_records, import_records, validate, write_export
+from rote.bridges.validator import normal_record
 from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.records.metadata import check_metadata
 from rote.testing.clocks import FixedClock
 from rote.values import canonical, decode
+from rote.values.limits import DEPTH_MAX, VALUE_BYTES_MAX
+from tests.lanes import examples
 
 AT = "2026-01-01T12:00:00.000000Z"
 ENVELOPE: dict[str, Any] = {
@@ -160,6 +166,14 @@ def test_a_bad_line_is_told_by_its_number_and_nothing_is_written(
     assert files.memory.space.head == before
 
 
+def test_a_record_that_is_too_large_is_told_by_its_number(files: Files) -> None:
+    large = {**ENVELOPE, "record_id": "2", "payload": {"text": "x" * VALUE_BYTES_MAX}}
+    before = files.memory.space.head
+    with pytest.raises(InvalidInput, match="record 2: the record in bytes"):
+        import_records(files.memory, lines(ENVELOPE, large))
+    assert files.memory.space.head == before
+
+
 def test_empty_lines_count_and_hold_nothing(files: Files) -> None:
     assert import_records(files.memory, BytesIO(b"\n  \n")).records == 0
     with pytest.raises(InvalidInput, match="line 3"):
@@ -187,6 +201,76 @@ def test_more_records_than_a_commit_holds_want_batches(
     assert import_records(files.memory, lines(*records), batch=2).commits == 2
 
 
+def test_more_bytes_than_a_commit_holds_want_batches_which_end_before_them(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.bridges.batches.COMMIT_BYTES_MAX", 10_000)
+    sizes = [4_000, 4_000, 4_000, 9_000, 100]
+    records = [
+        {**ENVELOPE, "record_id": str(number), "payload": {"text": "x" * size}}
+        for number, size in enumerate(sizes)
+    ]
+    before = files.memory.space.version
+    with pytest.raises(LimitExceeded, match="batches"):
+        import_records(files.memory, lines(*records))
+    assert files.memory.space.version == before
+    report = import_records(files.memory, lines(*records), batch=5)
+    assert (report.records, report.changed, report.commits) == (5, 5, 3)
+    assert import_records(files.memory, lines(*records), batch=5).changed == 0
+
+
+def test_a_key_that_comes_again_in_a_later_batch_is_refused(files: Files) -> None:
+    records = [{**ENVELOPE, "record_id": id} for id in "1231"]
+    with pytest.raises(InvalidInput, match="record 4 has the key of record 1"):
+        import_records(files.memory, lines(*records), batch=1)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "json"])
+def test_what_is_nested_as_deep_as_can_be_goes_out_and_in(files: Files, format: str) -> None:
+    deepest: Any = {}
+    for _ in range(DEPTH_MAX - 2):
+        deepest = {"a": deepest}
+    files.memory.put("ops", "deep", "1", deepest)
+    sent = exported(files.memory, format=format)
+    other = files.empty()
+    import_records(other, BytesIO(sent))
+    assert exported(other, format=format) == sent
+    with pytest.raises(InvalidInput, match="deeper"):
+        import_records(
+            other,
+            BytesIO(
+                b"[" + canonical(ENVELOPE).replace(b'"x":1', b'"x":' + b"[" * 63 + b"]" * 63) + b"]"
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "records"),
+    [
+        (canonical(ENVELOPE) + b"\r\n\r\n", 1),
+        (b" \t[\r\n" + canonical(ENVELOPE) + b"\r\n]", 1),
+        (b"\xef\xbb\xbf" + canonical(ENVELOPE), None),
+        (canonical(ENVELOPE).decode().encode("utf-16"), None),
+        (canonical(ENVELOPE) + b"\r" + canonical(ENVELOPE), None),
+        (b"[" + canonical(ENVELOPE) + b"]]", None),
+        (canonical({**ENVELOPE, "updated_at": "9999-12-31T23:59:59-23:59"}), None),
+        (canonical({**ENVELOPE, "updated_at": "2016-12-31T23:59:60Z"}), None),
+        (canonical({**ENVELOPE, "ttl_seconds": True}), None),
+        (canonical({**ENVELOPE, "ttl_seconds": 2**62}), None),
+    ],
+)  # fmt: skip
+def test_files_of_other_programs_are_taken_or_refused_whole(
+    files: Files, data: bytes, records: int | None
+) -> None:
+    before = files.memory.space.version
+    if records is not None:
+        assert import_records(files.memory, BytesIO(data)).records == records
+        return
+    with pytest.raises(InvalidInput):
+        import_records(files.memory, BytesIO(data))
+    assert files.memory.space.version == before
+
+
 def test_the_validator_tells_everything_at_once() -> None:
     bad = {
         **ENVELOPE, "namespace": "x", "record_id": 1, "updated_at": "2025-01-01T00:00:00Z",
@@ -200,6 +284,49 @@ def test_the_validator_tells_everything_at_once() -> None:
     assert all(problem.message for problem in problems)
     assert validate(ENVELOPE, namespaces=["ops"]) == []
     assert [p.path for p in validate([], namespaces=["ops"])] == [""]
+
+
+PARTS: dict[str, list[Any]] = {
+    "namespace": ["ops", "daily_log", "unknown", "", 1, None, ["ops"]],
+    "record_kind": ["k", "k 1", "", "k" * 300, 1, None],
+    "record_id": ["1", "\U0001f600", "a!", "", "\x7f", "i" * 600, 1, None],
+    "created_at": [AT, "2026-01-01T12:00:00+02:00", "2026-01-01", 1, None],
+    "updated_at": [AT, "2020-01-01T00:00:00Z", "", None],
+    "ttl_seconds": [None, 1, 60, 0, -1, True, 1.5, "1", 10**12],
+    "payload": [{}, {"_metadata": {"tags": ["p"]}}, {"_metadata": 5}, [], None, "text"],
+    "metadata": [None, {}, {"tags": ["a", "a"], "x": 1}, {"tags": [""]}, {"confidence": 2}, 5],
+    "extra": [1],
+}
+
+
+@given(
+    changes=st.lists(
+        st.one_of(
+            [st.tuples(st.just(name), st.sampled_from(values)) for name, values in PARTS.items()]
+        ),
+        max_size=2,
+    ),
+    missing=st.sampled_from([None, None, "metadata", *ENVELOPE]),
+    profile=st.sampled_from(["v1", "v1.1-deterministic-metadata"]),
+)
+@example(changes=[("payload", {"_metadata": {"tags": ["p"]}})], missing="metadata", profile="v1")
+@settings(max_examples=examples(300, 5_000))
+def test_an_import_takes_what_the_validator_finds_no_error_in(
+    changes: list[tuple[str, Any]], missing: str | None, profile: str
+) -> None:
+    record = {**ENVELOPE, **dict(changes)}
+    if missing is not None:
+        del record[missing]
+    problems = validate(record, namespaces=["ops", "daily_log"], profile=profile)
+    found = normal_record(record, namespaces=["ops", "daily_log"], profile=profile)
+    assert (found is None) == any(problem.kind == "error" for problem in problems)
+    if found is not None:
+        entity, normal = found
+        assert entity == rote.Memory.entity_id(*(record[name] for name in list(ENVELOPE)[:3]))
+        assert normal.keys() == ENVELOPE.keys()
+        assert {**normal, "metadata": 0} == {**record, "metadata": 0}
+        sent = record.get("metadata", record["payload"].get("_metadata"))
+        assert normal["metadata"] == (None if profile == "v1" else check_metadata(sent))
 
 
 def test_the_validator_goes_by_the_profile() -> None:

@@ -441,6 +441,26 @@ def test_a_dry_run_says_the_same_and_writes_nothing(ground: Ground) -> None:
     }  # fmt: skip
 
 
+def test_batches_of_notes_end_before_they_are_too_large(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("rote.bridges.batches", "rote.kernel.operations"):
+        monkeypatch.setattr(f"{module}.COMMIT_BYTES_MAX", 2_000)
+    facts = [f"- fact number {number}\n" for number in range(40)]
+    ground.write({"MEMORY.md": "".join(facts)})
+    report = import_markdown(ground.memory, ground.root, batch=40)
+    assert (report.changed, report.commits > 5) == (40, True)
+
+
+def test_a_note_in_two_batches_is_one_note(ground: Ground) -> None:
+    ground.write({"MEMORY.md": "- sun\n- rain\n- sun\n- wind\n"})
+    report = import_markdown(ground.memory, ground.root, batch=1)
+    assert (report.records, report.changed, report.commits) == (3, 3, 3)
+    ground.write({"2026-03-20.md": "- a\n", "more/2026-03-20.md": "- b\n"})
+    with pytest.raises(InvalidInput, match=r"has the key of 2026-03-20\.md:1"):
+        import_markdown(ground.memory, ground.root, batch=1)
+
+
 def test_batches_are_commits_of_their_own(ground: Ground) -> None:
     ground.write({"MEMORY.md": MEMORY, "2026-03-20.md": "- a"})
     assert import_markdown(ground.memory, ground.root, batch=3).commits == 3

@@ -87,6 +87,28 @@ def test_a_bad_file_is_one_line_and_nothing_is_written(store: Path, notes: Path)
     assert run_json("log", store=store) == head
 
 
+def test_notes_that_are_refused_leave_no_new_store(tmp_path: Path, notes: Path) -> None:
+    (notes / "2026-03-21.md").write_bytes(b"- a\n- \xff\n")
+    store = tmp_path / "new.db"
+    assert "2026-03-21.md:2" in error_of(run("memory", "import", str(notes), store=store))
+    assert not store.exists()
+    (notes / "2026-03-21.md").unlink()
+    assert "3 records imported" in run_ok("memory", "import", str(notes), store=store)
+
+
+def test_a_batch_of_notes_that_fails_tells_what_was_written_before(
+    store: Path, notes: Path
+) -> None:
+    (notes / "z").mkdir()
+    (notes / "z" / "2026-03-21.md").write_bytes(b"- a\n- \xff\n")
+    arguments = ("memory", "import", str(notes), "--batch", "2")
+    told = error_of(run(*arguments, "--dry-run", store=store))
+    assert "2026-03-21.md:2" in told
+    assert "written" not in told
+    told = error_of(run(*arguments, store=store))
+    assert "the batches before it, 2 records, were written" in told
+
+
 def test_validate_knows_markdown(notes: Path) -> None:
     fine = run("memory", "validate", str(notes))
     assert (fine.exit_code, fine.stdout.splitlines()[-1]) == (0, "ok: 3 records")
@@ -107,7 +129,8 @@ def test_validate_knows_markdown(notes: Path) -> None:
             " it is left out",
         },
     ]
-    assert run("memory", "validate", str(notes / "MEMORY.md"), "--namespace", "ops").exit_code == 1
+    error_of(run("memory", "validate", str(notes / "MEMORY.md"), "--namespaces", "Own"))
+    assert run("memory", "validate", str(notes / "MEMORY.md"), "--namespaces", "own").exit_code == 0
 
 
 def test_an_export_says_what_it_cannot_do(store: Path, tmp_path: Path) -> None:

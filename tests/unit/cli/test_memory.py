@@ -126,7 +126,9 @@ def test_validate_tells_every_problem_and_ends_with_no(tmp_path: Path) -> None:
     file.write_bytes(canonical(good))
     warned = run("memory", "validate", str(file))
     assert (warned.exit_code, warned.stdout[:22]) == (0, "warning\t1/updated_at\ti")
-    file.write_bytes(canonical(good) + b"\n" + canonical({**good, "ttl_seconds": 0}))
+    file.write_bytes(
+        canonical(good) + b"\n" + canonical({**good, "record_id": "j", "ttl_seconds": 0})
+    )
     refused = run("memory", "validate", str(file), "--json")
     assert refused.exit_code == 1
     told = [decode(line) for line in refused.stdout.splitlines()]
@@ -136,6 +138,166 @@ def test_validate_tells_every_problem_and_ends_with_no(tmp_path: Path) -> None:
         (2, "error", "/ttl_seconds"),
     ]
     assert run("memory", "validate", str(file), "--profile", "v1").exit_code == 1
+
+
+def test_namespaces_that_hold_records_are_known_to_every_command(store: Path) -> None:
+    with open_store(store) as opened:
+        own = Memory(opened.space("default"), namespaces=["notes", "ops", "zoo"])
+        own.put("notes", "k", "1", {"n": 1})
+        own.put("zoo", "k", "1", {"n": 2}, 60)
+        version = opened.space("default").version
+    assert run_json("memory", "stats", store=store)["by_namespace"].keys() == {
+        "daily_log", "notes", "ops", "zoo",
+    }  # fmt: skip
+    assert run_json("memory", "report", store=store)["totals"]["records"] == 4
+    lines = run_ok("memory", "export", store=store).splitlines()
+    assert [decode(line)["namespace"] for line in lines] == ["daily_log", "notes", "ops", "zoo"]
+    run_ok("memory", "append", "notes", "log", "1", "{}", store=store)
+    assert run_json("memory", "get", "notes", "k", "1", store=store)["record"]["payload"] == {
+        "n": 1
+    }
+    run_ok("memory", "delete", "zoo", "k", "1", store=store)
+    assert "--namespaces" in error_of(run("memory", "put", "zoo", "k", "1", "{}", store=store))
+    past = ("get", "zoo", "k", "1", "--at", str(version))
+    assert run_json("memory", *past, store=store)["found"]
+
+
+def test_a_new_namespace_is_named_once(store: Path) -> None:
+    file = store.with_name("records.jsonl")
+    put = ("put", "notes", "k", "1", "{}", "--namespaces", "notes,more")
+    assert run_ok("memory", *put, store=store) == "created at version 3\n"
+    run_ok("memory", "export", "-o", str(file), store=store)
+    other = store.with_name("other.db")
+    assert "notes" in error_of(run("memory", "import", str(file), store=other))
+    assert run("memory", "validate", str(file)).exit_code == 1
+    assert run("memory", "validate", str(file), "--namespaces", "notes").exit_code == 0
+    run_ok("memory", "import", str(file), "--namespaces", "notes", store=other)
+    assert run_ok("memory", "export", store=other).encode() == file.read_bytes()
+    for wrong in ("Notes", "a,,b", ""):
+        error_of(run("memory", *put[:-1], wrong, store=store))
+
+
+@pytest.mark.parametrize(
+    ("options", "filters"),
+    [
+        (("--tag", "prod"), '{"tags_all":["test"]}'),
+        (("--source", "x"), '{"source":"runner"}'),
+        (("--limit", "1"), '{"limit":5}'),
+        (("--offset", "0"), '{"offset":1}'),
+    ],
+)
+def test_a_filter_that_is_given_twice_is_refused(
+    store: Path, options: tuple[str, str], filters: str
+) -> None:
+    said = error_of(run("memory", "list", "ops", *options, "--filters", filters, store=store))
+    assert options[0] in said
+    assert "--filters" in said
+    both = run_json("memory", "list", "ops", "--filters", filters, store=store)
+    assert both.keys() == {"items"}
+
+
+def test_options_and_other_filters_are_combined(store: Path) -> None:
+    run_ok("memory", "put", "ops", "k", "i", "{}", "--metadata", '{"source":"runner"}', store=store)
+    both = ("--source", "runner", "--filters", '{"tags_any":["prod"],"source":null}')
+    items = run_json("memory", "list", "ops", *both, store=store)["items"]
+    assert [item["record_id"] for item in items] == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("put", *KEY, "hello"), "give a JSON object: '{\"text\":\"hello\"}'"),
+        (("put", *KEY, '"hello"'), "give a JSON object: '{\"text\":\"hello\"}'"),
+        (("append", *KEY, "nothing"), "give a JSON object: '{\"text\":\"nothing\"}'"),
+        (("append", *KEY, "[]"), "give a JSON object: "),
+        (("put", *KEY, "{}", "--metadata", "x"), "give a JSON object: '{\"source\":\"x\"}'"),
+        (("list", "ops", "--filters", "x"), "give a JSON object: '{\"source\":\"x\"}'"),
+        (("put", *KEY, "{", "--ttl", "5"), "not JSON at character 1"),
+        (("put", *KEY, "{}", "--ttl", "0"), "--ttl takes seconds from 1 to"),
+        (("put", *KEY, "{}", "--ttl", "9" * 19), "--ttl takes seconds from 1 to"),
+        (("put", *KEY, "{}", "--metadata", '{"tags":[1]}'), "metadata.tags must hold texts"),
+        (("list", "ops", "--since", "today"), "--since: 'today'"),
+        (("report", "--soon", "9" * 15), "--soon"),
+        (("list", "ops", "--include", "payload"), "--include goes with --json"),
+        (("list", "ops", "--include", "foo", "--json"), "payload and metadata, not 'foo'"),
+    ],
+)  # fmt: skip
+def test_an_error_speaks_of_the_command_line(
+    store: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    said = error_of(run("memory", *arguments, store=store))
+    assert words in said
+    assert not any(name in said for name in ("ttl_seconds", "updated_since", "expire_soon"))
+
+
+def test_a_group_alone_wants_a_command() -> None:
+    for group in ("branch", "blob", "memory"):
+        said = error_of(run(group))
+        assert said == f"error: Missing command; see rote {group} --help\n"
+
+
+def test_metadata_may_be_null(store: Path) -> None:
+    run_ok("memory", "append", "ops", "k", "i", "{}", "--metadata", META, store=store)
+    run_ok("memory", "append", "ops", "k", "i", "{}", "--metadata", "null", store=store)
+    assert run_json("memory", "get", "ops", "k", "i", store=store)["record"]["metadata"] is None
+
+
+RECORD: dict[str, Any] = {
+    "namespace": "ops", "record_kind": "k", "record_id": "1", "ttl_seconds": None,
+    "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+    "payload": {}, "metadata": None,
+}  # fmt: skip
+
+
+def test_an_import_that_fails_leaves_no_new_store(tmp_path: Path) -> None:
+    bad = canonical(RECORD) + b"\n{\n"
+    file, new = tmp_path / "records.jsonl", tmp_path / "new.db"
+    file.write_bytes(bad)
+    assert "line 2: not JSON" in error_of(run("memory", "import", str(file), store=new))
+    assert "line 2: not JSON" in error_of(run("memory", "import", "-", store=new, stdin=bad))
+    assert not new.exists()
+    good = canonical(RECORD) + b"\n"
+    said = run("memory", "import", "-", store=new, stdin=good).stdout
+    assert said == "1 record imported, 0 there before\n"
+    assert "line 2" in error_of(run("memory", "import", str(file), "--space", "other", store=new))
+    with open_store(new) as opened:
+        assert [space.name for space in opened.spaces()] == ["default"]
+
+
+def test_an_import_replaces_what_differs_also_what_is_newer(store: Path) -> None:
+    old = canonical({**RECORD, "record_kind": "deploy", "record_id": "web"})
+    assert run("memory", "import", "-", store=store, stdin=old).exit_code == 0
+    record = run_json("memory", "get", *KEY, store=store)["record"]
+    assert (record["updated_at"], record["payload"]) == (RECORD["updated_at"], {})
+
+
+def test_a_batch_that_fails_tells_what_was_written_before(store: Path) -> None:
+    lines = [canonical({**RECORD, "record_id": str(number)}) for number in range(3)]
+    file = b"\n".join([*lines, b"{}"])
+    said = error_of(run("memory", "import", "-", "--batch", "2", store=store, stdin=file))
+    assert "record 4" in said
+    assert "the batches before it, 2 records, were written" in said
+    assert run_json("memory", "stats", store=store)["by_namespace"]["ops"]["records"] == 3
+    first = error_of(run("memory", "import", "-", "--batch", "9", store=store, stdin=file))
+    assert "written" not in first
+
+
+def test_validate_tells_all_that_an_import_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "records"
+    one, other = canonical(RECORD), canonical({**RECORD, "record_id": "2"})
+    file.write_bytes(b"\n".join([one, b"{", other, one, b"[]", b'{"a":1,"a":2}']))
+    result = run("memory", "validate", str(file), "--json")
+    assert result.exit_code == 1
+    told: list[Any] = [decode(line) for line in result.stdout.splitlines()]
+    assert {p["record"] for p in told} == {2, 4, 5, 6}
+    assert "not JSON" in told[0]["message"]
+    assert "record 1" in told[1]["message"]
+    file.write_bytes(b"[" + one + b"," + one + b"]")
+    array = run("memory", "validate", str(file), "--json")
+    assert (array.exit_code, decode(array.stdout)["record"]) == (1, 2)
+    file.write_bytes(b"[" + one)
+    cut = run("memory", "validate", str(file))
+    assert (cut.exit_code, cut.stderr) == (1, "")
 
 
 def test_doctor_repairs_an_index_that_was_damaged(store: Path) -> None:

@@ -16,6 +16,8 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("-0.0", 0.0),
     ("-0e5", 0.0),
     ("[-0, -0.00, -1e-400, -0.5, -0.05]", [0, 0.0, 0.0, -0.5, -0.05]),
+    ('{"a":-0.0,"b":[-0.0,1,-0.0]}', {"a": 0.0, "b": [0.0, 1, 0.0]}),
+    ("\t-0.0\n", 0.0),
     ("1e-400", 0.0),
     ("1.0", 1.0),
     ("1E2", 100.0),
@@ -33,7 +35,10 @@ ACCEPTED: list[tuple[str, Any]] = [
     ('{"a":{"a":1},"b":{"a":2}}', {"a": {"a": 1}, "b": {"a": 2}}),
     ('{"a\\"":1,"a\\\\":2,"\\u0022":3}', {'a"': 1, "a\\": 2, '"': 3}),
     ('{"":1}', {"": 1}),
-    ('["2026-01-31","2026-00","1e-77","-0"]', ["2026-01-31", "2026-00", "1e-77", "-0"]),
+    (
+        '["2026-01-31","2026-00","1e-77","-0","part-0"]',
+        ["2026-01-31", "2026-00", "1e-77", "-0", "part-0"],
+    ),
     ('"12345678901234567890123"', "12345678901234567890123"),
 ]
 
@@ -59,6 +64,7 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (b"", "", "not JSON at character 0"),
     (b" ", "", "not JSON"),
     (b"[1", "", "not JSON"),
+    (b'{"a": 1,\n "b" 2}', "", "not JSON at line 2, column 6"),
     (b"[1,]", "", "not JSON"),
     (b"{'a':1}", "", "not JSON at character 1"),
     (b'{"a":1,}', "", "not JSON"),
@@ -114,6 +120,12 @@ def test_refused_text_is_told_where_and_why(data: bytes, pointer: str, reason: s
     with pytest.raises(InvalidValue, match=reason) as caught:
         decode(data)
     assert caught.value.details["pointer"] == pointer
+
+
+def test_text_that_is_no_json_is_not_called_a_value() -> None:
+    for data in (b"{", b"\xff"):
+        with pytest.raises(InvalidValue, match=r"\Anot (JSON|UTF-8) at"):
+            decode(data)
 
 
 def test_duplicate_keys_can_be_told_to_end_with_the_last() -> None:

@@ -111,11 +111,12 @@ class SqliteWriter(SqliteReader):
         ended: Sequence[DerivedRow],
         indexed: int,
     ) -> None:
-        self._cursor.executemany(
-            "update derived set until = ? where space = ? and name = ? and term = ? and id = ?"
-            " and branch = ? and until is null",
-            [(r.until, space, index, r.term, r.id, r.branch) for r in ended],
-        )
+        if ended:
+            self._cursor.executemany(
+                "update derived set until = ? where space = ? and name = ? and term = ? and id = ?"
+                " and branch = ? and until is null",
+                [(r.until, space, index, r.term, r.id, r.branch) for r in ended],
+            )
         self._cursor.executemany(
             "insert into derived values (?, ?, ?, ?, ?, ?, ?)",
             [(space, index, r.term, r.id, r.branch, r.start, r.until) for r in rows],

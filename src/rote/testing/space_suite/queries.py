@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rote.errors import InvalidInput, NotFound, RoteError, VersionNotFound
-from rote.testing.query_graphs import Graphs, naive_answer
+from rote.errors import Compacted, InvalidInput, NotFound, RoteError, VersionNotFound
+from rote.testing.query_graphs import Graphs, naive_pages, pages_of
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, put, remove
 
 D, NEVER = "urn:d", "urn:never"
@@ -90,6 +90,36 @@ class QueryTests(SpaceGround):
                 break
             self.space.transact([put(ids[-1], 1), remove(ids[8])] if not found[4:] else [put(A, 1)])
         assert (found, missing, cursor) == (ids, [NEVER], None)
+
+    def test_pages_that_are_cut_lose_no_selected_entity(self) -> None:
+        ids = [f"urn:{number:02}" for number in range(10)]
+        self.space.transact([put(id, link(ids[0])) for id in ids])
+        self.space.delete(ids[4])
+        query: dict[str, Any] = {"select": {"urn:*": {"schema": True}, ids[4]: {}, "urn:05a": {}}}
+        cut = {**query, "limit": 7, "max_entities": 3}
+        pages = pages_of(self.space, cut)
+        assert [list(page["facts"]) for page in pages] == [
+            ids[:3], ids[3:6], ids[6:9], [ids[0], ids[9]],
+        ]  # fmt: skip
+        assert [page["missing"] for page in pages] == [[], ["urn:05a"], [], []]
+        assert [page["truncated"] for page in pages] == [
+            *({"reason": "max_entities", "at": id} for id in (ids[3], ids[6], ids[9])), None,
+        ]  # fmt: skip
+        values: list[str] = []
+        cursor = None
+        for _ in pages:
+            page = self.space.values({**cut, "cursor": cursor})
+            values += page["values"]
+            cursor = page["cursor"]
+        assert (values, cursor) == ([id for id in ids if id != ids[4]], None)
+
+    def test_an_id_asked_for_by_name_is_shown_as_deleted_on_every_page(self) -> None:
+        self.space.transact([put(A, 1), put(B, link(A))])
+        self.space.delete(A)
+        pages = pages_of(self.space, {"select": {A: {}, B: {"schema": True}}, "limit": 1})
+        assert [(list(page["facts"]), page["missing"]) for page in pages] == [
+            ([A], []), ([A, B], []),
+        ]  # fmt: skip
 
     def test_a_query_means_the_state_of_its_view_unless_it_names_another(self) -> None:
         self.space.set(A, 1)
@@ -249,8 +279,8 @@ class QueryTests(SpaceGround):
             for _ in range(5):
                 branch = graphs.random.choice(space.branches())
                 view = space.on(branch.name).at(graphs.random.randint(0, space.version))
-                query = graphs.query()
-                assert view.query(query) == naive_answer(view, graphs.ids, query)
+                query = graphs.paged_query()
+                assert pages_of(view, query) == naive_pages(view, graphs.ids, query)
 
     # -- limits ------------------------------------------------------------------------------------
 
@@ -290,7 +320,7 @@ class QueryTests(SpaceGround):
         assert result["values"] == {
             A: {"x": {"name": "b", "see": {"deep": [{"c": 1}]}}, "y": [{"c": 1}], "z": link(NEVER)}
         }
-        assert (result["version"], result["truncated"]) == (2, None)
+        assert (result["version"], result["truncated"], result["missing"]) == (2, None, [NEVER])
         shallow = self.space.values({"select": {A: {"schema": {"properties": {"x": False}}}}})
         assert shallow["values"][A]["x"] == link(B)
         assert self.space.values({"select": {A: {"path": ["x", "name"]}}})["values"] == {A: "b"}
@@ -360,6 +390,9 @@ class QueryTests(SpaceGround):
             ({"cursor": "abc"}, "cursor", InvalidInput),
             ({"cursor": 5}, "cursor", InvalidInput),
             ({"cursor": "W10="}, "cursor", InvalidInput),
+            ({"cursor": "\ud800"}, "cursor", InvalidInput),
+            ({"cursor": "é"}, "cursor", InvalidInput),
+            ({"cursor": ["W10="]}, "cursor", InvalidInput),
         ],
         ids=str,
     )
@@ -397,6 +430,31 @@ class QueryTests(SpaceGround):
         ):
             with pytest.raises(InvalidInput, match="cursor"):
                 view.query({**query, **change, "cursor": cursor})
+
+    def test_a_cursor_belongs_to_its_space_and_is_taken_as_it_is(self) -> None:
+        other = self.store.space("other")
+        for space in (self.space, other):
+            space.transact([put(A, 1), put(B, 1)])
+        query: dict[str, Any] = {"select": {"*": {}}, "limit": 1}
+        cursor = self.space.query(query)["cursor"]
+        for space, changed in (
+            (other, cursor),
+            (self.space, cursor.encode()),
+            (self.space, f"!{cursor}"),
+            (self.space, cursor[:-4]),
+        ):
+            with pytest.raises(InvalidInput, match="cursor"):
+                space.query({**query, "cursor": changed})
+
+    def test_a_state_that_was_compacted_away_is_not_even_empty(self) -> None:
+        for number in range(3):
+            self.space.set(A, number)
+        self.space.compact(before=3)
+        selects: list[dict[str, Any]] = [{}, {"*": {}}, {A: {}}]
+        for call in (self.space.query, self.space.values):
+            for select in selects:
+                with pytest.raises(Compacted):
+                    call({"select": select, "at": 2})
 
     def test_what_a_result_holds_is_the_callers_own(self) -> None:
         self.space.set(A, {"list": [1]})

@@ -1,15 +1,17 @@
 """Lists of memory records: order, prefixes, filters, pages, versions and branches."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
 import pytest
 
-from rote.contract import View
-from rote.errors import InvalidInput
+from rote.contract import State, View
+from rote.errors import Compacted, InvalidInput
 from rote.records import RECORDS, Memory
 from rote.records.index import NAME
+from rote.records.listing import find_namespaces, of_newest
+from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, port_of
 from rote.testing.space_suite.records import AT, LATER, RecordGround
 
@@ -52,10 +54,36 @@ PAGES: list[Any] = [
     (2, 0, "01", 2), (2, 2, "23", 4), (2, 4, "4", None), (5, 0, "01234", None),
     (4, 0, "0123", 4), (9, 1, "1234", None), (2, 9, "", None), (0, 0, "", None),
     (0, 3, "", None), (None, 3, "34", None), (10_000, 0, "01234", None),
+    (1, 2**63 - 1, "", None), (10_000, 2**63 - 2, "", None), (None, 2**63 - 1, "", None),
 ]  # fmt: skip
 
 
+class Counting:
+    """The scans of a space, and how many states they gave."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self.states = 0
+
+    def scan(self, prefix: str, **more: Any) -> Iterator[State]:
+        for state in self._space.scan(prefix, **more):
+            self.states += 1
+            yield state
+
+
 class RecordListTests(RecordGround):
+    def test_the_namespaces_that_hold_records_are_found_without_reading_all(self) -> None:
+        memory = Memory(self.space, namespaces=["a", "a-b", "ab", "none", "z"])
+        for namespace, id in product(["z", "ab", "a", "a-b"], "12345"):
+            memory.put(namespace, "kind", id, {})
+        for odd in ("record:a", "record:Big!!k!!i!!", "record:!!k!!i!!", "recorded:x!!k!!i!!"):
+            self.space.set(odd, 1)
+        memory.put("none", "kind", "1", {})
+        memory.delete("none", "kind", "1")
+        scans = Counting(self.space)
+        assert find_namespaces(scans) == ["a", "a-b", "ab", "z"]  # type: ignore[arg-type]
+        assert scans.states == 4 + 3
+
     def _put_all(self, ids: Iterable[str], **more: Any) -> None:
         for id in ids:
             self.memory.put("ops", "k", id, {"text": id}, **more)
@@ -135,6 +163,23 @@ class RecordListTests(RecordGround):
         assert self.listed("ops", filters=between) == ["1"]
         assert self.memory.get("ops", "k", "1")["record"]["metadata"] == meta
 
+    def test_one_instant_in_any_writing_is_one_time_of_creation_and_change_too(self) -> None:
+        self.memory.put("ops", "k", "1", {})
+        entity = Memory.entity_id("ops", "k", "1")
+        record: Any = self.space.get(entity)
+        for written, asked in product(TEN, TEN):
+            # As an import writes it, which brings its own times.
+            self.space.set(entity, {**record, "created_at": written, "updated_at": written})
+            for name in ("created", "updated"):
+                for filters, found in (
+                    ({f"{name}_after": asked, f"{name}_before": asked}, ["1"]),
+                    ({f"{name}_after": AFTER_TEN}, []),
+                    ({f"{name}_before": BEFORE_TEN}, []),
+                ):
+                    assert self.listed("ops", filters=filters) == found
+            assert self.listed("ops", None, None, asked) == ["1"]
+            assert self.listed("ops", None, None, AFTER_TEN) == []
+
     def test_times_of_creation_and_change_are_inclusive(self) -> None:
         self._put_all(["early", "changed"])
         self.clock.move(seconds=60)
@@ -203,6 +248,27 @@ class RecordListTests(RecordGround):
             assert self.listed("ops", filters=filters, at=2) == ["a", "b"]
             assert self.listed("ops", filters=filters, at=0) == []
         assert self.space.verify().ok
+
+    def test_what_is_compacted_away_while_it_is_read_is_read_anew(self) -> None:
+        versions: list[int] = []
+
+        def read(view: Space) -> int:
+            versions.append(view.version)
+            if len(versions) == 1:
+                self._put_all("b")
+                self.space.compact(before=self.space.version)
+            return len(list(view.scan()))
+
+        self._put_all("a")
+        assert of_newest(self.space, read) == 2
+        assert versions == [1, 3]
+        self._put_all("c")
+        pinned = self.space.at(3)
+        self.space.compact(before=4)
+        with pytest.raises(Compacted):
+            of_newest(pinned, lambda view: list(view.scan()))
+        with pytest.raises(Compacted):
+            Memory(pinned).list("ops")
 
     def test_an_index_is_built_for_what_was_there_before_it(self) -> None:
         plain = self.open_fresh("plain", indexes=())

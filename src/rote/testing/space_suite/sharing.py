@@ -11,7 +11,7 @@ from rote.engines.rows import CommitRow
 from rote.errors import Conflict, InvalidInput, PayloadMismatch
 from rote.kernel import history
 from rote.kernel.cache import SpaceCache
-from rote.testing.space_suite.ground import A, B, add, logged, port_of, put
+from rote.testing.space_suite.ground import A, B, C, add, logged, port_of, put
 from rote.testing.space_suite.indexes import WORDS, IndexGround
 
 ROUNDS = 25
@@ -104,6 +104,18 @@ class SharingTests(IndexGround):
         other.transact([put(id, 1) for id in ids])
         assert [self.space.get(id) for id in (ids[0], ids[-1])] == [1, 1]
         assert self.space.at(1).get(ids[0]) == 0
+
+    def test_what_was_looked_for_in_vain_is_found_once_another_store_has_made_it(self) -> None:
+        other = self.open().space("notes")
+        for id in (A, B):
+            self.space.set(C, id)
+            assert self.space.get(id) is None
+            assert self.space.read(id).version == 0
+            other.set(id, 1)
+            assert self.space.get(id) == 1
+            with pytest.raises(Conflict):
+                self.space.transact([put(id, 2)], reads=[{"id": id, "version": 0}])
+            assert self.space.at(other.version - 1).get(id) is None
 
     def test_reads_are_checked_against_the_others_commits(self) -> None:
         other = self.open().space("notes")

@@ -157,13 +157,48 @@ class WatchTests(SpaceGround):
         query = {"select": {"*": {"schema": True}}, "max_entities": 2}
         self.space.transact([put(B, 1), put(C, 1), put(D, 1)])
         watch = self.space.watch(query, timeout=0)
-        assert brief(next(watch)) == ([B, C], [])
-        self.space.set(A, 1)
-        assert brief(next(watch)) == ([A], [C])
-        self.space.transact([remove(A), remove(B)])
-        assert brief(next(watch)) == ([C, D], [A, B])
-        self.space.set(D, 2)
-        assert brief(next(watch)) == ([D], [])
+        for change, shown, at in (
+            ([], ([B, C], []), D),
+            ([put(A, 1)], ([A], [C]), C),
+            ([remove(A), remove(B)], ([C, D], [A, B]), None),
+            ([put(D, 2)], ([D], []), None),
+            ([put(NEVER, 1)], ([], []), NEVER),
+            ([remove(NEVER)], ([], []), None),
+            ([put(NEVER, 1)], ([], []), NEVER),
+        ):
+            if change:
+                self.space.transact(change)
+            frame = next(watch)
+            assert brief(frame) == shown
+            assert ("truncated" in frame) is (at is not None)
+            if at is not None:
+                assert frame["truncated"] == {"reason": "max_entities", "at": at}
+        self.space.set(NEVER, 2)
+        assert list(watch) == []
+
+    def test_a_frame_tells_what_is_too_far_away(self) -> None:
+        self.space.transact([put(A, link(B)), put(B, link(C)), put(C, link(D))])
+        query = {"select": {A: {"schema": True}}, "max_depth": 1}
+        watch = self.space.watch(query, timeout=0)
+        first = next(watch)
+        assert (brief(first), first["truncated"]) == (
+            ([A, B], []), {"reason": "max_depth", "at": C},
+        )  # fmt: skip
+        self.space.set(B, 1)
+        whole = next(watch)
+        assert (brief(whole), "truncated" in whole) == (([B], []), False)
+
+    def test_what_moves_too_far_away_is_told(self) -> None:
+        self.space.transact([put(A, [link(B), link(C)]), put(B, link(C)), put(C, 1)])
+        watch = self.space.watch({"select": {A: {"schema": True}}, "max_depth": 1}, timeout=0)
+        assert "truncated" not in next(watch)
+        self.space.set(A, [link(B)])
+        moved = next(watch)
+        assert brief(moved) == ([A], [C])
+        assert moved["truncated"] == {"reason": "max_depth", "at": C}
+        self.space.set(A, [link(B), link(C)])
+        back = next(watch)
+        assert (brief(back), "truncated" in back) == (([A, C], []), False)
 
     def test_a_waiting_watch_is_woken_by_a_commit(self) -> None:
         watch = self.space.watch({"select": {A: {}}}, timeout=SOON)
@@ -223,6 +258,51 @@ class WatchTests(SpaceGround):
         start = time.monotonic()
         assert len(list(self.space.watch({"select": {A: {}}}, timeout=0.06))) == 1
         assert time.monotonic() - start >= 0.06
+
+    def test_a_watch_ends_in_its_time_also_when_others_write_all_the_time(self) -> None:
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.is_set():
+                self.space.set(B, 1)
+
+        watch = self.space.watch({"select": {A: {}}}, timeout=0.1)
+        ended: list[bool] = []
+        watching = threading.Thread(target=lambda: ended.append(len(list(watch)) == 1))
+        writing = threading.Thread(target=write)
+        writing.start()
+        watching.start()
+        try:
+            watching.join(SOON)
+        finally:
+            stop.set()
+            writing.join()
+            watching.join()
+        assert ended == [True]
+
+    @pytest.mark.parametrize("timeout", [float("inf"), 10**400, 1e300, 1e10])
+    def test_a_time_that_no_system_can_wait_is_for_ever(self, timeout: float) -> None:
+        watches = [self.space.watch({"select": {A: {}}}, timeout=timeout) for _ in range(2)]
+        for watch in watches:
+            next(watch)
+        found: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda watch=watch: found.append(next(watch)))
+            for watch in watches
+        ]
+        for thread in threads:
+            thread.start()
+        self.space.set(A, 1)
+        for thread in threads:
+            thread.join()
+        assert [brief(frame) for frame in found] == [([A], [])] * 2
+
+    def test_a_watch_from_what_was_compacted_is_told_at_once(self) -> None:
+        for number in range(3):
+            self.space.set(A, number)
+        self.space.compact(before=3)
+        with pytest.raises(Compacted):
+            self.space.watch({"select": {}}, since=2)
 
     def test_a_watch_of_a_closed_store_says_so(self) -> None:
         watch = self.space.watch({"select": {A: {}}}, timeout=SOON)
@@ -285,7 +365,9 @@ class WatchTests(SpaceGround):
                 frame = next(watch, None)
                 if frame is not None:
                     folded.take(frame)
-                    assert folded.facts == self.space.at(frame["to"]).query(query)["facts"]
+                    expected = self.space.at(frame["to"]).query(query)
+                    assert folded.facts == expected["facts"]
+                    assert folded.truncated == expected["truncated"]
             graphs.write(self.space, 2)
 
 
