@@ -40,6 +40,7 @@ class CollectionTests(SpaceGround):
             "kept": 0,
             "snapshots": 0,
             "erasures": 0,
+            "is_shrunk": False,
         }
 
     def test_a_blob_that_nothing_refers_to_goes_after_the_grace_period(self) -> None:
@@ -62,6 +63,7 @@ class CollectionTests(SpaceGround):
             "kept": 0,
             "snapshots": 0,
             "erasures": 0,
+            "is_shrunk": False,
         }
 
     def test_the_grace_period_begins_when_the_last_description_goes(self) -> None:
