@@ -27,7 +27,7 @@ from tests.properties.test_model import open_file
 
 # No shrinking: it is enough that the bug is found.
 SEARCH = settings(
-    max_examples=1_200,
+    max_examples=400,
     stateful_step_count=30,
     phases=[Phase.generate],
     derandomize=True,

@@ -9,7 +9,8 @@ import typer
 from rote.cli.input import decode_argument
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
 from rote.cli.output import plural, print_json, print_line, print_rows, short
-from rote.retrieval import Reasons, explain
+from rote.retrieval import Reasons
+from rote.retrieval import explain as explain_package
 
 _EXCERPT_CHARACTERS_SHOWN = 60
 
@@ -28,7 +29,7 @@ def retrieve_package(
     request: RequestArgument,
     *,
     root: RootOption = Path(),
-    with_reasons: ExplainOption = False,
+    explain: ExplainOption = False,
     store: StoreOption = STORE_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,7 +39,7 @@ def retrieve_package(
     """
     parsed: Any = decode_argument(_as_argument(request))
     with opened_store(store) if _names_a_space(parsed) else nullcontext() as opened:
-        package, reasons = explain(parsed, root=root, store=opened)
+        package, reasons = explain_package(parsed, root=root, store=opened)
     if as_json:
         print_json(dict(package))
         return
@@ -59,7 +60,7 @@ def retrieve_package(
         ],
     )
     dropped = package["selection"]["dropped"]
-    if with_reasons:
+    if explain:
         print_rows(
             ["dropped", "store", "because"],
             [[drop["memory_id"], drop["store_path"], drop["reason"]] for drop in dropped],

@@ -257,6 +257,7 @@ class SpaceMachine(RuleBasedStateMachine):
         handle=st.integers(0, 1),
     )
     def delete_branch(self, name: str, key: str | None, handle: int) -> None:
+        """Gone, or refused; a write that comes after it is told."""
         answers = [
             outcome_of(partial(world.space(handle).delete_branch, name, key=key))
             for world in self.worlds
@@ -264,6 +265,7 @@ class SpaceMachine(RuleBasedStateMachine):
         self._compare_commits(
             answers, partial(self.model.delete_branch, name, key=key, now=self._now())
         )
+        self._commit(handle + 1, [{"op": "set", "id": IDS[0], "value": 0}], branch=name)
 
     @precondition(lambda self: len(self.model.branches) > 1)
     @rule(

@@ -116,7 +116,7 @@ def test_an_upload_that_is_condemned_never_counts(
     clock = FixedClock()
     space = rote.open(store_path, clock=clock).space("agent")
 
-    def stop(*arguments: object) -> None:
+    def stop(*arguments: object, **more: object) -> None:
         raise ZeroDivisionError
 
     class Stuck(BytesIO):
