@@ -29,6 +29,8 @@ SIGNATURES: dict[Callable[..., object], str] = {
 MEMBERS: dict[type, dict[str, str | None]] = {
     # None: an attribute or a property.
     rote.Store: {
+        "add_receipt": "(self, space, receipt)",
+        "receipts": "(self)",
         "backup": "(self, path)",
         "close": "(self)",
         "copy": "(self, name, target, *, with_key, progress)",

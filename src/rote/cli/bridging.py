@@ -68,8 +68,8 @@ def export_memory(
         str,
         typer.Option(
             "--format",
-            metavar="jsonl|json|markdown",
-            help="Lines, one array, or daily logs in a folder.",
+            metavar="jsonl|json|retrieval|markdown",
+            help="Lines, one array, lines for retrieve, or daily logs in a folder.",
         ),
     ] = "jsonl",
     output: Annotated[

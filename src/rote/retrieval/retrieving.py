@@ -9,13 +9,16 @@ from rote.errors import InvalidInput
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
-from rote.retrieval.package import Package, build_package, check_dropped
+from rote.retrieval.package import Package, build_package, check_dropped, receipt
 from rote.retrieval.request import SPACE_SCHEME, parse_request
 from rote.retrieval.scoring import Reasons, reasons_of, score
 from rote.retrieval.selection import Ranking, select
 from rote.retrieval.spaces import open_state, read_state
 from rote.retrieval.trust import read_denials
 from rote.space import Space, Store
+
+# Where the receipt of a retrieval from files alone is kept.
+_LEDGER = "default"
 
 
 def retrieve(
@@ -49,7 +52,11 @@ def explain(
     ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
     selected, reason = select(ranking, parsed.budget)
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
-    return build_package(parsed, ranking, selected, reason, told), reasons
+    package = build_package(parsed, ranking, selected, reason, told)
+    if store is not None:
+        asked = next((place.did for place in places if isinstance(place, Space)), _LEDGER)
+        store.add_receipt(asked, receipt(package))
+    return package, reasons
 
 
 def _open(path: str, root: Path, store: Store | None) -> Path | Space:

@@ -65,6 +65,20 @@ def memory_of(record: Envelope) -> Simple:
     )
 
 
+def memory_line(record: Envelope) -> bytes:
+    """A record as a line of a JSONL store that gives the same package."""
+    memory = memory_of(record)
+    return canonical(
+        {
+            "memory_id": memory.memory_id,
+            "refs": [],
+            "tags": list(memory.tags or ()),
+            "text": memory.text,
+            "ts_utc": memory.ts_utc,
+        }
+    )
+
+
 def _text_of(payload: dict[str, Json]) -> str:
     text = payload.get("text")
     return text if type(text) is str else canonical(payload).decode()

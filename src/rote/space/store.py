@@ -9,7 +9,9 @@ from rote.contract import CopyProgress, CopyReport, Port, SpaceInfo
 from rote.errors import InvalidInput
 from rote.space.arguments import check_path
 from rote.space.copies import copy_space
+from rote.space.receipts import add_receipt, receipts_in
 from rote.space.space import Space
+from rote.values import Json
 
 
 class Store:
@@ -55,6 +57,14 @@ class Store:
             raise InvalidInput("the target of a copy is a store that rote.open returned")
         info = self._port.space(name, create=False)
         return copy_space(self._port, target._port, info, with_key=with_key, progress=progress)
+
+    def receipts(self) -> list[Json]:
+        """What was retrieved with this store, oldest first: no content, only that it was read."""
+        return receipts_in(self._port)
+
+    def add_receipt(self, space: str, receipt: Json) -> None:
+        """Note a retrieval in the ledger of a space, by name or did."""
+        add_receipt(self._port, self._port.space(space, create=self._create).did, receipt)
 
     def close(self) -> None:
         self._port.close()

@@ -1,17 +1,21 @@
 """Retrieval from spaces: one state, judged by its own time, equal to the same records in a file."""
 
+from io import BytesIO
 from typing import Any
 
 import pytest
 
+from rote.bridges import write_export
 from rote.errors import InvalidInput, NotFound
 from rote.records import Memory
-from rote.retrieval import retrieve
+from rote.retrieval import receipt, retrieve
 from rote.space import Space
 from rote.testing.naive_retrieval import naive_retrieve
 from rote.testing.retrieval_draws import Memories
 from rote.testing.space_suite.ground import SpaceGround
 from rote.values import canonical, digest
+
+EXPIRED = "expired"
 
 
 class RetrievalTests(SpaceGround):
@@ -34,7 +38,14 @@ class RetrievalTests(SpaceGround):
             id = draws.record()["memory_id"]
             memory.put("ops", draws.random.choice(("a/b", "c%")), id, payload, None, metadata)
             self.clock.move(seconds=1)
+        memory.put("ops", "k", EXPIRED, {"text": "alpha"}, 1)
+        self.clock.move(seconds=10)
+        memory.put("ops", "k", "last", {"text": "alpha"})
         (self.place / "file.jsonl").write_bytes(_lines(self.space))
+        self.clock.move(seconds=10**6)
+        exported = BytesIO()
+        write_export(memory, exported, format="retrieval")
+        assert exported.getvalue() == (self.place / "file.jsonl").read_bytes() + b"\n"
         for seed in range(20):
             request = Memories(seed).request(["file.jsonl"])
             expected = _renamed(naive_retrieve(request, self.place), "rote:notes")
@@ -81,6 +92,35 @@ class RetrievalTests(SpaceGround):
         assert caught.value.details == {"store_path": path}
         assert len(self.store.spaces()) == before
 
+    def test_a_retrieval_leaves_a_receipt_and_nothing_of_what_it_found(self) -> None:
+        """Unique words stand in every field of a record; none of them is in the ledger."""
+        canaries = {"text": "canary-text word", "more": "canary-more"}
+        metadata = {"tags": ["canary-tag"], "source": "canary-source"}
+        Memory(self.space).put("ops", "canary-kind", "canary-id", canaries, None, metadata)
+        (self.place / "file.jsonl").write_bytes(
+            b'{"memory_id":"canary-file","text":"canary-line word","refs":[{"x":"canary-ref"}]}'
+        )
+        version, expected = self.space.version, []
+        for paths in (["rote:notes"], ["file.jsonl"], ["rote:notes", "file.jsonl"]):
+            package = retrieve(_request(*paths), store=self.store, root=self.place)
+            assert package["selection"]["selected"]
+            expected.append(receipt(package))
+            self.clock.move(seconds=1)
+        assert self.store.receipts() == expected
+        assert "canary" not in canonical(self.store.receipts()).decode()
+        assert self.space.version == version
+        assert self.space.verify().ok
+
+    def test_what_fails_leaves_no_receipt(self) -> None:
+        with pytest.raises(NotFound):
+            retrieve(_request("rote:nothing"), store=self.store)
+        assert self.store.receipts() == []
+
+    def test_receipts_of_one_instant_are_all_kept(self) -> None:
+        for _ in range(3):
+            retrieve(_request("rote:notes"), store=self.store)
+        assert len(self.store.receipts()) == 3
+
     def test_a_store_is_what_rote_opened(self) -> None:
         store: Any = "rote.db"
         with pytest.raises(InvalidInput):
@@ -98,6 +138,8 @@ def _lines(space: Space) -> bytes:
     lines = []
     for state in space.scan("record:"):
         record: Any = state.value
+        if record["record_id"] == EXPIRED:
+            continue
         key = (record["namespace"], record["record_kind"], record["record_id"])
         payload, metadata = record["payload"], record["metadata"] or {}
         line: dict[str, Any] = {
@@ -105,6 +147,7 @@ def _lines(space: Space) -> bytes:
             "text": payload["text"] if "text" in payload else canonical(payload).decode(),
             "ts_utc": metadata.get("valid_at") or record["updated_at"],
             "tags": metadata.get("tags") or [],
+            "refs": [],
         }
         lines.append(canonical(line))
     return b"\n".join(lines)
