@@ -15,11 +15,12 @@ import pytest
 import rote
 from rote.engines.postgres import PostgresEngine
 from rote.engines.postgres.writes import Presumed
-from rote.errors import NotFound, PayloadMismatch
+from rote.errors import InvalidInput, NotFound, PayloadMismatch
+from rote.schemas import REGISTRY_ID
 from rote.testing import SeededIds
 from rote.testing.faults import Proxy
 from rote.testing.postgres import schema_of, server_url
-from tests.faults.postgres_rig import NAME, Operations, check_chain, proxied
+from tests.faults.postgres_rig import NAME, Operations, check_chain, open_postgres, proxied
 
 ONE, TWO = "urn:entity:one", "urn:entity:two"
 MANY = 100
@@ -106,6 +107,29 @@ def test_ids_of_the_callers_own_are_drawn_for_new_entities_alone(tmp_path: Path)
 
 
 # -- what others have written ----------------------------------------------------------------------
+
+
+def test_a_registry_that_others_have_set_is_obeyed_by_the_first_commit(tmp_path: Path) -> None:
+    """Nothing is known of the space yet, so its registry is presumed to be absent as well."""
+    with open_postgres(tmp_path) as store:
+        _govern(store.space(NAME), ONE)
+        with open_postgres(tmp_path) as other:
+            with pytest.raises(InvalidInput, match="does not conform"):
+                other.space(NAME).set(ONE, "text")
+            other.space(NAME).set(TWO, "text")
+
+
+def test_a_registry_that_comes_in_between_is_obeyed(ground: Ground) -> None:
+    ground.space.set(ONE, "text")
+    _govern(ground.other, ONE)
+    with pytest.raises(InvalidInput, match="does not conform"):
+        ground.space.set(ONE, "other text")
+    ground.space.set(ONE, 1)
+
+
+def _govern(space: rote.Space, id: str) -> None:
+    """From now on only integers."""
+    space.transact([put("urn:schema:whole", {"type": "integer"}), put(REGISTRY_ID, {id: "whole"})])
 
 
 def test_an_entity_that_others_made_goes_on_where_they_left_it(ground: Ground) -> None:

@@ -135,6 +135,8 @@ class Committer:
                 oldest=draft.oldest,
             )  # fmt: skip
             draft.cache.presumes |= draft.found_new
+            for number in draft.proven_ungoverned():
+                draft.cache.note_ungoverned(number, draft.version)
             draft.cache.coverage.update(draft.coverage)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.

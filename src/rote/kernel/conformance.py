@@ -40,7 +40,9 @@ def check_conformance(
     judge = Judge(lambda wanted: draft.look_up(branch, wanted), current)
     registry = judge.registry_entry
     # Not one that this commit deletes, or one before it in line: that is not durable yet.
-    if registry is ABSENT or (not registry.exists and 0 < registry.version <= draft.base):
+    is_none = registry is ABSENT or (not registry.exists and 0 < registry.version <= draft.base)
+    # What is only presumed is noted when it is proven.
+    if is_none and REGISTRY_ID not in draft.presumed:
         draft.cache.note_ungoverned(draft.cache.branches.number(branch), draft.base)
     judge.check(ids)
 

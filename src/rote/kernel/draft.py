@@ -86,6 +86,13 @@ class Draft(Struct):
         number = self.cache.branches.numbers.get(branch)
         return number in self.cache.ungoverned and (number, REGISTRY_ID) not in self.entries
 
+    def proven_ungoverned(self) -> set[int]:
+        """The branches that were presumed to have no registry, now that the draft is durable."""
+        if REGISTRY_ID not in self.presumed:
+            return set()
+        numbers = {row.branch for row in self.commits}
+        return {number for number in numbers if (number, REGISTRY_ID) not in self.entries}
+
     def _presume_new(self, ids: Sequence[str]) -> bool:
         if not self.reads.presume_absent(self.cache.number, ids=ids):
             return False

@@ -131,9 +131,12 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
     if job.reads:
         ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
         ids = list(dict.fromkeys(ids))
-    elif is_free and draft.presumes:
-        # Only a set needs nothing of what is there.
-        may_be_new = all(operation.kind == SET for operation in job.operations)
+    elif draft.presumes:
+        # Only a set needs nothing of what is there, and only if it is not about schemas.
+        may_be_new = all(
+            operation.kind == SET and not operation.id.startswith(RESERVED_PREFIX)
+            for operation in job.operations
+        )
     if not ids:
         return {}
     if not is_free:
