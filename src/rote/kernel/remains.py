@@ -70,7 +70,7 @@ def check_remains(op: int, version: int, remains: Remains) -> None:
     if (
         not is_later
         # A patch that a compaction has left has its result alone.
-        or (has_body, has_value) not in _KEPT[op]
+        or (has_body, has_value) not in _KEPT.get(op, ())
         or not all(type(text) is str and is_sha256(text) for text in digests)
     ):
         raise InvalidInput("that is not what an erasure leaves")

@@ -8,10 +8,12 @@ import pytest
 
 import rote
 from rote.engines import Reader
+from rote.errors import InvalidInput
 from rote.kernel import Kernel
 from rote.kernel.blob_inspection import inspect_blobs
 from rote.kernel.foundation_inspection import inspect_foundation
 from rote.kernel.inspection import Inspection, inspect_entities, inspect_indexes, inspect_log
+from rote.kernel.remains import Remains, check_remains
 from rote.kernel.thinning import _rewrite, _superseded
 from tests.faults.tampering import Tags, open_port
 
@@ -96,3 +98,10 @@ def test_thinning_brings_nothing_back_that_was_erased_since_it_looked(port: Kern
         assert all(fact.erased for fact in space.history(ID)[-82:]), again
         assert space.verify().ok, again
         space.set(ID, 1)
+
+
+def test_what_is_left_of_an_operation_that_there_is_not_is_refused() -> None:
+    """A changed byte made verify end with a KeyError instead of a fault."""
+    remains = Remains(body=None, value="0" * 64, version=9)
+    with pytest.raises(InvalidInput):
+        check_remains(360_287_970_189_639_681, 1, remains)
