@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 import rote
+from rote.contract import Remains
 from rote.engines import Reader
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
 from rote.kernel.blob_inspection import inspect_blobs
 from rote.kernel.foundation_inspection import inspect_foundation
 from rote.kernel.inspection import Inspection, inspect_entities, inspect_indexes, inspect_log
-from rote.kernel.remains import Remains, check_remains
+from rote.kernel.remains import check_remains
 from rote.kernel.thinning import _rewrite, _superseded
 from tests.faults.tampering import Tags, open_port
 
