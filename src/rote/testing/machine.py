@@ -265,7 +265,8 @@ class SpaceMachine(RuleBasedStateMachine):
         self._compare_commits(
             answers, partial(self.model.delete_branch, name, key=key, now=self._now())
         )
-        self._commit(handle + 1, [{"op": "set", "id": IDS[0], "value": 0}], branch=name)
+        if name in self.model.branches:
+            self._commit(handle + 1, [{"op": "set", "id": IDS[0], "value": 0}], branch=name)
 
     @precondition(lambda self: len(self.model.branches) > 1)
     @rule(
