@@ -20,7 +20,7 @@ from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
 from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
-from rote.kernel.events import BranchMerged, read_event
+from rote.kernel.events import BranchMerged, event_rows, read_event
 from rote.kernel.foundations import foundation_of
 from rote.kernel.job import Job, Prepared, task_job
 from rote.kernel.lines import NEWEST, Branches
@@ -174,14 +174,9 @@ def _commits_of(reads: Reader, space: int, rows: Iterable[FactRow]) -> Iterator[
 
 def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
     """A key of a merge stands for its resolutions too, also for those that changed nothing."""
-    while True:
-        rows = reads.events(space, after=after, limit=PAGE_MAX)
-        for row in rows:
-            if isinstance(read_event(decode_canonical(row.event or b"")), BranchMerged):
-                yield row
-        if len(rows) < PAGE_MAX:
-            return
-        after = rows[-1].version
+    for row in event_rows(reads, space, after=after):
+        if isinstance(read_event(decode_canonical(row.event or b"")), BranchMerged):
+            yield row
 
 
 def _blur_keys(writes: Writer, cache: SpaceCache, commits: Iterable[CommitRow]) -> None:

@@ -81,24 +81,24 @@ def erased_by(row: CommitRow) -> str | None:
 
 def erasures(reads: Reader, space: int, *, after: int) -> Iterator[tuple[int, str]]:
     """(version, id) of what was erased above a version, oldest first."""
-    while True:
-        rows = reads.events(space, after=after, limit=PAGE_MAX)
-        for row in rows:
-            id = erased_by(row)
-            if id is not None:
-                yield row.version, id
-        if len(rows) < PAGE_MAX:
-            return
-        after = rows[-1].version
+    for row in event_rows(reads, space, after=after):
+        id = erased_by(row)
+        if id is not None:
+            yield row.version, id
 
 
 def compactions_above(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
     """The commits that record compactions above a version, oldest first."""
+    for row in event_rows(reads, space, after=after):
+        if isinstance(read_event(decode_canonical(row.event or b"")), SpaceCompacted):
+            yield row
+
+
+def event_rows(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
+    """The commits that are more than writes above a version, oldest first, page by page."""
     while True:
         rows = reads.events(space, after=after, limit=PAGE_MAX)
-        for row in rows:
-            if isinstance(read_event(decode_canonical(row.event or b"")), SpaceCompacted):
-                yield row
+        yield from rows
         if len(rows) < PAGE_MAX:
             return
         after = rows[-1].version
