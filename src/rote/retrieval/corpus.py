@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from rote.errors import InvalidInput
-from rote.retrieval.instants import NormalTimes
-from rote.retrieval.wording import NormalTags
+from rote.questions import NormalTags, NormalTimes
 from rote.values import Json, canonical
 
 _encode = msgspec.json.encode

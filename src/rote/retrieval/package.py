@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 from msgspec.structs import asdict
 
 from rote.errors import InvalidInput
+from rote.questions import Request
 from rote.retrieval.corpus import Corpus, Drop, encoded
-from rote.retrieval.request import Request
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
 

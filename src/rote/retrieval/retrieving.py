@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from rote.errors import InvalidInput
+from rote.questions import SPACE_SCHEME, parse_request
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped, receipt
-from rote.retrieval.request import SPACE_SCHEME, parse_request
 from rote.retrieval.scoring import Reasons, reasons_of, score
 from rote.retrieval.selection import Ranking, select
 from rote.retrieval.spaces import open_state, read_state

@@ -5,9 +5,8 @@ from itertools import compress, count
 
 from msgspec import Struct
 
+from rote.questions import NO_INSTANT, Request, Scoring
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.instants import NO_INSTANT
-from rote.retrieval.request import Request, Scoring
 
 _TAG_BONUS = 0.5
 _SCORE_DECIMALS = 9

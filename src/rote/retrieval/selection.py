@@ -5,8 +5,8 @@ from itertools import chain, islice
 
 from msgspec import Struct
 
+from rote.questions import Budget
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.request import Budget
 
 BUDGET_EXHAUSTED = "budget_exhausted"
 MAX_ITEMS_REACHED = "max_items_reached"

@@ -7,12 +7,12 @@ gives the same answer at any time.
 from itertools import islice
 
 from rote.errors import InvalidInput, NotFound
+from rote.questions import SPACE_SCHEME
 from rote.records.envelope import Envelope, life_of
 from rote.records.keys import PREFIX
 from rote.records.listing import scan_records
 from rote.records.metadata import tags_of
 from rote.retrieval.corpus import Corpus, Simple
-from rote.retrieval.request import SPACE_SCHEME
 from rote.space import Space, Store
 from rote.values import Json, canonical, micros_of
 from rote.values.limits import INTEGER_MAX, RECORDS_READ_AT_ONCE

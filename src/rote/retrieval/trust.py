@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput, NotFound, RoteError
+from rote.questions import TrustFilter
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.request import TrustFilter
 from rote.values import decode
 from rote.values.limits import TRUST_SNAPSHOT_BYTES_MAX
 

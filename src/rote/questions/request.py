@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.retrieval.instants import read_instant
-from rote.retrieval.wording import normal_terms, normal_text, terms_of
+from rote.questions.instants import read_instant
+from rote.questions.wording import normal_terms, normal_text, terms_of
 from rote.values.limits import (
     INTEGER_MAX,
     RETRIEVAL_QUERY_CHARACTERS_MAX,

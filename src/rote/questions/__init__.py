@@ -1,0 +1,24 @@
+"""Questions: what a retrieval may ask, in its one normal form. Pure, and frozen: hashes depend on it."""
+
+from rote.questions.instants import NO_INSTANT, NormalTimes
+from rote.questions.request import (
+    SPACE_SCHEME,
+    Budget,
+    Request,
+    Scoring,
+    TrustFilter,
+    parse_request,
+)
+from rote.questions.wording import NormalTags
+
+__all__ = [
+    "NO_INSTANT",
+    "SPACE_SCHEME",
+    "Budget",
+    "NormalTags",
+    "NormalTimes",
+    "Request",
+    "Scoring",
+    "TrustFilter",
+    "parse_request",
+]
