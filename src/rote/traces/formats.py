@@ -1,0 +1,22 @@
+"""The names and versions that traces carry. Frozen: a change of required fields is a new version."""
+
+from typing import Literal
+
+DETERMINISM_TRACE = "memory.determinism_trace.v1"
+RETRIEVAL_TRACE = "memory.retrieval_trace.v1"
+TOOL_PROFILE = "memory.tool_profile.v1"
+BUFFER_STATE_MACHINE = "memory.buffer_state_machine.v1"
+NORMALIZATION = "json-v1"
+QUERY_NORMALIZATION = "query-v1"
+HASH_ALGORITHM = "sha256"
+
+# What a run may see and change; only the last can never claim to be deterministic.
+Mode = Literal["off", "read_only", "buffered_write", "live_read_write"]
+LIVE: Mode = "live_read_write"
+
+CONTRACT_VERSIONS = {
+    "retrieval_trace": RETRIEVAL_TRACE,
+    "tool_profile": TOOL_PROFILE,
+    "buffer_state_machine": BUFFER_STATE_MACHINE,
+    "normalization": NORMALIZATION,
+}
