@@ -25,13 +25,14 @@ from rote.contract.copies import (
 from rote.contract.erasures import Erasure, Remains
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
-from rote.contract.port import CopyProgress, Port, Progress
+from rote.contract.port import CopyProgress, Holds, Port, Progress
 from rote.contract.reports import UNDECIDED, Fault, VerifyReport
 from rote.contract.requests import (
     CommitRequest,
     FactPage,
     Guard,
     Head,
+    Rehearsal,
     ScanPage,
     SideRow,
     SpaceInfo,
@@ -68,6 +69,7 @@ __all__ = [
     "Guard",
     "Head",
     "Hit",
+    "Holds",
     "IdSource",
     "Index",
     "KeyRing",
@@ -77,6 +79,7 @@ __all__ = [
     "MergeResult",
     "Port",
     "Progress",
+    "Rehearsal",
     "Remains",
     "Resolution",
     "ScanPage",

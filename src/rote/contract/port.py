@@ -21,15 +21,18 @@ from rote.contract.requests import (
     CommitRequest,
     FactPage,
     Head,
+    Rehearsal,
     ScanPage,
     SideRow,
     SpaceInfo,
     View,
 )
+from rote.errors import ReadConflict
 from rote.values import Json
 
 Progress = Callable[[int, int], None]  # (done, total)
 CopyProgress = Callable[[str, int, int], None]  # (what is being done, how far, of how much)
+Holds = Callable[[int], Sequence[ReadConflict]]  # what no longer holds at a version
 
 
 class Port(Protocol):
@@ -45,14 +48,37 @@ class Port(Protocol):
         """The store's clock, microseconds since the epoch."""
         ...
 
+    def shared_now(self) -> int:
+        """The clock that all who share the store go by: the database's own, where it has one."""
+        ...
+
     def head(self, space: str) -> Head: ...
 
     def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
         """The head as it was at a version, or at an instant (the newest commit not after it)."""
         ...
 
-    def commit(self, space: str, request: CommitRequest) -> Commit:
-        """Validate, append and make durable, or raise and write nothing."""
+    def snapshot(self, space: str, view: View) -> Head:
+        """The newest commit that made the view what it is: one with facts, a merge or an erasure on
+        its line. Where that was compacted away, the oldest commit that can be read."""
+        ...
+
+    def commit(
+        self, space: str, request: CommitRequest, *, holds: Holds | None = None
+    ) -> Commit:
+        """Validate, append and make durable, or raise and write nothing.
+
+        With `holds`, nobody else writes to the space while it is asked whether what the caller
+        relies on holds at the newest version; what does not is a Conflict.
+        """
+        ...
+
+    def rehearse(
+        self, space: str, operations: Sequence[Mapping[str, Any]], *, view: View,
+        own: Mapping[str, State], now: int,
+    ) -> tuple[Rehearsal, ...]:  # fmt: skip
+        """What operations would do at a view on which `own` entities are laid, each on what those
+        before it left; raises what a commit of them there, at the instant `now`, would raise."""
         ...
 
     def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:

@@ -16,6 +16,7 @@ class Guard(Struct, frozen=True, gc=False):
     key: str
     fence: int
     body: Json  # what the row holds after the commit
+    stamped: bool = False  # then with the commit's `version` and `at` as members of it
 
 
 class CommitRequest(Struct, frozen=True, gc=False):
@@ -27,6 +28,14 @@ class CommitRequest(Struct, frozen=True, gc=False):
     key: str | None = None
     meta: Json = None
     guard: Guard | None = None
+
+
+class Rehearsal(Struct, frozen=True, gc=False):
+    """What an operation would do to a state of the space; nothing is written."""
+
+    op: str  # what the fact would be: a patch that finds nothing is a set
+    parent: str | None  # hash of the fact it would follow; None when there is none in the store
+    after: State  # its times are those of the rehearsal
 
 
 class View(Struct, frozen=True, gc=False):

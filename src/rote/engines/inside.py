@@ -18,11 +18,14 @@ class Inside(threading.local):
 
     def refuse(self) -> None:
         """Busy when this thread is inside."""
+        if self.block is not None and self.is_inside():
+            raise Busy("called from inside a commit of the same thread; call it afterwards")
+
+    def is_inside(self) -> bool:
         block = self.block
-        if block is None:
-            return
         frame: FrameType | None = sys._getframe()
         while frame is not None:
             if frame is block:
-                raise Busy("called from inside a commit of the same thread; call it afterwards")
+                return True
             frame = frame.f_back
+        return False

@@ -264,6 +264,11 @@ class Writer(Reader, Protocol):
 
 
 class Engine(Protocol):
+    def now(self) -> int | None:
+        """The time by a clock that all who share the store see, microseconds since the epoch; None
+        where there is no such clock."""
+        ...
+
     def spaces(self) -> list[SpaceRow]: ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:

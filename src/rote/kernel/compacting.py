@@ -40,6 +40,7 @@ from rote.kernel.foundations import (
     standing,
 )
 from rote.kernel.job import Job, Prepared
+from rote.kernel.ledger import refuse_below_runs
 from rote.kernel.pace import next_page, size_of
 from rote.kernel.seals import COMPACTION
 from rote.values import Identity, Json, canonical, digest
@@ -113,6 +114,7 @@ class Compacting(Struct):
     aim: Aim
     identity: Identity
     now: int
+    shared_now: int  # by the clock that leases go by
     tell: CopyProgress
     facts: int = 0  # that went
     commits: int = 0
@@ -124,6 +126,7 @@ class Compacting(Struct):
         cache, writes = draft.cache, draft.reads
         earlier = foundation_of(writes, cache.number)
         self.before = self.aim.line(writes, cache.number, earlier, newest=draft.version)
+        refuse_below_runs(writes, cache, before=self.before, now=self.shared_now)
         version = draft.version + 1
         shrunk = shrink(cache, writes, before=self.before, version=version, tell=self.tell)
         self.facts, self.commits = shrunk.facts, shrunk.commits

@@ -17,6 +17,7 @@ from rote.contract import (
     SideRow,
     check_row_follows,
 )
+from rote.contract.runs import LEASE
 from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput
@@ -43,9 +44,9 @@ from rote.values.limits import (
 
 # Two hashes, the salt and the hash of the commit, as they travel.
 _FACT_BYTES = 256
-# Kinds of side rows that do not travel as such: a commit brings them, or they are about the files
-# of their own store.
-_LEFT_OUT = (KEY, COMPACTION, SCRUB)
+# Kinds of side rows that do not travel as such: a commit brings them, or they are about their own
+# store, its files and who is at work there.
+_LEFT_OUT = (KEY, COMPACTION, SCRUB, LEASE)
 _NOTHING = HeadRow(0, b"", 0)
 # Above every side row of that kind: the last character there is, more often than a key may have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))

@@ -9,8 +9,8 @@ from rote.engines import Reader
 from rote.engines.rows import DELETE, PATCH, FactRow, Line
 from rote.errors import Corrupt, PatchFailed
 from rote.kernel.remains import remains_in
-from rote.patch import parse_pointer, replay
-from rote.patch.pointer import parse_index
+from rote.patch import replay
+from rote.patch.pointer import value_at
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import DECODED_TIMES, PAGE_MAX
 
@@ -72,23 +72,10 @@ def glance_at(entry: Entry, values: Sequence[str], sizes: Sequence[str]) -> Glan
         nothing = (None,) * len(values), (None,) * len(sizes)
         return Glance(False, entry.version, hash, *nothing)
     document = entry.shared_document()
-    parts = tuple([_own(_part(document, pointer)) for pointer in values])
-    arrays = [_part(document, pointer) for pointer in sizes]
+    parts = tuple([_own(value_at(document, pointer)) for pointer in values])
+    arrays = [value_at(document, pointer) for pointer in sizes]
     lengths = tuple([len(array) if type(array) is list else None for array in arrays])
     return Glance(True, entry.version, hash, parts, lengths)
-
-
-def _part(document: Json, pointer: str) -> Json:
-    """What a document holds at a pointer; None when nothing is there."""
-    for token in parse_pointer(pointer):
-        if type(document) is dict:
-            document = document.get(token)
-        elif type(document) is list:
-            place = parse_index(token)
-            document = document[place] if place is not None and place < len(document) else None
-        else:
-            return None
-    return document
 
 
 def _own(part: Json) -> Json:

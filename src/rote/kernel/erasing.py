@@ -23,12 +23,20 @@ from rote.kernel.draft import Draft
 from rote.kernel.events import BranchMerged, event_rows, read_event
 from rote.kernel.foundations import foundation_of
 from rote.kernel.job import Job, Prepared, task_job
+from rote.kernel.ledger import forget_in_ledger
 from rote.kernel.lines import NEWEST, Branches
 from rote.kernel.plan import commit_at, meaning_of
 from rote.kernel.references import described_by, references_in
 from rote.kernel.remains import erased_row, remains_in
 from rote.kernel.seals import KEY, SCRUB, side_record
-from rote.values import Json, canonical, check_entity_id, check_reason, decode_canonical
+from rote.values import (
+    Json,
+    canonical,
+    check_entity_id,
+    check_reason,
+    decode_canonical,
+    format_time,
+)
 from rote.values.limits import ERASE_CHUNK_FACTS, PAGE_MAX
 
 # The key of the note that payloads were dropped; no entity has it, because it is no URI.
@@ -51,6 +59,12 @@ class Forgotten(Struct, frozen=True):
     facts: int  # that lost their content
     version: int  # of the newest erasure before; 0 when there was none
     pointers: list[EntityRow]  # that are to become tombstones
+    commits: frozenset[int] = frozenset()  # that wrote them
+    below: int = 0  # of commits below this version nobody knows any more what they wrote
+
+    def is_by(self, version: int) -> bool:
+        """Whether a commit has written the entity, or may have."""
+        return version < self.below or version in self.commits
 
 
 class ErasingTask(Struct):
@@ -76,6 +90,9 @@ class ErasingTask(Struct):
         for row in forgotten.pointers:
             draft.entities[(row.branch, id)] = row
         draft.sides[(SCRUB, id)] = note_of(draft.reads, cache, id, version)
+        forget_in_ledger(
+            draft.reads, cache, id, at=format_time(draft.at), has_written=forgotten.is_by
+        )
         event = {"type": "erase", "id": id, "reason": self.reason}
         return Prepared(cache.branches.find("main"), canonical(event))
 
@@ -126,21 +143,23 @@ def forget(
     count = before = 0
     oldest: FactRow | None = None
     on_branches: set[int] = set()
+    commits: set[int] = set()
     for rows in facts_of(writes, space, branches, id, until=version):
         full = [row for row in rows if row.salt is not None]
         before = max([before, *(remains_in(row).version for row in rows if row.salt is None)])
         writes.rewrite_facts(space, [erased_row(row, version) for row in full])
         _blur_keys(writes, cache, _commits_of(writes, space, full))
         on_branches |= {row.branch for row in full}
+        commits |= {row.version for row in full}
         count += len(full)
         oldest = full[-1] if full else oldest
     if oldest is None:
         return Forgotten(0, before, [])
     _blur_keys(writes, cache, _merges(writes, space, after=oldest.version))
-    # Of commits that were compacted nobody knows any more what they wrote.
     foundation = foundation_of(writes, space)
-    if foundation is not None:
-        _blur_keys_below(writes, cache, foundation.before)
+    below = 0 if foundation is None else foundation.before
+    if below:
+        _blur_keys_below(writes, cache, below)
     writes.drop_derived_of(space, id)
     pointers = [
         EntityRow(row.branch, id, row.version, row.index, live=False)
@@ -148,7 +167,7 @@ def forget(
         for row in writes.pointers(space, branch, [id])
         if row.live
     ]
-    return Forgotten(count, before, pointers)
+    return Forgotten(count, before, pointers, frozenset(commits), below)
 
 
 def facts_of(

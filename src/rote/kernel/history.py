@@ -86,7 +86,7 @@ def _log(
 ) -> tuple[Commit, ...]:
     if since + 1 < cache.oldest:
         raise Compacted(since + 1, oldest=cache.oldest)
-    previous = _commit(cache, reads, since).hash if 0 < since <= newest else None
+    previous = commit_row(cache, reads, since).hash if 0 < since <= newest else None
     commits: list[Commit] = []
     size, wanted = 0, CHUNK_MIN
     while len(commits) < limit and size < PAGE_BYTES_MAX:
@@ -122,7 +122,7 @@ def head_at(cache: SpaceCache, reads: Reader, *, version: int | None, at: int | 
 def _head(cache: SpaceCache, reads: Reader, version: int) -> Head:
     if version == 0:
         return EMPTY
-    row = _commit(cache, reads, version)
+    row = commit_row(cache, reads, version)
     return Head(row.version, row.hash.hex(), row.at)
 
 
@@ -131,7 +131,7 @@ def _version_at(cache: SpaceCache, reads: Reader, at: int, newest: int) -> int:
     low, high = max(cache.oldest - 1, 0), newest
     while low < high:
         middle = (low + high + 1) // 2
-        if _commit(cache, reads, middle).at <= at:
+        if commit_row(cache, reads, middle).at <= at:
             low = middle
         else:
             high = middle - 1
@@ -140,7 +140,7 @@ def _version_at(cache: SpaceCache, reads: Reader, at: int, newest: int) -> int:
     return low
 
 
-def _commit(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
+def commit_row(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
     rows = reads.commits(cache.number, after=version - 1, limit=1)
     if not rows or rows[0].version != version:
         raise Corrupt(f"commit {version} is missing; run `rote verify`")

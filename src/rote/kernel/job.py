@@ -21,7 +21,7 @@ class Prepared(Struct, frozen=True, gc=False):
     """What a task decided to record."""
 
     branch: BranchRow  # that the commit is on
-    event: bytes
+    event: bytes | None = None  # what it means besides its facts
     changed: BranchRow | None = None  # made or deleted by it
     oldest: int | None = None  # the oldest version that can be read after it, where it moves
 

@@ -33,12 +33,14 @@ from rote.contract import (
     Glance,
     Head,
     Hit,
+    Holds,
     IdSource,
     Index,
     KeyRing,
     MergeRequest,
     MergeResult,
     Progress,
+    Rehearsal,
     ScanPage,
     SidePage,
     SideRow,
@@ -50,6 +52,7 @@ from rote.contract import (
 )
 from rote.engines import Engine, Reader
 from rote.kernel import (
+    assuring,
     branching,
     checkpoints,
     collection,
@@ -62,8 +65,10 @@ from rote.kernel import (
     indexes,
     merging,
     queries,
+    rehearsing,
     scans,
     sides,
+    snapshots,
     verification,
     watches,
 )
@@ -126,11 +131,31 @@ class Kernel:
     def now(self) -> int:
         return micros_of(self._clock.now())
 
+    def shared_now(self) -> int:
+        now = self._engine.now()
+        return self.now() if now is None else now
+
     # -- commits -----------------------------------------------------------------------------------
 
-    def commit(self, space: str, request: CommitRequest) -> Commit:
+    def commit(
+        self, space: str, request: CommitRequest, *, holds: Holds | None = None
+    ) -> Commit:
         job = job_of(request, author=self._author, attempt=self._tokens.token())
+        job.task = None if holds is None else assuring.Assuring(holds)
         return self._committer.commit(self._spaces.cache(space), job)
+
+    def rehearse(
+        self,
+        space: str,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        view: View,
+        own: Mapping[str, State],
+        now: int,
+    ) -> tuple[Rehearsal, ...]:
+        return rehearsing.rehearse(
+            self._spaces.cache(space), self._engine.reader(), operations, view, own, now=now
+        )
 
     # -- reads -------------------------------------------------------------------------------------
 
@@ -138,6 +163,9 @@ class Kernel:
         cache = self._spaces.cache(space)
         row = cache.sync(self._engine.reader())
         return Head(0, None, None) if row is None else Head(row.version, row.hash.hex(), row.at)
+
+    def snapshot(self, space: str, view: View) -> Head:
+        return snapshots.snapshot(self._spaces.cache(space), self._engine.reader(), view)
 
     def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
         cache = self._spaces.cache(space)
@@ -380,7 +408,9 @@ class Kernel:
         tell = progress or (lambda phase, done, total: None)
         if dry_run:
             return compacting.foresee(cache, self._engine.reader(), aim, tell)
-        task = compacting.Compacting(aim, checkpoints.signer(cache, self._keys), self.now(), tell)
+        task = compacting.Compacting(
+            aim, checkpoints.signer(cache, self._keys), self.now(), self.shared_now(), tell
+        )
         call: Json = {"name": "compact", **aim.call()}
         return compacting.compact(
             self._engine,

@@ -4,6 +4,7 @@ Everything is decided before anything is added, so a commit that cannot be made 
 salts of new entities are drawn last, in operation order, when nothing can fail any more.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -40,7 +41,7 @@ SALT_BYTES = 16
 # One operation, applied: what the fact is (a patch that found nothing became a set), its body, the
 # snapshot kept beside it, and the entity before and after, the latter still without version, hash
 # and salt. A plain tuple: there are as many as operations.
-_Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
+Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
 
 
 def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
@@ -55,8 +56,8 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
         current = _look_up(draft, job) if job.known is None else job.known
-        commit = _add(draft, job, outcome.branch, _apply(draft, job, current, at), at=at, ids=ids,
-                      event=outcome.event)  # fmt: skip
+        steps = apply_operations(draft, job.branch, job.operations, current, at)
+        commit = _add(draft, job, outcome.branch, steps, at=at, ids=ids, event=outcome.event)
         draft.branch, draft.oldest = outcome.changed, outcome.oldest
         return commit
     branch = writable(draft.cache.branches, job.branch)
@@ -65,7 +66,7 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
         conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
         if conflicts:
             raise Conflict(conflicts)
-    steps = _apply(draft, job, current, at)
+    steps = apply_operations(draft, job.branch, job.operations, current, at)
     blob = None if job.blob is None else counted(draft, job.blob, at)
     commit = _add(draft, job, branch, steps, at=at, ids=ids)
     if blob is not None and blob.hash is not None:
@@ -144,14 +145,16 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
     return draft.look_up(job.branch, ids, may_be_new=may_be_new)
 
 
-def _apply(draft: Draft, job: Job, current: dict[str, Entry], at: int) -> list[_Step]:
+def apply_operations(
+    draft: Draft, branch: str, operations: Sequence[Operation], current: dict[str, Entry], at: int
+) -> list[Step]:
     """The operations in order, each on what those before it left, and the values that come out of
     them as the schemas will have them."""
-    if not job.operations:
+    if not operations:
         return []  # of a commit that only records an event
-    is_free = draft.is_ungoverned(job.branch)
-    steps: list[_Step] = []
-    for operation in job.operations:
+    is_free = draft.is_ungoverned(branch)
+    steps: list[Step] = []
+    for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
         is_free = is_free and not id.startswith(RESERVED_PREFIX)
         before = current[id]
@@ -173,11 +176,11 @@ def _apply(draft: Draft, job: Job, current: dict[str, Entry], at: int) -> list[_
         steps.append((operation, SET, data, None, before, after))
         current[id] = after
     if not is_free:
-        check_conformance(draft, job.branch, current, [step[0].id for step in steps])
+        check_conformance(draft, branch, current, [step[0].id for step in steps])
     return steps
 
 
-def _change(operation: Operation, before: Entry, at: int) -> _Step:
+def _change(operation: Operation, before: Entry, at: int) -> Step:
     if operation.kind == DELETE:
         return operation, DELETE, None, None, before, Entry(0, None, None, False)
     assert operation.data is not None
@@ -189,7 +192,7 @@ def _add(
     draft: Draft,
     job: Job,
     branch: BranchRow,
-    steps: list[_Step],
+    steps: list[Step],
     *,
     at: int,
     ids: IdSource,
@@ -259,7 +262,10 @@ def _add_sides(draft: Draft, job: Job, version: int) -> None:
         body = canonical({"payload": job.payload, "version": version})
         draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)
     if job.guard is not None:
-        guard = job.guard
+        guard, body = job.guard, job.guard_body
+        if guard.stamped:
+            made = {"version": version, "at": format_time(draft.at)}
+            body = canonical({**decode_canonical(body), **made})
         draft.sides[(guard.kind, guard.key)] = side_record(
-            did, guard.kind, guard.key, guard.fence + 1, job.guard_body
+            did, guard.kind, guard.key, guard.fence + 1, body
         )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from rote.errors import InvalidInput
+from rote.values import Json
 
 _bad_escape = re.compile(r"~(?![01])").search
 _index = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
@@ -40,3 +41,16 @@ def parse_index(token: str) -> int | None:
     if len(token) > _INDEX_CHARACTERS_MAX or not _index(token):
         return None
     return int(token)
+
+
+def value_at(document: Json, pointer: str) -> Json:
+    """What a document holds at a pointer; None when nothing is there."""
+    for token in parse_pointer(pointer):
+        if type(document) is dict:
+            document = document.get(token)
+        elif type(document) is list:
+            place = parse_index(token)
+            document = document[place] if place is not None and place < len(document) else None
+        else:
+            return None
+    return document

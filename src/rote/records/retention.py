@@ -1,7 +1,7 @@
 """How long records stay: the defaults of a host, what prune takes away, and the reports."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -103,6 +103,19 @@ def _prune_some(space: Space, namespace: str) -> int:
             reads=[{"id": state.id, "version": state.version} for state in expired],
         )
     return len(expired)
+
+
+def expired_ids(view: Space, namespaces: Iterable[str]) -> list[str]:
+    """All that has expired in a state, by namespace, those that expired first first."""
+    now = micros_of(view.now)
+    found: list[str] = []
+    for namespace in namespaces:
+        start, end = instant_range("expires", namespace, None, now - 1)
+        ids = [hit.id for hit in view.find(NAME, start=start, end=end)]
+        for first in range(0, len(ids), PRUNE_BATCH):
+            states = view.read_many(ids[first : first + PRUNE_BATCH])
+            found += [state.id for state in states if _has_expired(record_of(state), now)]
+    return found
 
 
 def _has_expired(record: Envelope | None, now: int) -> bool:

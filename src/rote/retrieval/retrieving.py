@@ -1,7 +1,8 @@
 """Retrieval: read, filter, score, order, cut, package. The same question, the same answer."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,26 @@ def explain(
     """The package, and for each of its memories what it got its score for."""
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
+    open_space = None if store is None else partial(open_state, store)
+    package, reasons, spaces = examine(request, root=root, open_space=open_space, dropped=dropped)
+    if store is not None:
+        asked = spaces[0].did if spaces else _LEDGER
+        store.add_receipt(asked, receipt(package))
+    return package, reasons
+
+
+def examine(
+    request: Mapping[str, Any],
+    *,
+    root: str | os.PathLike[str],
+    open_space: Callable[[str], Space] | None,
+    dropped: str,
+) -> tuple[Package, list[Reasons], list[Space]]:
+    """The same for whoever knows which state a path that names a space stands for; and the states
+    that were read. It leaves no receipt."""
     told = check_dropped(dropped)
-    parsed = parse_request(request, has_store=store is not None)
-    places = [_open(path, Path(root), store) for path in parsed.store_paths]
+    parsed = parse_request(request, has_store=open_space is not None)
+    places = [_open(path, Path(root), open_space) for path in parsed.store_paths]
     denials = read_denials(parsed.trust_filter, Path(root))
     read = zip(places, parsed.store_paths, strict=True)
     corpus = join([_read(place, path) for place, path in read])
@@ -53,16 +71,13 @@ def explain(
     selected, reason = select(ranking, parsed.budget)
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
     package = build_package(parsed, ranking, selected, reason, told)
-    if store is not None:
-        asked = next((place.did for place in places if isinstance(place, Space)), _LEDGER)
-        store.add_receipt(asked, receipt(package))
-    return package, reasons
+    return package, reasons, [place for place in places if isinstance(place, Space)]
 
 
-def _open(path: str, root: Path, store: Store | None) -> Path | Space:
+def _open(path: str, root: Path, open_space: Callable[[str], Space] | None) -> Path | Space:
     """What a store path names; all are looked for before any is read."""
-    if store is not None and path.startswith(SPACE_SCHEME):
-        return open_state(store, path)
+    if open_space is not None and path.startswith(SPACE_SCHEME):
+        return open_space(path)
     check_file(root / path, path)
     return root / path
 

@@ -23,7 +23,7 @@ _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
 
 def open_state(store: Store, path: str) -> Space:
     """The state that a path names, pinned; NotFound when it is not there."""
-    name, branch, version = _parts(path)
+    name, branch, version = parts_of(path)
     space = next((each for each in store.spaces() if name in (each.name, each.did)), None)
     try:
         if space is None:
@@ -84,7 +84,7 @@ def _text_of(payload: dict[str, Json]) -> str:
     return text if type(text) is str else canonical(payload).decode()
 
 
-def _parts(path: str) -> tuple[str, str | None, int | None]:
+def parts_of(path: str) -> tuple[str, str | None, int | None]:
     """Space, branch, version. No name of a space or a branch holds an `@`."""
     rest = path.removeprefix(SPACE_SCHEME)
     head, colon, tail = rest.rpartition(":")

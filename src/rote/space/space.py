@@ -1,10 +1,11 @@
 """A space as users hold it: sugar over the port. It decides nothing."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BufferedReader
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rote.contract import (
     BlobInfo,
@@ -36,11 +37,17 @@ from rote.contract import (
 from rote.errors import Compacted, Conflict, InvalidInput
 from rote.space.arguments import check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
+from rote.space.running import RunPlace, Runs, check_runs
 from rote.space.transaction import Transaction
 from rote.values import Json, check_branch_name, datetime_of, micros_of, parse_time
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
+
+if TYPE_CHECKING:
+    from rote.runs import Run
+    from rote.traces.models import ModelConfig
+    from rote.traces.profiles import ToolProfile
 
 T = TypeVar("T")
 # Hits asked for first: few, because most callers stop early.
@@ -58,11 +65,13 @@ class Space:
         turns: "threading.RLock",
         branch: str = "main",
         pinned: Head | None = None,
+        runs: Runs | None = None,
     ) -> None:
         self._port = port
         self._info = info
         self._turns = turns  # held by the thread of this store that updates again
         self._pinned = pinned
+        self._runs = runs
         self._view = View(branch, None if pinned is None else pinned.version)
 
     # -- what it is --------------------------------------------------------------------------------
@@ -300,6 +309,44 @@ class Space:
         self._check_writable()
         return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
 
+    def run(
+        self,
+        *,
+        workflow_id: str,
+        model: "ModelConfig | None",
+        policy_set_id: str,
+        mode: str = "read_only",
+        tools: "Sequence[ToolProfile]" = (),
+        validate: str = "answers",
+        run_id: str | None = None,
+        commit_policy: Callable[[list[dict[str, Any]]], bool] | None = None,
+        record: str | os.PathLike[str] | None = None,
+        replay: str | os.PathLike[str] | None = None,
+    ) -> "Run":
+        """A run: reads from one state, from this one on a pinned view; writes that are kept back and
+        applied once when its block ends, or not at all; a trace of what happened.
+
+        mode           "off", "read_only", "buffered_write" or "live_read_write"; it must be enabled
+        tools          profiles of the tools that it calls
+        validate       what must still hold when it commits: the "answers" it got, the "entities"
+                       they showed, or of these only those that it also "writes"
+        commit_policy  asked with the operations before they are applied; False aborts the run
+        record, replay a file to write replies of tools and models to, or to take them from
+        """
+        return check_runs(self._runs).start(
+            RunPlace(self._info, self.branch, self._pinned),
+            workflow_id=workflow_id,
+            model=model,
+            policy_set_id=policy_set_id,
+            mode=mode,
+            tools=tools,
+            validate=validate,
+            run_id=run_id,
+            commit_policy=commit_policy,
+            record=record,
+            replay=replay,
+        )
+
     # -- blobs -------------------------------------------------------------------------------------
 
     def put_blob(
@@ -370,7 +417,9 @@ class Space:
         return self._view_of(branch, self._pinned)
 
     def _view_of(self, branch: str, pinned: Head | None) -> "Space":
-        return Space(self._port, self._info, turns=self._turns, branch=branch, pinned=pinned)
+        return Space(
+            self._port, self._info, turns=self._turns, branch=branch, pinned=pinned, runs=self._runs
+        )
 
     # -- branches ----------------------------------------------------------------------------------
 

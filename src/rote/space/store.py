@@ -3,23 +3,30 @@
 import os
 import threading
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rote.contract import CopyProgress, CopyReport, Port, SpaceInfo
 from rote.errors import InvalidInput
 from rote.space.arguments import check_path
 from rote.space.copies import copy_space
 from rote.space.receipts import add_receipt, receipts_in
+from rote.space.running import Runs, check_runs
 from rote.space.space import Space
 from rote.values import Json
+
+if TYPE_CHECKING:
+    from rote.runs import RunRecord
 
 
 class Store:
     """What rote.open returns; a context manager that closes itself."""
 
-    def __init__(self, port: Port, *, url: str, create: bool = True) -> None:
+    def __init__(
+        self, port: Port, *, url: str, create: bool = True, runs: Runs | None = None
+    ) -> None:
         self._port = port
         self._create = create
+        self._runs = runs
         self._turns: dict[str, threading.RLock] = {}
         self.url = url
 
@@ -33,7 +40,8 @@ class Store:
         return [self._hold(info) for info in self._port.spaces()]
 
     def _hold(self, info: SpaceInfo) -> Space:
-        return Space(self._port, info, turns=self._turns.setdefault(info.did, threading.RLock()))
+        turns = self._turns.setdefault(info.did, threading.RLock())
+        return Space(self._port, info, turns=turns, runs=self._runs)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""
@@ -66,7 +74,18 @@ class Store:
         """Note a retrieval in the ledger of a space, by name or did."""
         add_receipt(self._port, self._port.space(space, create=self._create).did, receipt)
 
+    def runs(self) -> "list[RunRecord]":
+        """Every run that was ever started here and what became of it, by when it was started."""
+        return check_runs(self._runs).records()
+
+    def recover(self) -> "list[RunRecord]":
+        """End the runs whose owners are gone: commits that were on their way are made or aborted,
+        open buffers discarded. What became of those that were ended here."""
+        return check_runs(self._runs).recover()
+
     def close(self) -> None:
+        if self._runs is not None:
+            self._runs.close()
         self._port.close()
 
     def __enter__(self) -> Self:

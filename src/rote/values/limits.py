@@ -258,6 +258,28 @@ CORPUS_TIMES = 4
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
 
+# -- runs -----------------------------------------------------------------------------------------
+# The name of a folder on every file system, and of a row.
+RUN_ID_CHARACTERS_MAX = 100
+# A workflow's name, or that of a set of policies.
+RUN_NAME_BYTES_MAX = 1_024
+# Entities, ranges and answers that one run may depend on: what one commit can check.
+RUN_READS_MAX = READS_MAX
+# How often answers are looked at again beside others who write, before it is done while they wait.
+ANSWER_ROUNDS_MAX = 8
+# Conflicts that the ledger keeps of a run; an error has all of them.
+RUN_CONFLICTS_KEPT = 100
+# How long a lease may be; its parts are what a thread sleeps.
+LEASE_SECONDS_DEFAULT = 30
+LEASE_SECONDS_MAX = 86_400
+# So many times a lease is renewed before it would end.
+LEASE_RENEWALS = 3
+# How often, and how many times, a run whose lease was lost looks how its new owner has ended it.
+TAKEOVER_LOOK_SECONDS = 0.05
+TAKEOVER_LOOKS_MAX = 200
+# How often a run is registered again when its lease was lost meanwhile.
+LEASE_ATTEMPTS_MAX = 8
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows asked for at once while a page is filled or looked up: sizes are known only after,
 # and what does not fit was read for nothing.

@@ -57,6 +57,11 @@ class PostgresEngine:
         """A URL without user and password."""
         return Target(url).place
 
+    def now(self) -> int:
+        rows = self._pool.rows("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        micros: int = rows[0][0]
+        return micros
+
     # -- spaces ------------------------------------------------------------------------------------
 
     def spaces(self) -> list[SpaceRow]:

@@ -47,6 +47,7 @@ class SqliteEngine:
         self.filename = (
             memory_filename() if path is None else str(prepare_file(path, create=create))
         )
+        self._is_memory = path is None
         self._durability = durability
         self._vfs = vfs
         self._forks = len(FORKS)
@@ -71,6 +72,9 @@ class SqliteEngine:
             raise translate(error, filename=self.filename) from error
         hold_at_forks(self)
 
+    def now(self) -> None:
+        """Who shares a file shares a machine, and its clock is the caller's."""
+
     # -- spaces ------------------------------------------------------------------------------------
 
     def spaces(self) -> list[SpaceRow]:
@@ -94,6 +98,8 @@ class SqliteEngine:
     def reader(self) -> SqliteReader:
         if self._closed or self._broken or self._forks != len(FORKS):
             self._check_open()
+        if self._is_memory and self._own.block is not None and self._own.is_inside():
+            return self._writer  # nobody else can read memory that is being written
         reader = self._own.reader
         if reader is None:
             reader = self._own.reader = self._new_reader()

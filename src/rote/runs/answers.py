@@ -1,0 +1,215 @@
+"""Questions about many entities: asked in a run, and once more when it commits.
+
+A question is plain data, so that whoever recovers a run can ask it too. What is compared is what the
+asker was shown; that the same answer comes from a later version is no difference.
+"""
+
+import threading
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct
+
+from rote.contract import Head, Port, SpaceInfo, View
+from rote.errors import InvalidInput, NotFound, VersionNotFound
+from rote.questions import SPACE_SCHEME
+from rote.records import Memory
+from rote.records.keys import PREFIX, ids_under
+from rote.records.retention import expired_ids
+from rote.retrieval.package import Package
+from rote.retrieval.retrieving import examine
+from rote.retrieval.spaces import parts_of
+from rote.runs.reads import Range, scan_line
+from rote.space import Space
+from rote.values import canonical, decode, digest
+from rote.values.limits import PAGE_MAX
+from rote.values.ranges import above, prefix_end
+
+Call = dict[str, Any]
+
+_EVERYTHING = ("", None)
+
+
+class Moment(Struct, frozen=True):
+    """A state that questions are asked of, at the time of a run."""
+
+    port: Port
+    space: SpaceInfo
+    branch: str
+    version: int
+    hash: str | None
+    now: int  # of the run, whatever the version
+    root: str | None = None  # where files are, for retrievals
+
+    def view(self, branch: str | None = None) -> Space:
+        """The state as a space; on another branch when one is named."""
+        return Space(
+            self.port,
+            self.space,
+            turns=threading.RLock(),
+            branch=branch or self.branch,
+            pinned=Head(self.version, self.hash, self.now),
+        )
+
+    def open_space(self, path: str) -> Space:
+        """The state that `rote:<space>[@branch][:version]` means here."""
+        name, branch, version = parts_of(path)
+        infos = self.port.spaces()
+        info = next((each for each in infos if name in (each.name, each.did)), None)
+        try:
+            if info is None:
+                raise NotFound(f"there is no space {name!r}")
+            if version is not None:
+                return self._past(info, branch, version)
+            if info.did != self.space.did:
+                raise NotFound(f"a run sees its own space; say which version of {name!r} is meant")
+            view = self.view(branch)
+            self.port.read(info.did, (), View(view.branch, self.version))  # is the branch there?
+            return view
+        except (NotFound, InvalidInput) as error:
+            raise NotFound(
+                f"the store {path!r} is not there: {error}", code="store_not_found", store_path=path
+            ) from None
+
+    def _past(self, info: SpaceInfo, branch: str | None, version: int) -> Space:
+        if info.did == self.space.did and version > self.version:
+            raise VersionNotFound(version, newest=self.version)
+        head = self.port.head_at(info.did, version=version)
+        named = branch or (self.branch if info.did == self.space.did else "main")
+        return Space(self.port, info, turns=threading.RLock(), branch=named, pinned=head)
+
+    def retrieve(self, request: Mapping[str, Any], dropped: str) -> tuple[Package, list[Space]]:
+        package, _, spaces = examine(
+            request, root=self.root or ".", open_space=self.open_space, dropped=dropped
+        )
+        return package, spaces
+
+    def memory(self, call: Call) -> Memory:
+        return Memory(self.view(), namespaces=call["namespaces"], profile=call["profile"])
+
+
+# -- what is compared ------------------------------------------------------------------------------
+
+
+def digest_at(moment: Moment, call: Call) -> str:
+    """The digest of the answer to a question at a moment."""
+    return _ASKED[call["name"]](moment, call)
+
+
+def query_digest(answer: Mapping[str, Any]) -> str:
+    """Of a query or of values; a cursor counts by where it goes on."""
+    cursor = answer["cursor"]
+    shown = {name: value for name, value in answer.items() if name not in ("version", "cursor")}
+    return digest({**shown, "after": None if cursor is None else _cursor_parts(cursor)[-1]})
+
+
+def retrieve_digest(package: Mapping[str, Any]) -> str:
+    """The memories that were selected, in order."""
+    selected = package["selection"]["selected"]
+    return digest([[item["memory_id"], item["record_hash"]] for item in selected])
+
+
+def _scan(moment: Moment, call: Call) -> str:
+    found, after = sha256(), None
+    view = View(call["branch"], moment.version)
+    while True:
+        page = moment.port.scan(
+            moment.space.did, start=call["from"], end=call["to"], after=after, limit=PAGE_MAX,
+            view=view,
+        )  # fmt: skip
+        for state in page.states:
+            found.update(scan_line(state))
+        if page.next is None:
+            return found.hexdigest()
+        after = page.next
+
+
+def _query(moment: Moment, call: Call) -> str:
+    view = moment.view()
+    ask = view.query if call["name"] == "query" else view.values
+    query = {name: value for name, value in call["query"].items() if name != "at"}
+    if query.get("cursor") is not None:
+        *place, _, after = _cursor_parts(query["cursor"])
+        token = canonical([*place, moment.version, after])
+        query["cursor"] = urlsafe_b64encode(token).decode()
+    return query_digest(ask(query))
+
+
+def _cursor_parts(cursor: str) -> list[Any]:
+    """Query, space, branch, version, and the id after which it goes on."""
+    parts: Any = decode(b64decode(cursor, altchars=b"-_"))
+    assert type(parts) is list
+    return parts
+
+
+def _list(moment: Moment, call: Call) -> str:
+    return digest(moment.memory(call).list(**call["arguments"]))
+
+
+def _stats(moment: Moment, call: Call) -> str:
+    return digest(moment.memory(call).stats())
+
+
+def _retention_report(moment: Moment, call: Call) -> str:
+    return digest(moment.memory(call).retention_report(call["expire_soon_seconds"]))
+
+
+def _expired(moment: Moment, call: Call) -> str:
+    return digest(expired_ids(moment.view(), call["namespaces"]))
+
+
+def _retrieve(moment: Moment, call: Call) -> str:
+    package, _ = moment.retrieve(call["request"], "counts")
+    return retrieve_digest(package)
+
+
+_ASKED: dict[str, Callable[[Moment, Call], str]] = {
+    "scan": _scan,
+    "query": _query,
+    "values": _query,
+    "list": _list,
+    "stats": _stats,
+    "retention_report": _retention_report,
+    "expired": _expired,
+    "retrieve": _retrieve,
+}
+
+
+# -- what can change it ----------------------------------------------------------------------------
+
+
+def query_ranges(branch: str, query: Mapping[str, Any]) -> list[Range]:
+    """What is selected; everything, where links are followed to who knows where."""
+    ranges: list[Range] = []
+    for selector, body in query["select"].items():
+        if body:
+            return [(branch, *_EVERYTHING)]
+        if selector.endswith("*"):
+            ranges.append((branch, selector[:-1], prefix_end(selector[:-1])))
+        else:
+            ranges.append((branch, selector, above(selector)))
+    return ranges
+
+
+def namespace_ranges(branch: str, namespaces: tuple[str, ...]) -> list[Range]:
+    prefixes = [ids_under(namespace) for namespace in namespaces]
+    return [(branch, prefix, prefix_end(prefix)) for prefix in prefixes]
+
+
+def list_ranges(branch: str, namespace: str, kind: str | None) -> list[Range]:
+    prefix = ids_under(namespace) if kind is None else ids_under(namespace, kind)
+    return [(branch, prefix, prefix_end(prefix))]
+
+
+def retrieve_ranges(place: Moment, paths: tuple[str, ...]) -> list[Range]:
+    """The records of the branches that were read as they are, not as they were at a version."""
+    ranges: dict[Range, None] = {}
+    for path in paths:
+        if not path.startswith(SPACE_SCHEME):
+            continue
+        name, branch, version = parts_of(path)
+        if version is None and name in (place.space.name, place.space.did):
+            ranges[(branch or place.branch, PREFIX, prefix_end(PREFIX))] = None
+    return list(ranges)

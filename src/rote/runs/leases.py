@@ -1,0 +1,166 @@
+"""Leases: that the owner of runs is alive.
+
+The runs that a store has going in a space have one owner, a token, and one lease, a side row that says
+until when the owner is to be believed alive. One thread of the store renews them. Whoever finds a lease
+that has run out claims it first, so that its owner, should it wake up, learns that it was given up, and
+then takes over the runs. What makes that safe is the fence of each run's row, never the lease.
+"""
+
+import threading
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from rote.contract import Port, TokenSource
+from rote.contract.runs import LEASE, Lease, lease_in
+from rote.errors import Denied, InvalidInput, RoteError, Unavailable
+from rote.values.limits import LEASE_ATTEMPTS_MAX, LEASE_RENEWALS, LEASE_SECONDS_MAX
+
+_SECOND = 1_000_000
+
+
+def check_lease_seconds(seconds: object) -> float:
+    if type(seconds) not in (int, float) or not 0 < seconds <= LEASE_SECONDS_MAX:  # type: ignore[operator]
+        raise InvalidInput(
+            f"lease_seconds is a number above 0 and up to {LEASE_SECONDS_MAX:,}",
+            argument="lease_seconds",
+        )
+    return float(seconds)  # type: ignore[arg-type]
+
+
+class _Held(Struct):
+    """A lease of this store in one space."""
+
+    owner: str
+    fence: int
+    until: int
+    runs: int = 0  # that go on under it
+
+
+class Leases:
+    """The leases of one store; any thread may ask for one."""
+
+    def __init__(
+        self, port: Port, *, tokens: TokenSource, seconds: float, attend: Callable[[], None]
+    ) -> None:
+        """attend  what else is to be done as often as leases are renewed"""
+        self._port = port
+        self._tokens = tokens
+        self._seconds = seconds
+        self._attend = attend
+        self._held: dict[str, _Held] = {}  # by space
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def hold(self, space: str) -> str:
+        """The owner of one more run in a space."""
+        with self._lock:
+            held = self._held.get(space)
+            now = self._port.shared_now()
+            if held is not None and held.until - now < self._micros // LEASE_RENEWALS:
+                held = self._renew(space, held, now)
+            if held is None:
+                held = self._begin(space, now)
+            held.runs += 1
+            if self._thread is None and not self._ended.is_set():
+                self._thread = threading.Thread(
+                    target=self._keep_renewing, name="rote-leases", daemon=True
+                )
+                self._thread.start()
+            return held.owner
+
+    def release(self, space: str, owner: str) -> None:
+        """One run less. The lease stays for the next one, until it would be renewed for nobody."""
+        with self._lock:
+            held = self._held.get(space)
+            if held is not None and held.owner == owner:
+                held.runs -= 1
+
+    def confirm(self, space: str, owner: str) -> bool:
+        """Whether nobody had claimed the lease up to now: who claims it later finds what was written
+        for its owner before."""
+        row = self._port.side(space, LEASE, owner)
+        return row is not None and not lease_in(row).claimed
+
+    def is_own(self, owner: str) -> bool:
+        with self._lock:
+            return any(held.owner == owner for held in self._held.values())
+
+    def close(self) -> None:
+        """Let go of what no run needs; what others still need runs out by itself."""
+        self._ended.set()
+        with self._lock:
+            for space, held in list(self._held.items()):
+                try:
+                    if held.runs == 0:
+                        self._drop(space, held)
+                except RoteError:
+                    continue  # it runs out
+
+    @property
+    def _micros(self) -> int:
+        return max(1, int(self._seconds * _SECOND))
+
+    def _begin(self, space: str, now: int) -> _Held:
+        owner, until = self._tokens.token().hex(), now + self._micros
+        row = self._port.put_side(space, LEASE, owner, Lease(until).body(), fence=0)
+        held = self._held[space] = _Held(owner, row.fence, until)
+        return held
+
+    def _renew(self, space: str, held: _Held, now: int) -> _Held | None:
+        """The lease with new time; None when others have claimed it, and with it all its runs."""
+        until = now + self._micros
+        try:
+            row = self._port.put_side(
+                space, LEASE, held.owner, Lease(until).body(), fence=held.fence
+            )
+        except Denied:
+            del self._held[space]
+            return None
+        held.fence, held.until = row.fence, until
+        return held
+
+    def _drop(self, space: str, held: _Held) -> None:
+        del self._held[space]
+        try:
+            self._port.drop_side(space, LEASE, held.owner, fence=held.fence)
+        except Denied:
+            return  # others were here, and have dropped it or will
+
+    def _keep_renewing(self) -> None:
+        while not self._ended.wait(self._seconds / LEASE_RENEWALS):
+            try:
+                self._attend()
+            except RoteError:
+                pass  # it is attended to again the next time
+            with self._lock:
+                for space, held in list(self._held.items()):
+                    try:
+                        if held.runs > 0:
+                            self._renew(space, held, self._port.shared_now())
+                        else:
+                            self._drop(space, held)
+                    except Unavailable:
+                        continue  # there is time for another attempt
+                if not self._held:
+                    self._thread = None
+                    return
+
+
+def owned(leases: Leases, space: str, write: Callable[[str], None]) -> str:
+    """Do a write that names an owner of runs, so that whoever recovers that owner's runs finds it; the
+    owner. It must be able to replace what it wrote for an owner that was given up."""
+    for _ in range(LEASE_ATTEMPTS_MAX):
+        owner = leases.hold(space)
+        try:
+            write(owner)
+            if leases.confirm(space, owner):
+                return owner
+        except BaseException:
+            leases.release(space, owner)
+            raise
+        leases.release(space, owner)
+    raise Unavailable(
+        "leases of runs end before they can be used; is lease_seconds too short, or a clock wrong?"
+    )

@@ -1,0 +1,115 @@
+"""The ledger: every run and what became of it, as side rows that move by compare-and-set.
+
+A row moves only for who has read it as it is, so of two who want to end a run one does.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct, structs
+
+from rote.contract import Port
+from rote.contract.runs import BUFFER_OPEN, COMMIT_APPLIED, RUN, LedgerEntry, entry_in
+from rote.errors import Denied, InvalidInput
+from rote.values import format_time
+from rote.values.limits import PAGE_MAX
+
+
+class RunRecord(Struct, frozen=True, kw_only=True):
+    """A run as the ledger tells it."""
+
+    run_id: str
+    workflow_id: str
+    mode: str
+    validate: str  # what had to hold at its commit
+    state: str  # buffer_open, commit_pending, commit_applied or commit_aborted
+    discarded: bool  # ended without a commit: by an exception, or because its owner was gone
+    reason_code: str | None  # why it was aborted
+    commit_id: str
+    version: int | None  # of its commit; None when there was nothing to write
+    started_at: str
+    ended_at: str | None  # None while it goes on
+
+    def to_dict(self) -> dict[str, Any]:
+        return structs.asdict(self)
+
+
+class Line(Struct, frozen=True):
+    """A row of the ledger as it was read, or written."""
+
+    space: str
+    fence: int
+    entry: LedgerEntry
+
+    def record(self) -> RunRecord:
+        entry = self.entry
+        return RunRecord(
+            run_id=entry.run_id,
+            workflow_id=entry.workflow_id,
+            mode=entry.mode,
+            validate=entry.validate,
+            state=entry.state,
+            discarded=entry.discarded,
+            reason_code=entry.reason_code,
+            commit_id=entry.commit_id,
+            version=entry.version,
+            started_at=entry.started_at,
+            ended_at=entry.at,
+        )
+
+
+class Ledger:
+    """The runs of a store."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def open(self, space: str, entry: LedgerEntry) -> Line:
+        """A new run; a run id that was ever used is refused."""
+        try:
+            row = self._port.put_side(space, RUN, entry.run_id, entry.body(), fence=0)
+        except Denied:
+            raise InvalidInput(
+                f"the run id {entry.run_id!r} was used before; take another, or leave it out",
+                argument="run_id",
+                run_id=entry.run_id,
+            ) from None
+        return Line(space, row.fence, entry)
+
+    def move(self, line: Line, **changes: Any) -> Line:
+        """The row with some members changed; Denied when it is not as it was read any more."""
+        entry = structs.replace(line.entry, **changes)
+        return self.put(line, entry)
+
+    def put(self, line: Line, entry: LedgerEntry) -> Line:
+        row = self._port.put_side(line.space, RUN, entry.run_id, entry.body(), fence=line.fence)
+        return Line(line.space, row.fence, entry)
+
+    def discard(self, line: Line) -> Line:
+        return self.move(line, state=BUFFER_OPEN, discarded=True, at=self.now(), payload=None)
+
+    def close_empty(self, line: Line, payload_fingerprint: str) -> Line:
+        """End a run that has written nothing."""
+        return self.move(
+            line, state=COMMIT_APPLIED, at=self.now(), payload_fingerprint=payload_fingerprint
+        )
+
+    def abort(
+        self, line: Line, reason_code: str, conflicts: tuple[dict[str, Any], ...] = ()
+    ) -> Line:
+        return self.put(line, line.entry.aborted(reason_code, self.now(), conflicts))
+
+    def read(self, space: str, run_id: str) -> Line | None:
+        row = self._port.side(space, RUN, run_id)
+        return None if row is None else Line(space, row.fence, entry_in(row))
+
+    def lines(self, space: str) -> Iterator[Line]:
+        """All runs of a space, by run id."""
+        after = ""
+        while rows := self._port.sides(space, RUN, after=after, limit=PAGE_MAX):
+            for row in rows:
+                yield Line(space, row.fence, entry_in(row))
+            after = rows[-1].key
+
+    def now(self) -> str:
+        return format_time(self._port.now())

@@ -1,0 +1,152 @@
+"""The memory of a run: reading verbs show its snapshot, writing verbs go to its buffer.
+
+What a writing verb says of versions and times is null, because only the commit will tell. What it says
+about the record is so with the run's own earlier writes, which reading verbs do not show.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from rote.contract.runs import AnswerRead
+from rote.records import Memory
+from rote.records.keys import entity_id
+from rote.records.memory import Point, Result
+from rote.records.metadata import Metadata
+from rote.records.retention import expired_ids
+from rote.runs.answers import list_ranges, namespace_ranges
+from rote.runs.buffer import Buffer
+from rote.runs.faces import ReadingSpace, WritingSpace
+from rote.runs.reads import Range, ReadSet
+from rote.space import Space
+from rote.values import Json, canonical, decode_canonical, digest
+
+
+class RunMemory(Memory):
+    """The verbs of the memory contract inside a run."""
+
+    def __init__(
+        self, *, reading: ReadingSpace, plain: Space, writing: WritingSpace, reads: ReadSet,
+        buffer: Buffer,
+    ) -> None:  # fmt: skip
+        """plain  the snapshot without a note of what is read, for questions that are noted whole"""
+        super().__init__(reading)
+        self._reading = reading
+        self._plain = Memory(plain)
+        self._writing = Memory(writing)
+        self._writing_space = writing
+        self._reads = reads
+        self._buffer = buffer
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def put(  # noqa: PLR0917 - hosts of v1 call it by position
+        self,
+        namespace: str,
+        kind: str,
+        id: str,
+        payload: Mapping[str, Json],
+        ttl_seconds: int | UnsetType | None = UNSET,
+        metadata: Metadata | UnsetType | None = UNSET,
+    ) -> Result:
+        return self._writing.put(namespace, kind, id, payload, ttl_seconds, metadata)
+
+    def append(  # noqa: PLR0917 - as above
+        self,
+        namespace: str,
+        kind: str,
+        id: str,
+        entry: Mapping[str, Json],
+        ttl_seconds: int | UnsetType | None = UNSET,
+        metadata: Metadata | UnsetType | None = UNSET,
+    ) -> Result:
+        return self._writing.append(namespace, kind, id, entry, ttl_seconds, metadata)
+
+    def delete(self, namespace: str, kind: str, id: str) -> Result:
+        entity = self._entity(namespace, kind, id)
+        self._writing_space.check()
+        self._buffer.rely_on(entity)
+        return self._writing.delete(namespace, kind, id)
+
+    def touch(self, namespace: str, kind: str, id: str) -> Result:
+        result = self._writing.touch(namespace, kind, id)
+        if not result["found"]:
+            self._buffer.rely_on(entity_id(namespace, kind, id))
+        return result
+
+    def prune(self, namespace: str | None = None) -> Result:
+        if namespace is not None:
+            self.check_namespace(namespace)
+        self._writing_space.check()
+        chosen = self.namespaces if namespace is None else (namespace,)
+        expired = expired_ids(self._plain.space, chosen)
+        call = {"name": "expired", "namespaces": list(chosen)}
+        self._note(call, expired, namespace_ranges(self.space.branch, chosen), expired)
+        gone = [id for id in expired if self._writing_space.glance(id).exists]
+        if gone:
+            self._writing_space.transact(
+                [{"op": "delete", "id": id} for id in gone], reads=[{"id": id} for id in gone]
+            )
+        return {"ok": True, "pruned": len(gone)}
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def list(
+        self,
+        namespace: str,
+        kind: str | None = None,
+        id_prefix: str | None = None,
+        updated_since: str | None = None,
+        filters: Mapping[str, Json] | None = None,
+        *,
+        at: Point | None = None,
+        include: Iterable[str] = (),
+    ) -> Result:
+        arguments: dict[str, Any] = {
+            "namespace": namespace,
+            "kind": kind,
+            "id_prefix": id_prefix,
+            "updated_since": updated_since,
+            "filters": filters,
+            "include": tuple(include) if not isinstance(include, str) else include,
+        }
+        self._reading.check()
+        result = self._plain.list(**arguments, at=at)
+        if at is None:
+            asked: Any = decode_canonical(canonical(arguments))
+            shown = [
+                entity_id(namespace, item["record_kind"], item["record_id"])
+                for item in result["items"]
+            ]
+            ranges = list_ranges(self.space.branch, namespace, kind)
+            self._note({**self._settings("list"), "arguments": asked}, result, ranges, shown)
+        return result
+
+    def stats(self) -> Result:
+        self._reading.check()
+        result = self._plain.stats()
+        self._note(self._settings("stats"), result, self._all_ranges())
+        return result
+
+    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
+        self._reading.check()
+        result = self._plain.retention_report(expire_soon_seconds)
+        call = {**self._settings("retention_report"), "expire_soon_seconds": expire_soon_seconds}
+        self._note(call, result, self._all_ranges())
+        return result
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        return {"name": name, "namespaces": list(self.namespaces), "profile": self.profile}
+
+    def _all_ranges(self) -> "Ranges":
+        return namespace_ranges(self.space.branch, self.namespaces)
+
+    def _note(
+        self, call: dict[str, Any], answer: Json, ranges: "Ranges", shown: Iterable[str] = ()
+    ) -> None:
+        self._reads.add_answer(AnswerRead(call, digest(answer), ranges), shown)
+
+
+# Not spelled out above: in a class with a verb `list`, that name is the verb.
+Ranges = list[Range]

@@ -1,0 +1,58 @@
+"""What a run may see and change, and which of that is enabled where.
+
+    off               reads refused             writes refused
+    read_only         at the start snapshot     refused
+    buffered_write    at the start snapshot     kept back, applied at the end
+    live_read_write   current                   at once; never deterministic
+"""
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from rote.errors import Denied, InvalidInput
+from rote.traces.formats import LIVE, Mode
+
+OFF: Mode = "off"
+READ_ONLY: Mode = "read_only"
+BUFFERED: Mode = "buffered_write"
+MODES: tuple[Mode, ...] = get_args(Mode)
+MODES_DEFAULT: tuple[Mode, ...] = (OFF, READ_ONLY)
+
+# What must still hold when a run commits: the answers that it got, the entities that they showed,
+# or of these only those that it also writes.
+ANSWERS, ENTITIES, WRITES = VALIDATIONS = ("answers", "entities", "writes")
+
+
+def check_modes(modes: Any) -> frozenset[str]:
+    """The modes that are enabled."""
+    if modes is None:
+        return frozenset(MODES_DEFAULT)
+    if isinstance(modes, str) or not isinstance(modes, Iterable):
+        raise InvalidInput(f"modes are a list of {', '.join(MODES)}", argument="modes")
+    named = list(modes)
+    for mode in named:
+        if mode not in MODES:
+            raise InvalidInput(
+                f"{mode!r:.80} is no mode of runs; there are {', '.join(MODES)}", argument="modes"
+            )
+    return frozenset(named)
+
+
+def check_mode(mode: Any, enabled: frozenset[str]) -> None:
+    if mode not in MODES:
+        raise InvalidInput(
+            f"{mode!r:.80} is no mode of runs; there are {', '.join(MODES)}", argument="mode"
+        )
+    if mode not in enabled:
+        shown = ", ".join(name for name in MODES if name in enabled) or "none"
+        raise Denied(
+            f"runs in mode {mode} are not enabled here (enabled: {shown}); name it in the setting"
+            " `modes`: of rote.open, or of the environment in rote.toml",
+            setting="modes",
+            mode=mode,
+        )
+
+
+def check_validation(validate: Any) -> None:
+    if validate not in VALIDATIONS:
+        raise InvalidInput(f"validate is one of {', '.join(VALIDATIONS)}", argument="validate")

@@ -1,0 +1,123 @@
+"""What a run has read, to be checked when it commits.
+
+    by id       the entity, or a path in it
+    answers     questions about many entities: kept as the question and the digest of its answer, with
+                the ranges of ids that can change it
+    ranges      what was read without a question that could be asked again
+
+Answers of questions hold when they would be the same now, so writes that changed nothing about them
+are in nobody's way.
+"""
+
+import threading
+from collections.abc import Collection, Iterable
+from hashlib import sha256
+from typing import Any
+
+from rote.contract import State
+from rote.contract.runs import AnswerRead
+from rote.errors import LimitExceeded
+from rote.runs.modes import ANSWERS, WRITES
+from rote.values import canonical
+from rote.values.limits import RUN_READS_MAX
+
+Range = tuple[str, str, str | None]  # branch, first id, the id it ends before
+
+
+class NotedScan:
+    """A scan as far as it was walked."""
+
+    def __init__(self, branch: str, start: str) -> None:
+        self.branch = branch
+        self.start = start
+        self.end: str | None = start
+        self._hash = sha256()
+
+    def add(self, state: State, end: str) -> None:
+        self._hash.update(scan_line(state))
+        self.end = end
+
+    def answer(self) -> AnswerRead:
+        call = {"name": "scan", "branch": self.branch, "from": self.start, "to": self.end}
+        ranges: list[Range] = [(self.branch, self.start, self.end)]
+        return AnswerRead(call, self._hash.hexdigest(), ranges)
+
+
+def scan_line(state: State) -> bytes:
+    """What counts of an entity that a scan shows."""
+    return canonical([state.id, state.hash]) + b"\n"
+
+
+class ReadSet:
+    """Grows while a run reads; any thread of the run may add to it."""
+
+    def __init__(self, *, branch: str, version: int, validate: str) -> None:
+        self.branch = branch
+        self._version = version
+        self._validate = validate
+        self._lock = threading.Lock()
+        self._entities: dict[tuple[str, str | None], None] = {}
+        self._returned: dict[str, None] = {}  # shown by questions about many
+        self._answers: list[AnswerRead | NotedScan] = []
+        self._ranges: dict[Range, None] = {}
+
+    def add_entity(self, id: str, path: str | None = None) -> None:
+        with self._lock:
+            self._entities[(id, path)] = None
+            self._check_size()
+
+    def add_range(self, start: str, end: str | None) -> None:
+        with self._lock:
+            self._ranges[(self.branch, start, end)] = None
+            self._check_size()
+
+    def add_answer(self, answer: AnswerRead | NotedScan, returned: Iterable[str] = ()) -> None:
+        with self._lock:
+            if self._validate == ANSWERS:
+                self._answers.append(answer)
+            else:
+                self._returned.update(dict.fromkeys(returned))
+            self._check_size()
+
+    def add_shown(self, scan: NotedScan, state: State, end: str) -> None:
+        """One more entity that a scan has shown."""
+        with self._lock:
+            if self._validate == ANSWERS:
+                scan.add(state, end)
+            else:
+                self._returned[state.id] = None
+                self._check_size()
+
+    def checks(self, written: Collection[str]) -> tuple[list[dict[str, Any]], list[AnswerRead]]:
+        """The reads as a commit takes them, and the answers, of a run that writes these ids."""
+        with self._lock:
+            entities = dict(self._entities)
+            entities.update({(id, None): None for id in self._returned})
+            answers = [each.answer() if isinstance(each, NotedScan) else each
+                       for each in self._answers]  # fmt: skip
+        if self._validate == WRITES:
+            entities = {read: None for read in entities if read[0] in written}
+        reads: list[dict[str, Any]] = [
+            {"id": id, "version": self._version, **({} if path is None else {"path": path})}
+            for id, path in entities
+            if path is None or (id, None) not in entities
+        ]
+        if self._validate == ANSWERS:
+            reads += [
+                {"from": start, "to": end, "version": self._version, "branch": branch}
+                for branch, start, end in self._ranges
+            ]
+        return reads, [answer for answer in answers if _can_change(answer)]
+
+    def _check_size(self) -> None:
+        parts = (self._entities, self._returned, self._answers, self._ranges)
+        size = sum(len(part) for part in parts)
+        if size > RUN_READS_MAX:
+            raise LimitExceeded(
+                "what a run has read", size=size, limit=RUN_READS_MAX,
+                advice="split the run, or scan and query instead of reading one by one",
+            )  # fmt: skip
+
+
+def _can_change(answer: AnswerRead) -> bool:
+    return any(start != end for _, start, end in answer.ranges)

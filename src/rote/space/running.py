@@ -1,0 +1,58 @@
+"""The seam to runs, which lie above: who opens a store gives it the functions that start, list and
+recover them."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from rote.contract import Head, SpaceInfo
+from rote.errors import Unavailable
+
+if TYPE_CHECKING:
+    from rote.runs import Run, RunRecord
+    from rote.traces.models import ModelConfig
+    from rote.traces.profiles import ToolProfile
+
+
+class RunPlace(Struct, frozen=True):
+    """Where a run begins."""
+
+    space: SpaceInfo
+    branch: str
+    pinned: Head | None  # None: at the head
+
+
+class Runs(Protocol):
+    """The runs of one store."""
+
+    def start(
+        self,
+        place: RunPlace,
+        *,
+        workflow_id: str,
+        model: "ModelConfig | None",
+        policy_set_id: str,
+        mode: str,
+        tools: "Sequence[ToolProfile]",
+        validate: str,
+        run_id: str | None,
+        commit_policy: Callable[[list[dict[str, Any]]], bool] | None,
+        record: str | PathLike[str] | None,
+        replay: str | PathLike[str] | None,
+    ) -> "Run": ...
+
+    def records(self) -> "list[RunRecord]": ...
+
+    def recover(self) -> "list[RunRecord]": ...
+
+    def close(self) -> None:
+        """Let go of leases that no run needs any more."""
+        ...
+
+
+def check_runs(runs: Runs | None) -> Runs:
+    if runs is None:
+        raise Unavailable("this store was wired without runs; open it with rote.open")
+    return runs
