@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from rote.errors import InvalidInput
+from rote.values import Json
 
 _bad_escape = re.compile(r"~(?![01])").search
 _index = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
@@ -33,6 +34,22 @@ def parse_pointer(text: str) -> tuple[str, ...]:
 def format_pointer(tokens: Sequence[str | int]) -> str:
     """The pointer of tokens; integers are indexes."""
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def find(value: Json, tokens: Sequence[str], absent: Json = None) -> Json:
+    """What stands at a pointer, or `absent` where nothing does."""
+    for token in tokens:
+        kind = type(value)
+        if kind is dict and token in value:
+            value = value[token]
+        elif kind is list or kind is tuple:
+            index = parse_index(token)
+            if index is None or index >= len(value):
+                return absent
+            value = value[index]
+        else:
+            return absent
+    return value
 
 
 def parse_index(token: str) -> int | None:
