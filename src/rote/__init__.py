@@ -22,7 +22,9 @@ from rote.errors import ReadConflict, RoteError
 from rote.opening import open
 from rote.records import Memory
 from rote.retrieval import receipt, retrieve
+from rote.runs import Effects
 from rote.space import Space, Store, Transaction
+from rote.traces import ModelConfig, ToolProfile
 from rote.values import canonical, digest, fingerprint, json_v1
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "Commit",
     "Compaction",
     "CopyReport",
+    "Effects",
     "Erasure",
     "Fact",
     "Fault",
@@ -40,11 +43,13 @@ __all__ = [
     "Memory",
     "MergeConflict",
     "MergeResult",
+    "ModelConfig",
     "ReadConflict",
     "RoteError",
     "Space",
     "State",
     "Store",
+    "ToolProfile",
     "Transaction",
     "VerifyReport",
     "canonical",

@@ -10,6 +10,7 @@
     ├── Conflict              the caller: read again and decide again
     ├── PayloadMismatch       the caller: this key already stands for something else
     ├── RunAborted            the caller: the run did not commit
+    ├── RecordedError         the caller: it failed when it was recorded
     ├── LimitExceeded         the caller: make it smaller
     ├── Denied                the caller: ask for the right
     │   └── SessionRevoked
@@ -21,6 +22,7 @@
 Codes are frozen: programs branch on them. Messages are for people and say what to do.
 """
 
+import builtins
 import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -175,6 +177,37 @@ class RunAborted(RoteError):
         )
         self.reason_code = reason_code
         self.conflicts = conflicts
+
+
+class RecordedError(RoteError):
+    """A call of a run failed when it was recorded, so its replay fails too.
+
+    One that was recorded as a built-in error is that as well, so that whoever caught a ValueError
+    then catches one now. `details["type"]` has the name of what was raised.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message, type=kind)
+        self._message = message
+
+    def __str__(self) -> str:
+        # Some built-in errors show something else than their message.
+        return self._message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RecordedError.of, (self.details["type"], self._message)
+
+    @staticmethod
+    def of(kind: str, message: str) -> "RecordedError":
+        """The error for a recorded name and message."""
+        builtin = getattr(builtins, kind, None)
+        if isinstance(builtin, type) and issubclass(builtin, Exception):
+            both: type[RecordedError] = type(RecordedError.__name__, (RecordedError, builtin), {})
+            try:
+                return both(kind, message)
+            except TypeError:  # the few that are made of more than a message
+                pass
+        return RecordedError(kind, message)
 
 
 class LimitExceeded(RoteError):

@@ -9,8 +9,7 @@ from rote.engines import Reader
 from rote.engines.rows import DELETE, PATCH, FactRow, Line
 from rote.errors import Corrupt, PatchFailed
 from rote.kernel.remains import remains_in
-from rote.patch import replay
-from rote.patch.pointer import value_at
+from rote.patch import find, parse_pointer, replay
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import DECODED_TIMES, PAGE_MAX
 
@@ -72,8 +71,8 @@ def glance_at(entry: Entry, values: Sequence[str], sizes: Sequence[str]) -> Glan
         nothing = (None,) * len(values), (None,) * len(sizes)
         return Glance(False, entry.version, hash, *nothing)
     document = entry.shared_document()
-    parts = tuple([_own(value_at(document, pointer)) for pointer in values])
-    arrays = [value_at(document, pointer) for pointer in sizes]
+    parts = tuple([_own(find(document, parse_pointer(pointer))) for pointer in values])
+    arrays = [find(document, parse_pointer(pointer)) for pointer in sizes]
     lengths = tuple([len(array) if type(array) is list else None for array in arrays])
     return Glance(True, entry.version, hash, parts, lengths)
 

@@ -36,21 +36,24 @@ def format_pointer(tokens: Sequence[str | int]) -> str:
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
+def find(value: Json, tokens: Sequence[str], absent: Json = None) -> Json:
+    """What stands at a pointer, or `absent` where nothing does."""
+    for token in tokens:
+        kind = type(value)
+        if kind is dict and token in value:
+            value = value[token]
+        elif kind is list or kind is tuple:
+            index = parse_index(token)
+            if index is None or index >= len(value):
+                return absent
+            value = value[index]
+        else:
+            return absent
+    return value
+
+
 def parse_index(token: str) -> int | None:
     """The array index a token names, None when it names none (RFC 6901: no leading zeros)."""
     if len(token) > _INDEX_CHARACTERS_MAX or not _index(token):
         return None
     return int(token)
-
-
-def value_at(document: Json, pointer: str) -> Json:
-    """What a document holds at a pointer; None when nothing is there."""
-    for token in parse_pointer(pointer):
-        if type(document) is dict:
-            document = document.get(token)
-        elif type(document) is list:
-            place = parse_index(token)
-            document = document[place] if place is not None and place < len(document) else None
-        else:
-            return None
-    return document

@@ -9,7 +9,7 @@ from typing import Any
 from rote.contract import BlobInfo, Commit, Fact, Glance, Head, Hit, Port, SpaceInfo, State
 from rote.contract.runs import AnswerRead
 from rote.errors import InvalidInput
-from rote.patch.pointer import value_at
+from rote.patch import find, parse_pointer
 from rote.records.keys import PREFIX
 from rote.runs.answers import query_digest, query_ranges
 from rote.runs.buffer import Buffer
@@ -165,12 +165,12 @@ class WritingSpace(Space):
         if own is None:
             return super().glance(id, values=values, sizes=sizes)
         value = own.state.value
-        arrays = [value_at(value, pointer) for pointer in sizes]
+        arrays = [find(value, parse_pointer(pointer)) for pointer in sizes]
         return Glance(
             own.state.exists,
             0,
             own.hash,
-            tuple([decode_canonical(canonical(value_at(value, pointer))) for pointer in values]),
+            tuple([decode_canonical(canonical(find(value, parse_pointer(pointer)))) for pointer in values]),
             tuple([len(array) if type(array) is list else None for array in arrays]),
         )
 

@@ -9,10 +9,9 @@ from msgspec import Struct
 from rote.contract import Head
 from rote.errors import InvalidInput
 from rote.values import check_branch_name, digest
-from rote.values.limits import INTEGER_MAX, RUN_ID_CHARACTERS_MAX, RUN_NAME_BYTES_MAX
+from rote.values.limits import INTEGER_MAX
 
 _EMPTY = "none"
-_is_run_id = re.compile(rf"[A-Za-z0-9_\-][A-Za-z0-9._\-]{{0,{RUN_ID_CHARACTERS_MAX - 1}}}").fullmatch
 _snapshot_parts = re.compile(r"([^:]+):(0|[1-9][0-9]{0,18}):([0-9a-f]{64}|none)").fullmatch
 
 
@@ -54,23 +53,3 @@ def payload_fingerprint(branch: str, operations: Sequence[Mapping[str, Any]]) ->
     return digest(
         {"kind": "commit_payload/1", "branch": branch, "operations": list(operations)}
     )
-
-
-def check_run_id(run_id: Any) -> str:
-    if type(run_id) is not str or not _is_run_id(run_id):
-        raise InvalidInput(
-            f"{run_id!r:.120} is no run id; use 1 to {RUN_ID_CHARACTERS_MAX} characters of"
-            " A-Z a-z 0-9 . _ - and do not start with .",
-            argument="run_id",
-        )
-    return run_id
-
-
-def check_name(text: Any, argument: str) -> str:
-    """A workflow's name, or that of a set of policies."""
-    if type(text) is not str or not text or len(text.encode(errors="replace")) > RUN_NAME_BYTES_MAX:
-        raise InvalidInput(
-            f"{argument} is text of 1 to {RUN_NAME_BYTES_MAX:,} bytes", argument=argument
-        )
-    digest(text)  # no lone surrogates
-    return text

@@ -10,7 +10,9 @@ from rote.values.names import (
     check_entity_id,
     check_key,
     check_reason,
+    check_run_id,
     check_space_name,
+    check_trace_name,
 )
 from rote.values.times import datetime_of, format_time, micros_of, parse_time
 from rote.values.types import Json
@@ -25,7 +27,9 @@ __all__ = [
     "check_entity_id",
     "check_key",
     "check_reason",
+    "check_run_id",
     "check_space_name",
+    "check_trace_name",
     "datetime_of",
     "decode",
     "decode_canonical",

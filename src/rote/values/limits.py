@@ -258,11 +258,32 @@ CORPUS_TIMES = 4
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
 
+# -- traces ---------------------------------------------------------------------------------------
+# One artifact of a run, unless told otherwise: what is written past it is cut, and said to be.
+TRACE_BYTES_MAX = 10 * MIB
+# A trace nests what a value may nest, and its own levels around it.
+TRACE_DEPTH_MAX = 2 * DEPTH_MAX
+# Names in a trace: of workflows, policies, roles, guardrails, tools, models.
+TRACE_NAME_BYTES_MAX = 1 * KIB
+# Types of output that a process knows beside ours.
+OUTPUT_SHAPES_MAX = 1_000
+# Places of an argument, a result or an effect that one profile names.
+PROFILE_FIELDS_MAX = 1_000
+TOOLS_MAX = 1_000
+
 # -- runs -----------------------------------------------------------------------------------------
-# The name of a folder on every file system, and of a row.
+# A run id names a folder, on every file system.
 RUN_ID_CHARACTERS_MAX = 100
-# A workflow's name, or that of a set of policies.
-RUN_NAME_BYTES_MAX = 1_024
+# Calls, guardrails and retrievals of one event, each; it is held until it ends.
+EVENT_PARTS_MAX = 10_000
+# Arguments, result and effects of one call, each; larger data are blobs.
+CALL_BYTES_MAX = VALUE_BYTES_MAX
+# One line of a recording holds all three.
+RECORDING_LINE_BYTES_MAX = 4 * CALL_BYTES_MAX
+RECORDING_CALLS_MAX = 1_000_000
+# What is kept of the message of an error, and what is shown of a call in one.
+ERROR_MESSAGE_CHARACTERS_MAX = 10_000
+CALL_CHARACTERS_SHOWN = 2_000
 # Entities, ranges and answers that one run may depend on: what one commit can check.
 RUN_READS_MAX = READS_MAX
 # How often answers are looked at again beside others who write, before it is done while they wait.

@@ -16,7 +16,9 @@ from rote.values.limits import (
     KEY_BYTES_MAX,
     KEY_PREFIX_RESERVED,
     REASON_BYTES_MAX,
+    RUN_ID_CHARACTERS_MAX,
     SPACE_NAME_CHARACTERS_MAX,
+    TRACE_NAME_BYTES_MAX,
 )
 
 # RFC 3986 section 3.1, then at least one character, the last of which is not `*`.
@@ -25,6 +27,7 @@ _id_ascii = re.compile(_SCHEME + r"[!-~]*[!-)+-~]").fullmatch
 _id_any = re.compile(_SCHEME + r"[^\s\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f*]").fullmatch
 _space_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
 _branch_name = re.compile(r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?").fullmatch
+_run_id = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9._\-]*").fullmatch
 
 # Of names that there are, in an error.
 _NAMES_TOLD = 10
@@ -82,6 +85,21 @@ def check_reason(text: Any) -> None:
     if text.isspace():
         raise InvalidInput("a reason must not be blank")
     _check_no_nul(text, "a reason")
+
+
+def check_run_id(text: Any) -> None:
+    """1 to 100 letters, digits, `.`, `_` and `-`, not starting with `.`: it names a folder."""
+    _check_text(text, "a run id")
+    if len(text) > RUN_ID_CHARACTERS_MAX or not _run_id(text):
+        raise InvalidInput(
+            f"{text!r:.120} is not a run id; use 1 to {RUN_ID_CHARACTERS_MAX} characters "
+            "of A-Z a-z 0-9 . _ - and do not start with .",
+        )
+
+
+def check_trace_name(text: Any, what: str) -> None:
+    """What a trace calls something by: 1 to 1,024 bytes of text."""
+    _check_bytes(text, what, TRACE_NAME_BYTES_MAX)
 
 
 def told(names: Iterable[str]) -> str:

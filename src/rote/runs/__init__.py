@@ -1,0 +1,5 @@
+"""Runs: what an agent does from one snapshot of its memory on, and how it is told and repeated."""
+
+from rote.runs.calls import Effects
+
+__all__ = ["Effects"]

@@ -1,0 +1,120 @@
+"""Where the bytes of an artifact grow until it is complete: a private file that then takes its
+place under its name, or memory."""
+
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
+
+
+class Draft(Protocol):
+    """An artifact in the making. Nothing stands under its name before `place`."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+    def content(self) -> bytes:
+        """What was written, also after `place`."""
+
+    def place(self) -> None:
+        """It is complete."""
+
+    def drop(self) -> None:
+        """It will never be."""
+
+
+class FileDraft:
+    """A file that only its owner may read."""
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self._path = path
+        self._durable = durable  # whether it survives a power cut once it is in place
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file", path=str(path))
+        try:
+            # In the same folder, so that it can take its place in one step; made with mode 0600.
+            descriptor, name = tempfile.mkstemp(prefix=".rote-", suffix=".draft", dir=path.parent)
+        except OSError as error:
+            raise _told(error, path) from error
+        self._draft = Path(name)
+        self._file = os.fdopen(descriptor, "w+b")
+
+    def write(self, data: bytes, /) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _told(error, self._path) from error
+
+    def content(self) -> bytes:
+        try:
+            if self._file.closed:
+                return self._path.read_bytes()
+            self._file.seek(0)
+            try:
+                return self._file.read()
+            finally:
+                self._file.seek(0, os.SEEK_END)
+        except FileNotFoundError:
+            raise NotFound(f"{self._path} is not there any more", path=str(self._path)) from None
+        except OSError as error:
+            raise _told(error, self._path) from error
+
+    def place(self) -> None:
+        try:
+            self._file.flush()
+            if self._durable:
+                os.fsync(self._file.fileno())
+            self._file.close()
+            self._draft.replace(self._path)
+            if self._durable:
+                _sync_names(self._path.parent)
+        except OSError as error:
+            self.drop()
+            raise _told(error, self._path) from error
+
+    def drop(self) -> None:
+        try:
+            self._file.close()
+        except OSError:
+            pass  # what could not be flushed is not wanted
+        self._draft.unlink(missing_ok=True)
+
+
+class MemoryDraft:
+    """For runs that keep no files."""
+
+    def __init__(self) -> None:
+        self._buffer = io.BytesIO()
+        self.write = self._buffer.write
+        self.content = self._buffer.getvalue
+
+    def place(self) -> None:
+        pass
+
+    def drop(self) -> None:
+        self._buffer.truncate(0)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder that only its owner may look into; one that is there stays as it is."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _told(error, folder) from error
+
+
+def _sync_names(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _told(error: OSError, path: Path) -> RoteError:
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError):
+        return InvalidInput(f"cannot write {path}: {reason}", path=str(path))
+    return Unavailable(f"cannot write {path}: {reason}", path=str(path))

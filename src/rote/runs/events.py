@@ -1,0 +1,398 @@
+"""What happened in a run: its events in order, what they called and retrieved, and its output.
+
+Events are flat and come one after the other. So do calls: their order is part of the trace, and a
+recording is replayed in it.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, get_args
+
+from rote.errors import InvalidInput, LimitExceeded, NotFound
+from rote.runs.calls import Call, Reply, perform, stored
+from rote.runs.recordings import Recording, Replay
+from rote.runs.trace_files import TraceFiles
+from rote.traces.formats import LIVE, NORMALIZATION, Mode
+from rote.traces.models import ModelConfig, model_config_id
+from rote.traces.profiles import ToolProfile, profiles_by_name, tool_runtime_profile_hash
+from rote.traces.writing import Envelope, TraceWriter
+from rote.values import Json, canonical, check_run_id, check_trace_name, decode_canonical
+from rote.values.limits import EVENT_PARTS_MAX, TRACE_BYTES_MAX, TRACE_DEPTH_MAX
+from rote.values.names import told
+
+
+class MakeRetrieval(Protocol):
+    """Makes the retrieval event for the ids under which it will be linked."""
+
+    def __call__(
+        self, *, run_id: str, event_id: str, retrieval_event_id: str
+    ) -> dict[str, Json]: ...
+
+
+class RunEvents:
+    """The part of a run that tells what happened. It ends with `finish` or `discard`, once, and the
+    recording with it; when it cannot begin, the recording is discarded.
+
+    May be used from any thread; what would put calls or events side by side is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        workflow_id: str,
+        memory_snapshot_id: str,
+        mode: Mode,
+        model: ModelConfig | None,
+        policy_set_id: str,
+        tools: Sequence[ToolProfile],
+        folder: Path | None,
+        recording: Recording | Replay | None,
+        size_bytes_max: int = TRACE_BYTES_MAX,
+    ) -> None:
+        with ExitStack() as undo:
+            if recording is not None:
+                undo.callback(recording.discard)
+            check_run_id(run_id)
+            check_trace_name(workflow_id, "workflow_id")
+            check_trace_name(policy_set_id, "policy_set_id")
+            _check_model(model, mode, isinstance(recording, Replay))
+            self._tools = profiles_by_name(tools)
+            self.model_config_id = model_config_id(
+                model, tool_runtime_profile_hash(self._tools.values())
+            )
+            self._files = TraceFiles(folder, run_id)
+            undo.callback(self._files.drop)
+            self._writer = TraceWriter(
+                Envelope(
+                    run_id=run_id,
+                    workflow_id=workflow_id,
+                    memory_snapshot_id=memory_snapshot_id,
+                    visibility_mode=mode,
+                    model_config_id=self.model_config_id,
+                    policy_set_id=policy_set_id,
+                ),
+                trace=self._files.trace,
+                retrieval=self._files.retrieval,
+                size_bytes_max=size_bytes_max,
+            )
+            undo.pop_all()
+        self._run_id = run_id
+        self._model = model
+        self._recording = recording
+        self._lock = threading.Lock()
+        self._open: Event | None = None
+        self._is_calling = False
+        self._state = "open"
+        self._event_count = 0
+        self._retrieval_count = 0
+        self._has_output = False
+
+    def event(self, *, role: str, interceptor: str, decision_type: str) -> "Event":
+        """The next event: a context manager."""
+        check_trace_name(role, "role")
+        check_trace_name(interceptor, "interceptor")
+        check_trace_name(decision_type, "decision_type")
+        return Event(self, role=role, interceptor=interceptor, decision_type=decision_type)
+
+    def retrieval(self, make_event: MakeRetrieval) -> None:
+        """Add a retrieval to the open event, or as an event of its own."""
+        with self._lock:
+            self._check_open()
+            self._check_replayable("retrieve")
+            event = self._open
+            if event is None:
+                event = Event(self, role="run", interceptor="retrieval", decision_type="retrieve")
+                event.index = self._event_count
+            retrieval_event_id = f"retrieval-{self._retrieval_count}"
+            row = make_event(
+                run_id=self._run_id, event_id=event.id, retrieval_event_id=retrieval_event_id
+            )
+            event.add_retrieval(retrieval_event_id, canonical(row, depth_max=TRACE_DEPTH_MAX))
+            self._retrieval_count += 1
+            if event is not self._open:
+                self._write(event)
+
+    def output(self, value: Json) -> None:
+        """What the run brings about, told by its structure; a run has one output."""
+        with self._lock:
+            self._check_open()
+            if self._has_output:
+                raise InvalidInput("this run has its output already; give it once, at the end")
+            self._writer.describe(value)
+            self._has_output = True
+
+    def finish(self, payload_fingerprint: str) -> None:
+        """The run has come to its end: the traces take their places, the recording is complete.
+
+        A replay is compared with what it replays: RunAborted when it would have written something
+        else, InvalidInput when calls are left over.
+        """
+        with self._lock:
+            self._check_open()
+            if self._open is not None:
+                raise InvalidInput("an event of this run is still open; leave its with block first")
+            try:
+                self._writer.finish()
+                self._files.place()
+            except BaseException:
+                self._drop()
+                raise
+            self._state = "finished"
+            if self._recording is not None:
+                self._recording.finish(payload_fingerprint)
+
+    def discard(self) -> None:
+        """The run failed: nothing of it is kept. Does nothing after its end."""
+        with self._lock:
+            if self._state == "open":
+                self._drop()
+
+    def check_replayable(self, what: str) -> None:
+        """Refuse to `what` inside a function that a replay will not call."""
+        with self._lock:
+            self._check_replayable(what)
+
+    @property
+    def trace(self) -> dict[str, Json]:
+        """The determinism trace; before the end of the run, as it is so far."""
+        with self._lock:
+            content = self._content(self._files.trace.content)
+            return self._writer.trace(content) if self._state == "open" else _decoded(content)
+
+    @property
+    def retrieval_trace(self) -> dict[str, Json]:
+        with self._lock:
+            content = self._content(self._files.retrieval.content)
+            return self._writer.retrieval(content) if self._state == "open" else _decoded(content)
+
+    def _content(self, read: Callable[[], bytes]) -> bytes:
+        if self._state == "discarded":
+            raise NotFound("this run was discarded, and its traces with it", run_id=self._run_id)
+        return read()
+
+    # What events ask their run for.
+
+    def _begin(self, event: "Event") -> None:
+        with self._lock:
+            self._check_open()
+            if self._open is not None:
+                raise InvalidInput(
+                    "an event of this run is open already; events are flat and come one after the "
+                    "other, also from threads: leave its with block first"
+                )
+            event.index = self._event_count
+            self._open = event
+
+    def _end(self, event: "Event") -> None:
+        with self._lock:
+            if self._open is not event:
+                return  # the run was discarded meanwhile
+            if self._is_calling:
+                raise InvalidInput("a call of this event is still under way in another thread")
+            self._open = None
+            self._write(event)
+
+    @contextmanager
+    def _alone(self, event: "Event") -> Iterator[None]:
+        """The time of one call."""
+        with self._lock:
+            self._check_current(event)
+            if self._is_calling:
+                raise InvalidInput(
+                    "a call of this run is under way; calls come one after the other, also from "
+                    "threads, and a tool's function makes none of its own"
+                )
+            self._is_calling = True
+        try:
+            yield
+        finally:
+            self._is_calling = False
+
+    def _answer(self, call: Call, function: Callable[..., Any], args: dict[str, Any]) -> Reply:
+        """The reply: from the function, or from the recording that is replayed.
+
+        The function gets the arguments as the caller gave them; what it does to them does not reach
+        the call, which is recorded after it.
+        """
+        if isinstance(self._recording, Replay):
+            return self._recording.answer(call)
+        reply = perform(function, args)
+        if self._recording is not None:
+            self._recording.add(call, reply)
+        return reply
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise InvalidInput(f"the run is {self._state}; start another one")
+
+    def _check_current(self, event: "Event") -> None:
+        self._check_open()
+        if self._open is not event:
+            raise InvalidInput("this event is not open; use it inside its with block")
+
+    def _check_replayable(self, what: str) -> None:
+        if self._is_calling and self._recording is not None:
+            raise InvalidInput(
+                f"a replay calls no function, so it would not {what} there; do it outside of "
+                "event.call and event.model"
+            )
+
+    def _write(self, event: "Event") -> None:
+        self._event_count += 1
+        if event.size > self._writer.size_bytes_max:
+            self._writer.cut(len(event.retrieval_event_ids))
+        else:
+            self._writer.add(canonical(event.to_dict(), depth_max=TRACE_DEPTH_MAX), event.rows)
+
+    def _drop(self) -> None:
+        self._state = "discarded"
+        self._open = None
+        self._files.drop()
+        if self._recording is not None:
+            self._recording.discard()
+
+
+class Event:
+    """One decision of a run: who took it, where, and what it called."""
+
+    def __init__(self, run: RunEvents, *, role: str, interceptor: str, decision_type: str) -> None:
+        self._run = run
+        self._names = {"role": role, "interceptor": interceptor, "decision_type": decision_type}
+        self._tool_calls: list[dict[str, Json]] = []
+        self._guardrails: list[str] = []
+        self.index = -1  # its place in the trace, known when it begins
+        self.retrieval_event_ids: list[str] = []
+        self.rows: list[bytes] = []
+        self.size = 0  # of its parts, in bytes
+
+    @property
+    def id(self) -> str:
+        return f"event-{self.index}"
+
+    def __enter__(self) -> Self:
+        if self.index >= 0:
+            raise InvalidInput("this event has been; begin another one with run.event")
+        self._run._begin(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._run._end(self)
+
+    def call(self, tool_name: str, function: Callable[..., Any], /, **args: Json) -> Json:
+        """Call a tool of the run; its result, or what it raised."""
+        profile = self._run._tools.get(tool_name)
+        if profile is None:
+            raise InvalidInput(
+                f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
+                "name it in tools=[ToolProfile(…)]"
+            )
+        call = Call("tool", tool_name, _taken(function, args), profile.normalized_args)
+        normalized = profile.normalized_args(call.args)
+        with self._run._alone(self):
+            _check_room("calls", self._tool_calls)
+            reply = self._run._answer(call, function, args)
+            self._tool_calls.append(_described(profile, normalized, reply))
+            self._grow(len(canonical(normalized)))
+        return reply.outcome()
+
+    def model(self, function: Callable[..., Any], /, **args: Json) -> Json:
+        """Ask the model of the run; its reply, or what the function raised. Not a tool call."""
+        if self._run._model is None:
+            raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
+        call = Call("model", self._run._model.model_name, _taken(function, args), dict)
+        with self._run._alone(self):
+            reply = self._run._answer(call, function, args)
+        return reply.outcome()
+
+    def guardrail(self, guardrail_id: str, /) -> None:
+        """A guardrail was triggered."""
+        check_trace_name(guardrail_id, "a guardrail id")
+        with self._run._lock:
+            self._run._check_current(self)
+            self._run._check_replayable("trigger a guardrail")
+            _check_room("guardrails", self._guardrails)
+            self._guardrails.append(guardrail_id)
+
+    def add_retrieval(self, retrieval_event_id: str, row: bytes) -> None:
+        _check_room("retrievals", self.retrieval_event_ids)
+        self.retrieval_event_ids.append(retrieval_event_id)
+        self.rows.append(row)
+        self._grow(len(row))
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            **self._names,
+            "event_id": self.id,
+            "index": self.index,
+            "tool_calls": self._tool_calls,
+            "guardrails_triggered": self._guardrails,
+            "retrieval_event_ids": self.retrieval_event_ids,
+        }
+
+    def _grow(self, size: int) -> None:
+        """Count what is held; an event that no artifact can take is not held, only counted."""
+        self.size += size
+        if self.size > self._run._writer.size_bytes_max:
+            self._tool_calls = []
+            self.rows = []
+
+
+def _described(
+    profile: ToolProfile, normalized_args: dict[str, Json], reply: Reply
+) -> dict[str, Json]:
+    """A tool call as a trace has it."""
+    effects = {} if reply.effects is None else reply.effects
+    return {
+        "tool_name": profile.tool_name,
+        "tool_profile_version": profile.tool_profile_version,
+        "normalization_version": NORMALIZATION,
+        "normalized_args": normalized_args,
+        "tool_result_fingerprint": profile.result_fingerprint(reply.told),
+        "side_effect_required": profile.side_effect_required,
+        "side_effect_fingerprint": profile.side_effect_fingerprint(effects),
+    }
+
+
+def _taken(function: Callable[..., Any], args: dict[str, Json]) -> dict[str, Json]:
+    """The arguments as they are recorded, before the function can change them."""
+    if not callable(function):
+        raise InvalidInput(f"a call needs a function, not {type(function).__qualname__}")
+    taken: dict[str, Json] = stored(args, "the arguments")
+    return taken
+
+
+def _check_model(model: ModelConfig | None, mode: Mode, is_replay: bool) -> None:
+    if mode not in get_args(Mode):
+        raise InvalidInput(f"there is no mode {mode!r:.80}; {told(get_args(Mode))}")
+    if model is not None and not isinstance(model, ModelConfig):
+        raise InvalidInput(f"a model is a ModelConfig or None, not {type(model).__qualname__}")
+    if mode != LIVE and model is not None and not model.is_deterministic and not is_replay:
+        raise InvalidInput(
+            f"the mode {mode} is deterministic, and the replies of {model.model_name!r:.120} are not: "
+            "give the model a seed, say deterministic_provider=True if its provider guarantees it, "
+            "replay a recording, or use the mode live_read_write"
+        )
+
+
+def _check_room(what: str, parts: Sequence[object]) -> None:
+    if len(parts) >= EVENT_PARTS_MAX:
+        raise LimitExceeded(
+            f"the number of {what} of one event",
+            size=len(parts) + 1,
+            limit=EVENT_PARTS_MAX,
+            advice="begin another event",
+        )
+
+
+def _decoded(data: bytes) -> dict[str, Json]:
+    value: dict[str, Json] = decode_canonical(data)
+    return value

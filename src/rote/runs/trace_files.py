@@ -1,0 +1,52 @@
+"""Where the traces of a run are kept: `<folder>/<run_id>/trace.json` and `trace.retrieval.json`, or
+memory when there is no folder.
+
+The folder belongs to one store, which gives a run id out once; what stands there under the same id
+is from a store that is gone, and is replaced.
+"""
+
+from pathlib import Path
+
+from rote.runs.drafts import Draft, FileDraft, MemoryDraft, make_folder
+
+TRACE_NAME = "trace.json"
+RETRIEVAL_NAME = "trace.retrieval.json"
+
+
+class TraceFiles:
+    """Both artifacts of a run, in place together when it ends."""
+
+    trace: Draft
+    retrieval: Draft
+
+    def __init__(self, folder: Path | None, run_id: str) -> None:
+        self._place = None if folder is None else folder / run_id
+        if folder is None or self._place is None:
+            self.trace, self.retrieval = MemoryDraft(), MemoryDraft()
+            return
+        make_folder(folder)
+        make_folder(self._place)
+        self.trace = FileDraft(self._place / TRACE_NAME, durable=False)
+        try:
+            self.retrieval = FileDraft(self._place / RETRIEVAL_NAME, durable=False)
+        except BaseException:
+            self.trace.drop()
+            raise
+
+    def place(self) -> None:
+        # The trace comes last: whoever finds it finds its retrievals too.
+        try:
+            self.retrieval.place()
+            self.trace.place()
+        except BaseException:
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        self.trace.drop()
+        self.retrieval.drop()
+        if self._place is not None:
+            try:
+                self._place.rmdir()
+            except OSError:
+                pass  # something else is kept there

@@ -1,0 +1,77 @@
+"""Which model a run asks, and how: the identity that two runs must share to be compared. Frozen."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from math import isfinite
+from typing import Any
+
+from rote.errors import InvalidInput
+from rote.values import Json, check_trace_name, fingerprint
+from rote.values.limits import INTEGER_MAX, INTEGER_MIN
+
+_DECODING = ("temperature", "top_p", "max_tokens", "frequency_penalty", "presence_penalty")
+_WHOLE = ("max_tokens", "seed")
+_FLAGS = ("stochastic_unseeded", "deterministic_provider")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A model with everything that decides about its replies; None is what nobody has set."""
+
+    provider_name: str
+    model_name: str
+    _: KW_ONLY
+    model_revision: str | None = None  # or the version of a deployment
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    seed: int | None = None
+    stochastic_unseeded: bool = False  # the replies are drawn anew each time, and that is known
+    deterministic_provider: bool = False  # the provider's own guarantee of the same reply
+
+    def __post_init__(self) -> None:
+        check_trace_name(self.provider_name, "provider_name")
+        check_trace_name(self.model_name, "model_name")
+        if self.model_revision is not None:
+            check_trace_name(self.model_revision, "model_revision")
+        for name in (*_DECODING, "seed"):
+            _check_number(name, getattr(self, name))
+        for name in _FLAGS:
+            if type(getattr(self, name)) is not bool:
+                raise InvalidInput(f"{name} is True or False", argument=name)
+        if self.stochastic_unseeded and self.seed is not None:
+            raise InvalidInput(
+                "a model with a seed is not stochastic_unseeded; give one of the two",
+                argument="seed",
+            )
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the same question has the same reply, so that a deterministic mode may ask it."""
+        return self.deterministic_provider or self.seed is not None
+
+    def to_dict(self) -> dict[str, Json]:
+        """What identifies it, apart from the tools; what nobody has set is null."""
+        given: Mapping[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        rest = {name: value for name, value in given.items() if name not in _DECODING}
+        return {**rest, "decoding": {name: given[name] for name in _DECODING}}
+
+
+def model_config_id(model: ModelConfig | None, tool_runtime_profile_hash: str) -> str:
+    """The identity of a model with its tools; a run without a model has that of null."""
+    if model is None:
+        return fingerprint(None)
+    return fingerprint({**model.to_dict(), "tool_runtime_profile_hash": tool_runtime_profile_hash})
+
+
+def _check_number(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if name in _WHOLE:
+        least = 1 if name == "max_tokens" else INTEGER_MIN
+        if type(value) is not int or not least <= value <= INTEGER_MAX:
+            raise InvalidInput(f"{name} is an integer of 64 bits from {least} on", argument=name)
+    elif type(value) not in (int, float) or not isfinite(value) or abs(value) > INTEGER_MAX:
+        raise InvalidInput(f"{name} is a finite number", argument=name)

@@ -1,0 +1,122 @@
+"""Tool profiles: which parts of a call's arguments, result and effects say what the tool did. Frozen.
+
+A field is a JSON pointer, `""` is the whole. What is compared is the object {pointer: value} of the
+fields that are there, in json-v1; so a request id or a duration can be left out of the comparison.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from rote.errors import InvalidInput, LimitExceeded
+from rote.patch import find, parse_pointer
+from rote.traces.formats import HASH_ALGORITHM, NORMALIZATION
+from rote.values import (
+    Json,
+    check_trace_name,
+    decode_canonical,
+    fingerprint,
+    json_v1,
+)
+from rote.values.limits import PROFILE_FIELDS_MAX, TOOLS_MAX
+
+_FIELDS = (
+    "normalized_args_fields",
+    "tool_result_fingerprint_fields",
+    "side_effect_fingerprint_fields",
+)
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProfile:
+    """What of a tool's calls is compared; a change of it is a new version."""
+
+    tool_name: str
+    tool_profile_version: str
+    _: KW_ONLY
+    normalized_args_fields: Sequence[str] = ("",)
+    tool_result_fingerprint_fields: Sequence[str] = ("",)
+    side_effect_fingerprint_fields: Sequence[str] = ()  # none: its effects are not looked at
+    _tokens: dict[str, dict[str, tuple[str, ...]]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_trace_name(self.tool_name, "tool_name")
+        check_trace_name(self.tool_profile_version, "tool_profile_version")
+        tokens = {name: _parse_fields(name, getattr(self, name)) for name in _FIELDS}
+        for name in _FIELDS:
+            object.__setattr__(self, name, tuple(tokens[name]))
+        object.__setattr__(self, "_tokens", tokens)
+
+    @property
+    def side_effect_required(self) -> bool:
+        return bool(self.side_effect_fingerprint_fields)
+
+    def normalized_args(self, args: dict[str, Json]) -> dict[str, Json]:
+        """The arguments that count, in json-v1."""
+        chosen = self._chosen("normalized_args_fields", args)
+        normal: dict[str, Json] = decode_canonical(json_v1(chosen))
+        return normal
+
+    def result_fingerprint(self, result: Json) -> str:
+        return fingerprint(self._chosen("tool_result_fingerprint_fields", result))
+
+    def side_effect_fingerprint(self, effects: Json) -> str | None:
+        """None when the profile does not look at effects."""
+        if not self.side_effect_required:
+            return None
+        return fingerprint(self._chosen("side_effect_fingerprint_fields", effects))
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "tool_name": self.tool_name,
+            "tool_profile_version": self.tool_profile_version,
+            **{name: list(getattr(self, name)) for name in _FIELDS},
+            "hash_algorithm": HASH_ALGORITHM,
+            "normalization_version": NORMALIZATION,
+        }
+
+    def _chosen(self, fields: str, value: Json) -> dict[str, Json]:
+        found = {
+            pointer: find(value, tokens, _ABSENT)
+            for pointer, tokens in self._tokens[fields].items()
+        }
+        return {pointer: part for pointer, part in found.items() if part is not _ABSENT}
+
+
+def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
+    """The profiles of a run in the order of their names, one for each tool."""
+    named: dict[str, ToolProfile] = {}
+    for profile in profiles:
+        if not isinstance(profile, ToolProfile):
+            raise InvalidInput(f"tools are ToolProfiles, not {type(profile).__qualname__}")
+        if profile.tool_name in named:
+            raise InvalidInput(
+                f"there are two profiles of the tool {profile.tool_name!r}; a run has one for each"
+            )
+        if len(named) == TOOLS_MAX:
+            raise LimitExceeded("the number of tools", size=TOOLS_MAX + 1, limit=TOOLS_MAX)
+        named[profile.tool_name] = profile
+    return dict(sorted(named.items()))
+
+
+def tool_runtime_profile_hash(profiles: Iterable[ToolProfile]) -> str:
+    """The identity of a run's tools."""
+    return fingerprint([profile.to_dict() for profile in profiles_by_name(profiles).values()])
+
+
+def _parse_fields(name: str, fields: Any) -> dict[str, tuple[str, ...]]:
+    """The pointers with their tokens, in the order in which they were given."""
+    if not isinstance(fields, list | tuple):
+        raise InvalidInput(f"{name} is a list of JSON pointers", argument=name)
+    if len(fields) > PROFILE_FIELDS_MAX:
+        raise LimitExceeded(f"the number of {name}", size=len(fields), limit=PROFILE_FIELDS_MAX)
+    tokens = {}
+    for pointer in fields:
+        path = parse_pointer(pointer)
+        if pointer in tokens:
+            raise InvalidInput(f"{name} names {pointer!r:.120} twice", argument=name)
+        tokens[pointer] = path
+    # Two pointers that json-v1 takes for one could not stand side by side in what is compared.
+    json_v1(dict.fromkeys(tokens))
+    return tokens
