@@ -1,6 +1,7 @@
 """rote.open: from a URL to a store. The only place that knows which parts make one."""
 
 import os
+from collections.abc import Iterable
 
 from rote.contract import Clock, IdSource
 from rote.errors import InvalidInput
@@ -9,9 +10,16 @@ from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records import RECORDS
+from rote.runs import StoreRuns
+from rote.runs.leases import check_lease_seconds
+from rote.runs.modes import check_modes
 from rote.space import Store
 from rote.space.arguments import check_path
 from rote.values import Identity, check_author
+from rote.values.limits import LEASE_SECONDS_DEFAULT
+
+# The folder of traces beside a store's file.
+TRACES_NAME = "observability"
 
 
 def open(
@@ -19,6 +27,9 @@ def open(
     *,
     durability: str = "fsync",
     author: str | None = None,
+    modes: Iterable[str] | None = None,
+    lease_seconds: float = LEASE_SECONDS_DEFAULT,
+    traces: str | os.PathLike[str] | None = None,
     keys: str | os.PathLike[str] | None = None,
     schema: str = SCHEMA_DEFAULT,
     clock: Clock | None = None,
@@ -31,6 +42,10 @@ def open(
     durability  "fsync": an answered commit survives a power cut. "os": it survives a crash of the
                 process; a power cut may take the last moments, never more and never a part.
     author      noted in every commit
+    modes       modes of runs that are enabled: of "off", "read_only" (these two when left out),
+                "buffered_write" and "live_read_write"
+    lease_seconds  how long a run that is not heard of is believed alive; others end it then
+    traces      folder of the traces of runs; `observability` beside a file, else none when left out
     keys        folder of the private keys of spaces; PostgreSQL only, `.rote/keys` in your home
     schema      the schema that holds the store; PostgreSQL only
     clock, ids  where time and randomness come from; the system's when left out
@@ -46,18 +61,33 @@ def open(
         Identity.from_seed(key)
     if author is not None:
         check_author(author)
+    check_modes(modes)
+    check_lease_seconds(lease_seconds)
+    folder = None if traces is None else check_path(traces).absolute()
     engine, location = open_engine(
         url, durability=durability, create=create, schema=schema, keys=keys
     )
+    tokens = SystemTokens()
     kernel = Kernel(
         engine,
         clock=clock or SystemClock(),
         ids=ids or SystemIds(),
-        tokens=SystemTokens(),
+        tokens=tokens,
         keys=MemoryKeys() if location.keys is None else FolderKeys(location.keys),
         author=author,
         seed=key,
         indexes=(RECORDS,),
         presumes=ids is None,
     )
-    return Store(kernel, url=location.shown, create=create)
+    if folder is None and location.path is not None:
+        folder = location.path.with_name(TRACES_NAME)
+    runs = StoreRuns(
+        kernel,
+        ids=ids or SystemIds(),
+        tokens=tokens,
+        modes=modes,
+        lease_seconds=lease_seconds,
+        folder=folder,
+    )
+    runs.recover_if_possible()
+    return Store(kernel, url=location.shown, create=create, runs=runs)

@@ -65,6 +65,14 @@ def memory_of(record: Envelope) -> Simple:
     )
 
 
+def key_of(memory_id: str) -> tuple[str, str, str]:
+    """The namespace, kind and id of the record that a memory of a space is."""
+    namespace, kind, id = (
+        part.replace("%2F", "/").replace("%25", "%") for part in memory_id.split("/")
+    )
+    return namespace, kind, id
+
+
 def memory_line(record: Envelope) -> bytes:
     """A record as a line of a JSONL store that gives the same package."""
     memory = memory_of(record)

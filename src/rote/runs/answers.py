@@ -16,11 +16,11 @@ from rote.contract import Head, Port, SpaceInfo, View
 from rote.errors import InvalidInput, NotFound, VersionNotFound
 from rote.questions import SPACE_SCHEME
 from rote.records import Memory
-from rote.records.keys import PREFIX, ids_under
+from rote.records.keys import PREFIX, entity_id, ids_under
 from rote.records.retention import expired_ids
 from rote.retrieval.package import Package
 from rote.retrieval.retrieving import examine
-from rote.retrieval.spaces import parts_of
+from rote.retrieval.spaces import key_of, parts_of
 from rote.runs.reads import Range, scan_line
 from rote.space import Space
 from rote.values import canonical, decode, digest
@@ -213,3 +213,16 @@ def retrieve_ranges(place: Moment, paths: tuple[str, ...]) -> list[Range]:
         if version is None and name in (place.space.name, place.space.did):
             ranges[(branch or place.branch, PREFIX, prefix_end(PREFIX))] = None
     return list(ranges)
+
+
+def retrieved_ids(place: Moment, package: Package) -> list[str]:
+    """The entities of memories that were selected from the run's own state."""
+    found = []
+    for item in package["selection"]["selected"]:
+        path = item["store_path"]
+        if path.startswith(SPACE_SCHEME):
+            name, branch, version = parts_of(path)
+            is_own = name in (place.space.name, place.space.did) and version is None
+            if is_own and branch in (None, place.branch):
+                found.append(entity_id(*key_of(item["memory_id"])))
+    return found

@@ -58,14 +58,15 @@ class Finisher:
         except Unavailable:
             raise
         except RoteError as error:
-            return self._abort(space, line, error, is_recovery=is_recovery)
+            reason_code = STORAGE_APPLY_FAILED if is_recovery else _reason_code(error)
+            return self.abort(space, line, error, reason_code)
         found = self._ledger.read(space.did, line.entry.run_id)
         return Finish(line if found is None else found, commit)
 
-    def _abort(
-        self, space: SpaceInfo, line: Line, error: RoteError, *, is_recovery: bool
+    def abort(
+        self, space: SpaceInfo, line: Line, error: RoteError, reason_code: str
     ) -> Finish:
-        reason_code = STORAGE_APPLY_FAILED if is_recovery else _reason_code(error)
+        """Say in the ledger that nothing was applied, and why."""
         conflicts = error.conflicts if isinstance(error, Conflict) else ()
         kept = tuple(asdict(conflict) for conflict in conflicts[:RUN_CONFLICTS_KEPT])
         try:

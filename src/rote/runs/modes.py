@@ -38,7 +38,7 @@ def check_modes(modes: Any) -> frozenset[str]:
     return frozenset(named)
 
 
-def check_mode(mode: Any, enabled: frozenset[str]) -> None:
+def check_mode(mode: Any, enabled: frozenset[str]) -> Mode:
     if mode not in MODES:
         raise InvalidInput(
             f"{mode!r:.80} is no mode of runs; there are {', '.join(MODES)}", argument="mode"
@@ -51,6 +51,8 @@ def check_mode(mode: Any, enabled: frozenset[str]) -> None:
             setting="modes",
             mode=mode,
         )
+    checked: Mode = mode
+    return checked
 
 
 def check_validation(validate: Any) -> None:

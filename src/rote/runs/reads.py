@@ -51,8 +51,10 @@ def scan_line(state: State) -> bytes:
 class ReadSet:
     """Grows while a run reads; any thread of the run may add to it."""
 
-    def __init__(self, *, branch: str, version: int, validate: str) -> None:
+    def __init__(self, *, branch: str, version: int, validate: str, is_kept: bool) -> None:
+        """is_kept  whether anyone will ask: a run that commits nothing has nothing to check"""
         self.branch = branch
+        self._is_kept = is_kept
         self._version = version
         self._validate = validate
         self._lock = threading.Lock()
@@ -62,16 +64,22 @@ class ReadSet:
         self._ranges: dict[Range, None] = {}
 
     def add_entity(self, id: str, path: str | None = None) -> None:
+        if not self._is_kept:
+            return
         with self._lock:
             self._entities[(id, path)] = None
             self._check_size()
 
     def add_range(self, start: str, end: str | None) -> None:
+        if not self._is_kept:
+            return
         with self._lock:
             self._ranges[(self.branch, start, end)] = None
             self._check_size()
 
     def add_answer(self, answer: AnswerRead | NotedScan, returned: Iterable[str] = ()) -> None:
+        if not self._is_kept:
+            return
         with self._lock:
             if self._validate == ANSWERS:
                 self._answers.append(answer)
@@ -81,6 +89,8 @@ class ReadSet:
 
     def add_shown(self, scan: NotedScan, state: State, end: str) -> None:
         """One more entity that a scan has shown."""
+        if not self._is_kept:
+            return
         with self._lock:
             if self._validate == ANSWERS:
                 scan.add(state, end)

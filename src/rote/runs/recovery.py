@@ -9,17 +9,18 @@
 Who stops in between leaves the lease, and the next one does the rest.
 """
 
+import threading
 from collections.abc import Iterator
 
 from msgspec import structs
 
 from rote.contract import Port, SideRow, SpaceInfo
-from rote.contract.runs import BUFFER_OPEN, LEASE, Lease, lease_in
+from rote.contract.runs import BUFFER_OPEN, LEASE, lease_in
 from rote.errors import Denied
 from rote.runs.finishing import Finisher
 from rote.runs.leases import Leases, owned
 from rote.runs.ledger import Ledger, Line
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import LEASE_ATTEMPTS_MAX, PAGE_MAX
 
 
 class Recovery:
@@ -32,10 +33,12 @@ class Recovery:
         self._ledger = ledger
         self._leases = leases
         self._finisher = finisher
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[SpaceInfo, Line]] = {}
 
     def recover(self) -> list[Line]:
         """The runs that were ended here."""
-        ended: list[Line] = []
+        ended = self.attend()
         now: int | None = None
         for space in self._port.spaces():
             for row in list(_leases(self._port, space.did)):
@@ -66,17 +69,19 @@ class Recovery:
         return ended
 
     def take_over(self, space: SpaceInfo, line: Line) -> Line | None:
-        """End one run; None when somebody else does."""
-        try:
-            if line.entry.state == BUFFER_OPEN:
-                return self._ledger.discard(line)
-            return self._finish(space, line)
-        except Denied:
-            found = self._ledger.read(space.did, line.entry.run_id)
-            is_same = found is not None and found.entry.owner == line.entry.owner
-            if found is None or found.entry.has_ended or not is_same:
-                return None
-            return self.take_over(space, found)  # its owner was quick, and is too late all the same
+        """End one run of an owner that was given up; None when somebody else does."""
+        for _ in range(LEASE_ATTEMPTS_MAX):
+            try:
+                if line.entry.state == BUFFER_OPEN:
+                    return self._ledger.discard(line)
+                return self._finish(space, line)
+            except Denied:
+                found = self._ledger.read(space.did, line.entry.run_id)
+                is_same = found is not None and found.entry.owner == line.entry.owner
+                if found is None or found.entry.has_ended or not is_same:
+                    return None
+                line = found  # its owner was quick, and is too late all the same
+        return None
 
     def _finish(self, space: SpaceInfo, line: Line) -> Line:
         taken = line
@@ -87,9 +92,42 @@ class Recovery:
 
         owner = owned(self._leases, space.did, take)
         try:
-            return self._finisher.finish(space, taken, is_recovery=True).line
-        finally:
-            self._leases.release(space.did, owner)
+            done = self._finisher.finish(space, taken, is_recovery=True)
+        except BaseException:
+            self.leave(space, taken)
+            raise
+        self._leases.release(space.did, owner)
+        return done.line
+
+    # -- runs of this store that it could not end --------------------------------------------------
+
+    def leave(self, space: SpaceInfo, line: Line) -> None:
+        """A run of this store is to be ended when the store can answer again. Its lease is kept."""
+        with self._lock:
+            self._left[line.entry.run_id] = (space, line)
+
+    def attend(self) -> list[Line]:
+        """End those, if that can be done now."""
+        with self._lock:
+            left, self._left = self._left, {}
+        ended: list[Line] = []
+        for run_id, (space, line) in left.items():
+            try:
+                done = self._end_left(space, run_id)
+            except BaseException:
+                self.leave(space, line)
+                raise
+            self._leases.release(space.did, line.entry.owner)
+            ended += [] if done is None else [done]
+        return ended
+
+    def _end_left(self, space: SpaceInfo, run_id: str) -> Line | None:
+        found = self._ledger.read(space.did, run_id)
+        if found is None or found.entry.has_ended:
+            return found
+        if found.entry.state == BUFFER_OPEN:
+            return self._ledger.discard(found)
+        return self._finisher.finish(space, found, is_recovery=True).line
 
 
 def _leases(port: Port, space: str) -> Iterator[SideRow]:

@@ -1,0 +1,121 @@
+"""Keeping the books of runs: each step of a run's life, as the ledger and its lease have it.
+
+Whatever happens, a run is in the ledger as it is, or will be put there by whoever recovers it: first by
+this store as soon as it can, and when it is gone too, by others after its lease.
+"""
+
+from msgspec import structs
+
+from rote.contract import SpaceInfo
+from rote.contract.runs import COMMIT_PENDING, STORAGE_APPLY_FAILED, LedgerEntry, Payload
+from rote.errors import Denied, RoteError, Unavailable
+from rote.runs.finishing import Finish, Finisher
+from rote.runs.leases import Leases, owned
+from rote.runs.ledger import Ledger, Line
+from rote.runs.recovery import Recovery
+
+
+class Keeping:
+    """The books of one store."""
+
+    def __init__(
+        self, *, ledger: Ledger, leases: Leases, finisher: Finisher, recovery: Recovery
+    ) -> None:
+        self._ledger = ledger
+        self._leases = leases
+        self._finisher = finisher
+        self._recovery = recovery
+
+    def now(self) -> str:
+        return self._ledger.now()
+
+    def open(self, space: SpaceInfo, entry: LedgerEntry) -> Line:
+        """A new run under a lease."""
+        line: Line | None = None
+
+        def write(owner: str) -> None:
+            nonlocal line
+            if line is None:
+                line = self._ledger.open(space.did, structs.replace(entry, owner=owner))
+            else:
+                line = self._ledger.move(line, owner=owner)
+
+        owned(self._leases, space.did, write)
+        assert line is not None
+        return line
+
+    def discard(self, space: SpaceInfo, line: Line) -> Line:
+        """Its buffer is gone already; when the ledger cannot say so now, it will later."""
+        try:
+            done = self._ledger.discard(line)
+        except Denied:
+            done = self._ledger.read(space.did, line.entry.run_id) or line
+        except Unavailable:
+            self._recovery.leave(space, line)
+            return line
+        self._release(space, line)
+        return done
+
+    def close_empty(self, space: SpaceInfo, line: Line, payload_fingerprint: str) -> Finish:
+        """The end of a run that has written nothing; one whose lease was lost has lost nothing."""
+        try:
+            done = Finish(self._ledger.close_empty(line, payload_fingerprint))
+        except Denied:
+            done = Finish(self._ledger.read(space.did, line.entry.run_id) or line)
+        except Unavailable:
+            self._recovery.leave(space, line)
+            raise
+        self._release(space, line)
+        return done
+
+    def abort(self, space: SpaceInfo, line: Line, reason_code: str) -> Finish:
+        """The end of a run that its policy rejects."""
+        try:
+            done = Finish(self._ledger.abort(line, reason_code))
+        except Denied:
+            done = Finish(self._ledger.read(space.did, line.entry.run_id) or line)
+        except Unavailable:
+            self._recovery.leave(space, line)
+            raise
+        self._release(space, line)
+        return done
+
+    def commit(
+        self, space: SpaceInfo, line: Line, payload: Payload, payload_fingerprint: str
+    ) -> Finish:
+        """Pending, durably; then applied or aborted."""
+        try:
+            done = self._commit(space, line, payload, payload_fingerprint)
+        except Unavailable as error:
+            done = self._give_up(space, line, error)
+        except BaseException:
+            self._recovery.leave(space, line)
+            raise
+        self._release(space, line)
+        return done
+
+    def _commit(
+        self, space: SpaceInfo, line: Line, payload: Payload, payload_fingerprint: str
+    ) -> Finish:
+        try:
+            pending = self._ledger.move(
+                line, state=COMMIT_PENDING, payload=payload, payload_fingerprint=payload_fingerprint
+            )
+        except Denied:
+            return self._finisher.look(space, line)
+        return self._finisher.finish(space, pending)
+
+    def _give_up(self, space: SpaceInfo, line: Line, error: Unavailable) -> Finish:
+        """The store failed. If it can say now what became of the run, that counts; if it can say that
+        nothing did, the run is aborted. Otherwise it is pending still, and the caller hears why."""
+        try:
+            found = self._ledger.read(space.did, line.entry.run_id) or line
+            if found.entry.has_ended or found.entry.owner != line.entry.owner:
+                return self._finisher.look(space, found)
+            return self._finisher.abort(space, found, error, STORAGE_APPLY_FAILED)
+        except RoteError:
+            self._recovery.leave(space, line)
+            raise error from None
+
+    def _release(self, space: SpaceInfo, line: Line) -> None:
+        self._leases.release(space.did, line.entry.owner)

@@ -1,0 +1,394 @@
+"""A run: reads from one state of a space, writes that become one commit at its end or nothing, and a
+trace of what happened.
+
+    with space.run(…) as run      the snapshot is taken, the ledger has the run, its owner a lease
+        run.get, run.memory …     from the snapshot, and noted
+        run.set, run.memory …     rehearsed, and kept back
+    the end of the block          the traces are in place; policy; pending; applied, or aborted
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec import Struct
+
+from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
+from rote.contract.runs import (
+    BUFFER_OPEN,
+    COMMIT_PENDING,
+    POLICY_REJECTED,
+    AnswerRead,
+    LedgerEntry,
+    Payload,
+)
+from rote.errors import Denied, InvalidInput
+from rote.records import Memory
+from rote.retrieval import receipt
+from rote.retrieval.package import Package
+from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
+from rote.runs.buffer import Buffer
+from rote.runs.events import Event, RunEvents
+from rote.runs.faces import ReadingSpace, WritingSpace
+from rote.runs.finishing import Finish
+from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
+from rote.runs.keeping import Keeping
+from rote.runs.ledger import Line
+from rote.runs.memory import RunMemory
+from rote.runs.modes import BUFFERED, LIVE, OFF
+from rote.runs.reads import ReadSet
+from rote.runs.recordings import Recording, Replay
+from rote.space import Space
+from rote.space.receipts import add_receipt
+from rote.traces.formats import Mode
+from rote.traces.models import ModelConfig
+from rote.traces.profiles import ToolProfile
+from rote.traces.retrieval_events import retrieval_event
+from rote.values import Json, canonical, decode_canonical
+
+CommitPolicy = Callable[[list[dict[str, Any]]], bool]
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a run was asked to be."""
+
+    run_id: str
+    workflow_id: str
+    policy_set_id: str
+    mode: Mode
+    validate: str
+    model: ModelConfig | None
+    tools: Sequence[ToolProfile]
+    commit_policy: CommitPolicy | None
+    folder: Path | None  # of its traces
+    record: Path | None  # where its calls are recorded
+
+
+class Run:
+    """Use it in a `with` block. Any thread may read and write in it; events come one after the other."""
+
+    def __init__(
+        self, port: Port, keeping: Keeping, *, space: SpaceInfo, branch: str, base: Head,
+        snapshot: Head, terms: Terms, replay: Replay | None,
+    ) -> None:  # fmt: skip
+        """base  the head whose state the snapshot is: what is written after it may conflict"""
+        self._port = port
+        self._keeping = keeping
+        self._space = space
+        self._branch = branch
+        self._base = base
+        self._snapshot = snapshot
+        self._terms = terms
+        self._replay = replay
+        self._now = snapshot.at or 0
+        self._line: Line | None = None
+        self._events: RunEvents | None = None
+        self._state = "new"  # then open, then ended
+        self._finish: Finish | None = None
+        self._reads = ReadSet(
+            branch=branch,
+            version=base.version,
+            validate=terms.validate,
+            is_kept=terms.mode == BUFFERED and replay is None,
+        )
+        view = View(branch, snapshot.version)
+        self._buffer = Buffer(port, space.did, view, now=self._now, reads=self._reads)
+        self._writing = WritingSpace(
+            port, space, branch=branch, snapshot=snapshot, buffer=self._buffer,
+            check=self._check_may_write,
+        )  # fmt: skip
+        self._reading = ReadingSpace(
+            port, space, branch=branch, snapshot=snapshot, reads=self._reads,
+            check=self._check_may_read,
+        )  # fmt: skip
+        self._moment = Moment(
+            port, space, branch, snapshot.version, snapshot.hash, self._now, str(Path().absolute())
+        )
+        self.memory_snapshot_id = snapshot_id(branch, snapshot)
+        self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
+        self.memory = self._memory()
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        return self._terms.run_id
+
+    @property
+    def workflow_id(self) -> str:
+        return self._terms.workflow_id
+
+    @property
+    def policy_set_id(self) -> str:
+        return self._terms.policy_set_id
+
+    @property
+    def mode(self) -> str:
+        return self._terms.mode
+
+    @property
+    def validate(self) -> str:
+        return self._terms.validate
+
+    @property
+    def model_config_id(self) -> str:
+        return self._told().model_config_id
+
+    @property
+    def state(self) -> str:
+        """Where it stands: buffer_open, commit_pending, commit_applied or commit_aborted."""
+        return BUFFER_OPEN if self._line is None else self._line.entry.state
+
+    @property
+    def discarded(self) -> bool:
+        return self._line is not None and self._line.entry.discarded
+
+    @property
+    def reason_code(self) -> str | None:
+        """Why it was aborted."""
+        return None if self._line is None else self._line.entry.reason_code
+
+    @property
+    def commit(self) -> Commit | None:
+        """What it has committed, afterwards; None when it had nothing to write, or was not applied."""
+        return None if self._finish is None else self._finish.commit
+
+    @property
+    def payload_fingerprint(self) -> str:
+        """Of what it writes: so far, or in the end."""
+        return payload_fingerprint(self._branch, self._buffer.operations)
+
+    @property
+    def trace(self) -> dict[str, Json]:
+        return self._told().trace
+
+    @property
+    def retrieval_trace(self) -> dict[str, Json]:
+        return self._told().retrieval_trace
+
+    def __repr__(self) -> str:
+        return f"Run({self.run_id} {self.mode} at {self.memory_snapshot_id[:40]}, {self.state})"
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def get(self, id: str, default: Json = None) -> Json:
+        return self._readable().get(id, default)
+
+    def read(self, id: str) -> State:
+        return self._readable().read(id)
+
+    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+        """Parts of an entity; others may change the rest of it without being in the way."""
+        return self._readable().glance(id, values=values, sizes=sizes)
+
+    def scan(
+        self, prefix: str = "", *, after: str | None = None, limit: int | None = None
+    ) -> Iterator[State]:
+        return self._readable().scan(prefix, after=after, limit=limit)
+
+    def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        return self._readable().query(query)
+
+    def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
+        return self._readable().values(query)
+
+    def retrieve(self, request: Mapping[str, Any], *, dropped: str = "full") -> Package:
+        """The memories that answer a question, from this run's space unless it names other stores;
+        the trace has it."""
+        self._check_may_read()
+        if not isinstance(request, Mapping):
+            raise InvalidInput("the request must be an object", code="invalid_input")
+        asked: Any = decode_canonical(canonical(dict(request)))
+        asked.setdefault("store_paths", [f"rote:{self._space.name}"])
+        moment = self._moment if self._terms.mode != LIVE else self._current_moment()
+        package, spaces = moment.retrieve(asked, dropped)
+        self._told().retrieval(partial(retrieval_event, asked, package))
+        ranges = retrieve_ranges(moment, package.store_paths)
+        call = {"name": "retrieve", "request": asked}
+        answer = AnswerRead(call, retrieve_digest(package), ranges)
+        self._reads.add_answer(answer, retrieved_ids(moment, package))
+        add_receipt(self._port, spaces[0].did if spaces else self._space.did, receipt(package))
+        return package
+
+    def _current_moment(self) -> Moment:
+        head = self._port.head(self._space.did)
+        return Moment(
+            self._port, self._space, self._branch, head.version, head.hash, self._port.now(),
+            self._moment.root,
+        )  # fmt: skip
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def set(self, id: str, value: Json) -> None:
+        self._write({"op": "set", "id": id, "value": value})
+
+    def patch(self, id: str, ops: Sequence[Mapping[str, Any]]) -> None:
+        self._write({"op": "patch", "id": id, "ops": ops})
+
+    def delete(self, id: str) -> None:
+        self._write({"op": "delete", "id": id})
+
+    def _write(self, operation: dict[str, Any]) -> None:
+        self._check_may_write()
+        face = self._live_space() if self._terms.mode == LIVE else self._writing
+        face.transact([operation])
+
+    # -- what happened -----------------------------------------------------------------------------
+
+    def event(self, *, role: str, interceptor: str, decision_type: str) -> Event:
+        """The next event, a context manager: event.call, event.model and event.guardrail."""
+        return self._told().event(
+            role=role, interceptor=interceptor, decision_type=decision_type
+        )
+
+    def output(self, value: Json) -> None:
+        """What the run brings about; the trace has its structure."""
+        self._told().output(value)
+
+    # -- its life ----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        if self._state != "new":
+            raise InvalidInput("a run is begun once; start another one")
+        terms = self._terms
+        self._state = "ended"  # until it has begun
+        recording: Recording | Replay | None = self._replay
+        if terms.record is not None:
+            recording = Recording(terms.record, memory_snapshot_id=self.memory_snapshot_id)
+        events = RunEvents(
+            run_id=terms.run_id,
+            workflow_id=terms.workflow_id,
+            memory_snapshot_id=self.memory_snapshot_id,
+            mode=terms.mode,
+            model=terms.model,
+            policy_set_id=terms.policy_set_id,
+            tools=terms.tools,
+            folder=terms.folder,
+            recording=recording,
+        )
+        try:
+            self._line = self._keeping.open(self._space, self._entry())
+        except BaseException:
+            events.discard()
+            raise
+        self._events, self._state = events, "open"
+        return self
+
+    def _entry(self) -> LedgerEntry:
+        terms = self._terms
+        return LedgerEntry(
+            run_id=terms.run_id,
+            workflow_id=terms.workflow_id,
+            policy_set_id=terms.policy_set_id,
+            mode=terms.mode,
+            validate=terms.validate,
+            branch=self._branch,
+            memory_snapshot_id=self.memory_snapshot_id,
+            commit_id=self.commit_id,
+            snapshot_version=self._snapshot.version,
+            base_version=self._base.version,
+            now=self._now,
+            owner="",
+            started_at=self._keeping.now(),
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._state = "ended"
+        if error is not None:
+            self._discard()
+            return
+        try:
+            self._told().finish(self.payload_fingerprint)
+            is_wanted = self._is_wanted()
+        except BaseException:
+            self._discard()
+            raise
+        if self._replay is not None:
+            self._discard()
+            return
+        self._end(is_wanted)
+
+    def _is_wanted(self) -> bool:
+        """What the policy says; it is asked about something, or not at all."""
+        policy = self._terms.commit_policy
+        if policy is None or not self._buffer.operations or self._replay is not None:
+            return True
+        asked: Any = decode_canonical(canonical(self._buffer.operations))
+        return bool(policy(asked))
+
+    def _end(self, is_wanted: bool) -> None:
+        assert self._line is not None
+        keeping, line = self._keeping, self._line
+        operations = self._buffer.operations
+        if not operations:
+            self._line = keeping.close_empty(self._space, line, self.payload_fingerprint).line
+            return
+        if not is_wanted:
+            self._line = keeping.abort(self._space, line, POLICY_REJECTED).line
+            return
+        reads, answers = self._reads.checks(self._buffer.written())
+        finish = keeping.commit(
+            self._space,
+            line,
+            Payload(operations, reads, answers, self._moment.root),
+            self.payload_fingerprint,
+        )
+        self._line, self._finish = finish.line, finish
+        if finish.error is not None:
+            raise finish.error
+
+    def _discard(self) -> None:
+        assert self._line is not None
+        self._told().discard()
+        self._line = self._keeping.discard(self._space, self._line)
+
+    # -- what it may -------------------------------------------------------------------------------
+
+    def _memory(self) -> Memory:
+        if self._terms.mode == LIVE:
+            return Memory(self._live_space())
+        return RunMemory(
+            reading=self._reading,
+            plain=self._moment.view(),
+            writing=self._writing,
+            reads=self._reads,
+            buffer=self._buffer,
+        )
+
+    def _readable(self) -> Space:
+        self._check_may_read()
+        return self._live_space() if self._terms.mode == LIVE else self._reading
+
+    def _live_space(self) -> Space:
+        return Space(self._port, self._space, turns=threading.RLock(), branch=self._branch)
+
+    def _told(self) -> RunEvents:
+        if self._events is None:
+            raise InvalidInput("the run has not begun; use it in its with block")
+        return self._events
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise InvalidInput("this run has ended, or has not begun; use it in its with block")
+
+    def _check_may_read(self) -> None:
+        self._check_open()
+        if self._terms.mode == OFF:
+            raise Denied("a run in mode off sees no memory; start it in another mode", mode=OFF)
+
+    def _check_may_write(self) -> None:
+        self._check_open()
+        if self._terms.mode not in (BUFFERED, LIVE):
+            raise Denied(
+                f"a run in mode {self._terms.mode} writes nothing; start it in mode {BUFFERED}",
+                mode=self._terms.mode,
+            )
+        self._told().check_replayable("write")

@@ -1,0 +1,153 @@
+"""The runs of a store: starting, listing and recovering them. What `opening` gives to a store."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View
+from rote.errors import InvalidInput, NotFound, Unavailable
+from rote.runs.finishing import Finisher
+from rote.runs.identities import parse_snapshot_id
+from rote.runs.keeping import Keeping
+from rote.runs.leases import Leases, check_lease_seconds
+from rote.runs.ledger import Ledger, RunRecord
+from rote.runs.modes import LIVE, check_mode, check_modes, check_validation
+from rote.runs.recordings import Replay
+from rote.runs.recovery import Recovery
+from rote.runs.run import Run, Terms
+from rote.space.arguments import check_path
+from rote.space.running import RunPlace
+from rote.traces.models import ModelConfig
+from rote.traces.profiles import ToolProfile
+from rote.values import check_run_id, check_trace_name
+from rote.values.limits import LEASE_SECONDS_DEFAULT
+
+RUN_ID_BYTES = 16
+
+
+class StoreRuns:
+    """Implements space.running.Runs."""
+
+    def __init__(
+        self,
+        port: Port,
+        *,
+        ids: IdSource,
+        tokens: TokenSource,
+        modes: Any = None,
+        lease_seconds: float = LEASE_SECONDS_DEFAULT,
+        folder: Path | None = None,
+    ) -> None:
+        """folder  where the traces of runs are written; None keeps them in memory"""
+        self._port = port
+        self._ids = ids
+        self._modes = check_modes(modes)
+        self._folder = folder
+        self._ledger = Ledger(port)
+        self._leases = Leases(
+            port,
+            tokens=tokens,
+            seconds=check_lease_seconds(lease_seconds),
+            attend=lambda: self._recovery.attend(),
+        )
+        self._finisher = Finisher(port, self._ledger)
+        self._recovery = Recovery(
+            port, ledger=self._ledger, leases=self._leases, finisher=self._finisher
+        )
+        self._keeping = Keeping(
+            ledger=self._ledger,
+            leases=self._leases,
+            finisher=self._finisher,
+            recovery=self._recovery,
+        )
+
+    def start(
+        self,
+        place: RunPlace,
+        *,
+        workflow_id: str,
+        model: ModelConfig | None,
+        policy_set_id: str,
+        mode: str,
+        tools: Sequence[ToolProfile],
+        validate: str,
+        run_id: str | None,
+        commit_policy: Callable[[list[dict[str, Any]]], bool] | None,
+        record: str | PathLike[str] | None,
+        replay: str | PathLike[str] | None,
+    ) -> Run:
+        checked_mode = check_mode(mode, self._modes)
+        check_validation(validate)
+        check_trace_name(workflow_id, "workflow_id")
+        check_trace_name(policy_set_id, "policy_set_id")
+        if run_id is not None:
+            check_run_id(run_id)
+        if commit_policy is not None and not callable(commit_policy):
+            raise InvalidInput("commit_policy is a function of the operations", argument="commit_policy")
+        if mode == LIVE and (place.pinned is not None or replay is not None):
+            raise InvalidInput(f"a run in mode {LIVE} sees what is there now; it has no past")
+        if record is not None and replay is not None:
+            raise InvalidInput("a run is recorded or replayed, not both")
+        terms = Terms(
+            run_id=self._ids.random_bytes(RUN_ID_BYTES).hex() if run_id is None else run_id,
+            workflow_id=workflow_id,
+            policy_set_id=policy_set_id,
+            mode=checked_mode,
+            validate=validate,
+            model=model,
+            tools=tools,
+            commit_policy=commit_policy,
+            folder=self._folder,
+            record=None if record is None else check_path(record),
+        )
+        recorded = None if replay is None else Replay(check_path(replay))
+        try:
+            branch, base = self._base(place, recorded)
+            snapshot = self._port.snapshot(place.space.did, View(branch, base.version))
+            return Run(
+                self._port, self._keeping, space=place.space, branch=branch, base=base,
+                snapshot=snapshot, terms=terms, replay=recorded,
+            )  # fmt: skip
+        except BaseException:
+            if recorded is not None:
+                recorded.discard()
+            raise
+
+    def _base(self, place: RunPlace, recorded: Replay | None) -> tuple[str, Head]:
+        """The branch, and the head whose state is read."""
+        did = place.space.did
+        if recorded is None:
+            return place.branch, self._port.head(did) if place.pinned is None else place.pinned
+        wanted = parse_snapshot_id(recorded.memory_snapshot_id)
+        try:
+            head = self._port.head_at(did, version=wanted.version)
+        except NotFound as error:
+            raise _not_here(place.space, recorded.memory_snapshot_id) from error
+        if head.hash != wanted.hash:
+            raise _not_here(place.space, recorded.memory_snapshot_id)
+        return wanted.branch, head
+
+    def records(self) -> list[RunRecord]:
+        lines = [line for space in self._port.spaces() for line in self._ledger.lines(space.did)]
+        lines.sort(key=lambda line: (line.entry.started_at, line.entry.run_id))
+        return [line.record() for line in lines]
+
+    def recover(self) -> list[RunRecord]:
+        return [line.record() for line in self._recovery.recover()]
+
+    def recover_if_possible(self) -> None:
+        """When a store is opened: where it cannot be written now, the next one does it."""
+        with suppress(Unavailable):
+            self._recovery.recover()
+
+    def close(self) -> None:
+        self._leases.close()
+
+
+def _not_here(space: SpaceInfo, memory_snapshot_id: str) -> InvalidInput:
+    return InvalidInput(
+        f"the recorded run began at {memory_snapshot_id}, which {space.name!r} does not have",
+        memory_snapshot_id=memory_snapshot_id,
+    )
