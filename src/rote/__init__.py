@@ -1,6 +1,6 @@
 """Rote: memory for AI agents that you can prove."""
 
-from rote import errors, patch
+from rote import errors, patch, traces
 from rote.contract import (
     DELETE,
     BlobInfo,
@@ -23,6 +23,7 @@ from rote.opening import open
 from rote.records import Memory
 from rote.retrieval import receipt, retrieve
 from rote.space import Space, Store, Transaction
+from rote.traces import Failure, Report, check_trace, compare_traces
 from rote.values import canonical, digest, fingerprint, json_v1
 
 __all__ = [
@@ -35,12 +36,14 @@ __all__ = [
     "CopyReport",
     "Erasure",
     "Fact",
+    "Failure",
     "Fault",
     "GcReport",
     "Memory",
     "MergeConflict",
     "MergeResult",
     "ReadConflict",
+    "Report",
     "RoteError",
     "Space",
     "State",
@@ -48,6 +51,8 @@ __all__ = [
     "Transaction",
     "VerifyReport",
     "canonical",
+    "check_trace",
+    "compare_traces",
     "digest",
     "errors",
     "fingerprint",
@@ -56,4 +61,5 @@ __all__ = [
     "patch",
     "receipt",
     "retrieve",
+    "traces",
 ]

@@ -258,6 +258,26 @@ CORPUS_TIMES = 4
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
 
+# -- traces ---------------------------------------------------------------------------------------
+# One artifact of a run, unless told otherwise: what is written past it is cut, and said to be.
+TRACE_BYTES_MAX = 10 * MIB
+# What is read of one: also those that were written under a larger limit.
+TRACE_READ_BYTES_MAX = 256 * MIB
+# A trace nests what a value may nest, and its own levels around it.
+TRACE_DEPTH_MAX = 2 * DEPTH_MAX
+# Failures that a report lists; it counts all of them. Every event of a large trace may have some.
+TRACE_FAILURES_MAX = 250_000
+# A value inside a report; of a longer one its beginning is shown.
+TRACE_FAILURE_BYTES_MAX = 1 * KIB
+# Names that are looked at in a folder of traces and below it, and how far below.
+TRACE_NAMES_MAX = 100_000
+TRACE_FOLDERS_DEPTH_MAX = 8
+# How long traces of deterministic runs are kept at the least.
+TRACE_DAYS_MIN = 14
+# Candidates of an approximate search, and the numbers in one of its vectors.
+APPROXIMATE_CANDIDATES_MAX = 100_000
+VECTOR_DIMENSIONS_MAX = 65_536
+
 # -- copies ---------------------------------------------------------------------------------------
 # Commits or rows asked for at once while a page is filled or looked up: sizes are known only after,
 # and what does not fit was read for nothing.
