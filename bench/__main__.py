@@ -19,6 +19,7 @@ from bench import (
     queries,
     reads,
     records,
+    traces,
     values,
 )
 from bench.harness import Benchmark, Effort, Row
@@ -31,6 +32,7 @@ BENCHMARKS = [
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
     *queries.BENCHMARKS,
+    *traces.BENCHMARKS,
     *values.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,

@@ -1,6 +1,6 @@
 """Rote: memory for AI agents that you can prove."""
 
-from rote import errors, patch
+from rote import errors, patch, traces
 from rote.contract import (
     DELETE,
     BlobInfo,
@@ -22,9 +22,16 @@ from rote.errors import ReadConflict, RoteError
 from rote.opening import open
 from rote.records import Memory
 from rote.retrieval import receipt, retrieve
-from rote.runs import Effects
+from rote.runs import Effects, Run, RunRecord
 from rote.space import Space, Store, Transaction
-from rote.traces import ModelConfig, ToolProfile
+from rote.traces import (
+    Failure,
+    ModelConfig,
+    Report,
+    ToolProfile,
+    check_trace,
+    compare_traces,
+)
 from rote.values import canonical, digest, fingerprint, json_v1
 
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "Effects",
     "Erasure",
     "Fact",
+    "Failure",
     "Fault",
     "GcReport",
     "Memory",
@@ -45,7 +53,10 @@ __all__ = [
     "MergeResult",
     "ModelConfig",
     "ReadConflict",
+    "Report",
     "RoteError",
+    "Run",
+    "RunRecord",
     "Space",
     "State",
     "Store",
@@ -53,6 +64,8 @@ __all__ = [
     "Transaction",
     "VerifyReport",
     "canonical",
+    "check_trace",
+    "compare_traces",
     "digest",
     "errors",
     "fingerprint",
@@ -61,4 +74,5 @@ __all__ = [
     "patch",
     "receipt",
     "retrieve",
+    "traces",
 ]

@@ -10,10 +10,10 @@ from rote import errors
 
 NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Erasure", "Fact",
-    "Fault", "GcReport", "Memory",
-    "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
-    "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
-    "open", "patch", "receipt", "retrieve",
+    "Failure", "Fault", "GcReport", "Memory",
+    "MergeConflict", "MergeResult", "ReadConflict", "Report", "RoteError", "Space", "State", "Store",
+    "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
+    "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -22,6 +22,9 @@ SIGNATURES: dict[Callable[..., object], str] = {
     rote.json_v1: "(value)",
     rote.digest: "(value)",
     rote.fingerprint: "(value)",
+    rote.check_trace: "(trace, retrieval, *, size_bytes_max)",
+    rote.compare_traces: "(left, right, *, left_retrieval, right_retrieval, size_bytes_max)",
+    rote.traces.retrieval_event: "(request, package, *, run_id, event_id, retrieval_event_id)",
     rote.patch.apply: "(value, operations)",
     rote.patch.diff: "(before, after)",
 }
@@ -139,6 +142,8 @@ FIELDS: dict[type, list[str]] = {
     rote.GcReport: [
         "blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "is_shrunk", "to_dict",
     ],
+    rote.Failure: ["code", "pointer", "left", "right", "message"],
+    rote.Report: ["ok", "status", "failures", "more", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

@@ -63,9 +63,7 @@ class Port(Protocol):
         its line. Where that was compacted away, the oldest commit that can be read."""
         ...
 
-    def commit(
-        self, space: str, request: CommitRequest, *, holds: Holds | None = None
-    ) -> Commit:
+    def commit(self, space: str, request: CommitRequest, *, holds: Holds | None = None) -> Commit:
         """Validate, append and make durable, or raise and write nothing.
 
         With `holds`, nobody else writes to the space while it is asked whether what the caller

@@ -137,9 +137,7 @@ class Kernel:
 
     # -- commits -----------------------------------------------------------------------------------
 
-    def commit(
-        self, space: str, request: CommitRequest, *, holds: Holds | None = None
-    ) -> Commit:
+    def commit(self, space: str, request: CommitRequest, *, holds: Holds | None = None) -> Commit:
         job = job_of(request, author=self._author, attempt=self._tokens.token())
         job.task = None if holds is None else assuring.Assuring(holds)
         return self._committer.commit(self._spaces.cache(space), job)

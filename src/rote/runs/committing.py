@@ -113,9 +113,7 @@ class _Answers:
 
     def _digest(self, asked: _Asked, version: int) -> str | None:
         entry = self._entry
-        moment = Moment(
-            self._port, self._space, entry.branch, version, None, entry.now, self._root
-        )
+        moment = Moment(self._port, self._space, entry.branch, version, None, entry.now, self._root)
         try:
             return digest_at(moment, asked.read.call)
         except Unavailable:

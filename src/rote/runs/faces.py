@@ -170,7 +170,12 @@ class WritingSpace(Space):
             own.state.exists,
             0,
             own.hash,
-            tuple([decode_canonical(canonical(find(value, parse_pointer(pointer)))) for pointer in values]),
+            tuple(
+                [
+                    decode_canonical(canonical(find(value, parse_pointer(pointer))))
+                    for pointer in values
+                ]
+            ),
             tuple([len(array) if type(array) is list else None for array in arrays]),
         )
 

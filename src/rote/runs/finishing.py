@@ -30,7 +30,7 @@ from rote.errors import (
 from rote.runs.committing import commit_run
 from rote.runs.identities import payload_fingerprint
 from rote.runs.ledger import Ledger, Line
-from rote.values.limits import RUN_CONFLICTS_KEPT, TAKEOVER_LOOKS_MAX, TAKEOVER_LOOK_SECONDS
+from rote.values.limits import RUN_CONFLICTS_KEPT, TAKEOVER_LOOK_SECONDS, TAKEOVER_LOOKS_MAX
 
 
 class Finish(Struct, frozen=True):
@@ -63,9 +63,7 @@ class Finisher:
         found = self._ledger.read(space.did, line.entry.run_id)
         return Finish(line if found is None else found, commit)
 
-    def abort(
-        self, space: SpaceInfo, line: Line, error: RoteError, reason_code: str
-    ) -> Finish:
+    def abort(self, space: SpaceInfo, line: Line, error: RoteError, reason_code: str) -> Finish:
         """Say in the ledger that nothing was applied, and why."""
         conflicts = error.conflicts if isinstance(error, Conflict) else ()
         kept = tuple(asdict(conflict) for conflict in conflicts[:RUN_CONFLICTS_KEPT])
@@ -129,6 +127,4 @@ def _reason_code(error: RoteError) -> str:
 
 def _aborted(line: Line, what: str, conflicts: tuple[ReadConflict, ...]) -> RunAborted:
     code = line.entry.reason_code or STORAGE_APPLY_FAILED
-    return RunAborted(
-        code, message=f"run {line.entry.run_id}: {code}; {what}", conflicts=conflicts
-    )
+    return RunAborted(code, message=f"run {line.entry.run_id}: {code}; {what}", conflicts=conflicts)

@@ -50,6 +50,4 @@ def commit_id(run_id: str, memory_snapshot_id: str, policy_set_id: str) -> str:
 
 
 def payload_fingerprint(branch: str, operations: Sequence[Mapping[str, Any]]) -> str:
-    return digest(
-        {"kind": "commit_payload/1", "branch": branch, "operations": list(operations)}
-    )
+    return digest({"kind": "commit_payload/1", "branch": branch, "operations": list(operations)})

@@ -1,16 +1,16 @@
 """What a run may see and change, and which of that is enabled where.
 
-    off               reads refused             writes refused
-    read_only         at the start snapshot     refused
-    buffered_write    at the start snapshot     kept back, applied at the end
-    live_read_write   current                   at once; never deterministic
+off               reads refused             writes refused
+read_only         at the start snapshot     refused
+buffered_write    at the start snapshot     kept back, applied at the end
+live_read_write   current                   at once; never deterministic
 """
 
 from collections.abc import Iterable
 from typing import Any, get_args
 
 from rote.errors import Denied, InvalidInput
-from rote.traces.formats import LIVE, Mode
+from rote.traces.formats import Mode
 
 OFF: Mode = "off"
 READ_ONLY: Mode = "read_only"

@@ -26,9 +26,7 @@ from rote.values.limits import LEASE_ATTEMPTS_MAX, PAGE_MAX
 class Recovery:
     """Recovers the runs of one store."""
 
-    def __init__(
-        self, port: Port, *, ledger: Ledger, leases: Leases, finisher: Finisher
-    ) -> None:
+    def __init__(self, port: Port, *, ledger: Ledger, leases: Leases, finisher: Finisher) -> None:
         self._port = port
         self._ledger = ledger
         self._leases = leases
@@ -51,9 +49,7 @@ class Recovery:
         """End all runs of an owner."""
         lease = structs.replace(lease_in(row), claimed=True)
         try:
-            claimed = self._port.put_side(
-                space.did, LEASE, row.key, lease.body(), fence=row.fence
-            )
+            claimed = self._port.put_side(space.did, LEASE, row.key, lease.body(), fence=row.fence)
         except Denied:
             return []  # its owner is back, or others were here first
         ended = [

@@ -19,7 +19,6 @@ from msgspec import Struct
 from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
 from rote.contract.runs import (
     BUFFER_OPEN,
-    COMMIT_PENDING,
     POLICY_REJECTED,
     AnswerRead,
     LedgerEntry,
@@ -240,9 +239,7 @@ class Run:
 
     def event(self, *, role: str, interceptor: str, decision_type: str) -> Event:
         """The next event, a context manager: event.call, event.model and event.guardrail."""
-        return self._told().event(
-            role=role, interceptor=interceptor, decision_type=decision_type
-        )
+        return self._told().event(role=role, interceptor=interceptor, decision_type=decision_type)
 
     def output(self, value: Json) -> None:
         """What the run brings about; the trace has its structure."""

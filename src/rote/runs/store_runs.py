@@ -85,7 +85,9 @@ class StoreRuns:
         if run_id is not None:
             check_run_id(run_id)
         if commit_policy is not None and not callable(commit_policy):
-            raise InvalidInput("commit_policy is a function of the operations", argument="commit_policy")
+            raise InvalidInput(
+                "commit_policy is a function of the operations", argument="commit_policy"
+            )
         if mode == LIVE and (place.pinned is not None or replay is not None):
             raise InvalidInput(f"a run in mode {LIVE} sees what is there now; it has no past")
         if record is not None and replay is not None:

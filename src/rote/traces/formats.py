@@ -9,6 +9,8 @@ BUFFER_STATE_MACHINE = "memory.buffer_state_machine.v1"
 NORMALIZATION = "json-v1"
 QUERY_NORMALIZATION = "query-v1"
 HASH_ALGORITHM = "sha256"
+# Scores are compared, ordered and told with so many.
+SCORE_DECIMALS = 9
 
 # What a run may see and change; only the last can never claim to be deterministic.
 Mode = Literal["off", "read_only", "buffered_write", "live_read_write"]

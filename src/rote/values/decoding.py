@@ -41,6 +41,8 @@ _decode_typed = msgspec.json.Decoder(_value_type(_LEVELS_TYPED)).decode
 # Runs of digits that may lie beyond signed 64 bit: 2**63 has 19 digits.
 _DIGITS_ALIKE = bytes(ord("0") if chr(byte) in "0123456789" else byte for byte in range(256))
 _DIGITS_19 = b"0" * 19
+# Hashes hold such runs too; those of a number begin where a value may.
+_number_long = re.compile(rb"(?:\A|[\[,:\s])-?[0-9]{19}").search
 # Stored bytes that nest deeper than any value and what stands around it were not written by us.
 _DEPTH_STORED_MAX = 2 * DEPTH_MAX
 
@@ -88,7 +90,7 @@ def _parse(data: bytes, duplicates: Literal["refuse", "last"]) -> Json:
         return _decode_typed(data)
     except (ValueError, msgspec.MsgspecError):
         pass
-    if _DIGITS_19 not in data.translate(_DIGITS_ALIKE):
+    if _DIGITS_19 not in data.translate(_DIGITS_ALIKE) or not _number_long(data):
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:

@@ -270,6 +270,20 @@ OUTPUT_SHAPES_MAX = 1_000
 # Places of an argument, a result or an effect that one profile names.
 PROFILE_FIELDS_MAX = 1_000
 TOOLS_MAX = 1_000
+# What is read of one: also those that were written under a larger limit.
+TRACE_READ_BYTES_MAX = 256 * MIB
+# Failures that a report lists; it counts all of them. Every event of a large trace may have some.
+TRACE_FAILURES_MAX = 250_000
+# A value inside a report; of a longer one its beginning is shown.
+TRACE_FAILURE_BYTES_MAX = 1 * KIB
+# Names that are looked at in a folder of traces and below it, and how far below.
+TRACE_NAMES_MAX = 100_000
+TRACE_FOLDERS_DEPTH_MAX = 8
+# How long traces of deterministic runs are kept at the least.
+TRACE_DAYS_MIN = 14
+# Candidates of an approximate search, and the numbers in one of its vectors.
+APPROXIMATE_CANDIDATES_MAX = 100_000
+VECTOR_DIMENSIONS_MAX = 65_536
 
 # -- runs -----------------------------------------------------------------------------------------
 # A run id names a folder, on every file system.

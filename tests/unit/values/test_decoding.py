@@ -213,3 +213,16 @@ def test_stored_values_of_any_depth_come_back() -> None:
 def test_stored_bytes_that_are_not_json_are_corrupt(data: bytes) -> None:
     with pytest.raises(Corrupt, match="not canonical JSON"):
         decode_canonical(data)
+
+
+def test_long_runs_of_digits_in_texts_and_fractions_are_not_taken_for_integers() -> None:
+    """Hashes hold them; a text that does is still read by the fast decoder, with the same value."""
+    deep = '[[[[[[[{"a":"x1234567890123456789012","b":0.1234567890123456789012}]]]]]]]'
+    assert decode(deep) == [[[[[[[{"a": "x1234567890123456789012", "b": 0.12345678901234568}]]]]]]]
+    for number in ("10000000000000000000", " 10000000000000000000", "-10000000000000000000"):
+        text = f'[[[[[[[{{"hash":"1234567890123456789012","n":{number}}}]]]]]]]'
+        assert shape(decode(text)) == shape(
+            [[[[[[[{"hash": "1234567890123456789012", "n": float(number)}]]]]]]]
+        )
+    with pytest.raises(InvalidValue, match="64 bits"):
+        decode("[[[[[[[[12345678901234567890]]]]]]]]")

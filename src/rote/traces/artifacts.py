@@ -1,0 +1,109 @@
+"""An artifact from outside: JSON text or plain data, decoded once and judged as far as its members go."""
+
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct, inspect
+
+from rote.errors import InternalError, InvalidValue, invariant
+from rote.traces.conformance import conform
+from rote.traces.reports import Failures
+from rote.values import canonical, decode
+from rote.values.limits import TRACE_DEPTH_MAX, TRACE_READ_BYTES_MAX
+
+Document = TypeVar("Document", bound=Struct)
+
+
+class Artifact(Generic[Document]):
+    """What was given, in three forms: plain data, text, and typed when all members are in order."""
+
+    def __init__(self, value: Any, data: bytes | None, document: Document | None) -> None:
+        self.value = value
+        self.data = data  # none when it is no value
+        self.document = document
+
+    @property
+    def checked(self) -> Document:
+        """The typed form of what was found to be in order."""
+        if self.document is None:
+            raise InternalError("a trace is compared that is not in order")
+        return self.document
+
+    @property
+    def is_truncated(self) -> bool:
+        metadata = member(self.value, "metadata")
+        return member(metadata, "truncated") is True
+
+
+def read_artifact(
+    source: Any, kind: type[Document], prefix: str, failures: Failures
+) -> Artifact[Document]:
+    """The artifact; what is wrong with its members is added to `failures`.
+
+    InvalidValue or LimitExceeded when text cannot be read at all.
+    """
+    if isinstance(source, bytes | str):
+        value = decode(source, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+        data = source.encode() if isinstance(source, str) else source
+        # The second look is for numbers such as 1.0, which the canonical form writes as 1.
+        document = _typed(data, kind) or _typed(_canonical(value), kind)
+    else:
+        value = source
+        try:
+            data = _canonical(value)
+        except InvalidValue as error:
+            _add_stranger(error, value, kind, prefix, failures)
+            return Artifact(value, None, None)
+        document = _typed(data, kind)
+    if document is None:
+        before = len(failures)
+        conform(value, _type_of(kind), "", prefix, failures)
+        invariant(len(failures) > before, "a trace is refused, and nothing says why")
+    return Artifact(value, data, document)
+
+
+def member(value: Any, name: str) -> Any:
+    """A member of what may be no object; None when it is not there."""
+    return value.get(name) if type(value) is dict else None
+
+
+def members(value: Any, name: str) -> list[Any]:
+    """The elements of a member that may be no list."""
+    found = member(value, name)
+    return list(found) if type(found) in (list, tuple) else []
+
+
+def _add_stranger(
+    error: InvalidValue, value: Any, kind: type[Struct], prefix: str, failures: Failures
+) -> None:
+    """Data that is no value, such as NaN: the members are told first, they may say it better."""
+    before = len(failures.listed)
+    conform(value, _type_of(kind), "", prefix, failures)
+    pointer = error.details["pointer"]
+    if all(failure.pointer != pointer for failure in failures.listed[before:]):
+        reason = error.details["reason"]
+        message = f"{pointer or 'the whole'} is not a value: {reason}"
+        failures.add(f"{prefix}:value", pointer, None, "a JSON value", message)
+
+
+def _canonical(value: Any) -> bytes:
+    return canonical(value, depth_max=TRACE_DEPTH_MAX)
+
+
+def _typed(data: bytes, kind: type[Document]) -> Document | None:
+    try:
+        document: Document = _decoder(kind).decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return document
+
+
+@cache
+def _decoder(kind: type[Document]) -> "msgspec.json.Decoder[Document]":
+    return msgspec.json.Decoder(kind)
+
+
+@cache
+def _type_of(kind: type[Struct]) -> inspect.Type:
+    return inspect.type_info(kind)

@@ -1,0 +1,276 @@
+"""Is a trace complete, and fit for the claim that a run was deterministic? Every broken rule is told.
+
+Members and their types are judged by artifacts.py; here are the rules between members, which look
+at plain data so that they can tell what they see also where other members are missing.
+"""
+
+from typing import Any
+from unicodedata import is_normalized
+
+from rote.errors import InvalidValue
+from rote.traces.artifacts import Artifact, member, members, read_artifact
+from rote.traces.conformance import is_finite
+from rote.traces.documents import DeterminismTrace, RetrievalTrace
+from rote.traces.formats import LIVE, SCORE_DECIMALS
+from rote.traces.reports import Failures, Report
+from rote.values import Json, json_v1
+from rote.values.depth import text_is_deeper
+from rote.values.limits import DEPTH_MAX, INTEGER_MAX, TRACE_BYTES_MAX
+
+_TRACE, _RETRIEVAL = "trace", "retrieval"
+
+
+def check_trace(
+    trace: Json, retrieval: Json = None, *, size_bytes_max: int = TRACE_BYTES_MAX
+) -> Report:
+    """Whether a trace is complete and fit for a deterministic claim.
+
+    Both may be JSON text or plain data. InvalidValue or LimitExceeded when text cannot be read.
+    """
+    return Examination(trace, retrieval, size_bytes_max).failures.report("valid", "invalid")
+
+
+class Examination:
+    """A trace and its retrieval trace, and everything that is wrong with them."""
+
+    def __init__(self, trace: Json, retrieval: Json, size_bytes_max: int) -> None:
+        self.failures = failures = Failures()
+        self.trace = read_artifact(trace, DeterminismTrace, _TRACE, failures)
+        self.retrieval = (
+            None
+            if retrieval is None
+            else read_artifact(retrieval, RetrievalTrace, _RETRIEVAL, failures)
+        )
+        links = _Links(self.trace.value)
+        _check_run(self.trace, failures)
+        links.check_events(failures, are_plain=_is_plain(self.trace.data))
+        _check_size(self.trace, _TRACE, size_bytes_max, failures)
+        if self.retrieval is not None:
+            _check_metadata(self.retrieval.value, _RETRIEVAL, failures)
+            _check_records(self.retrieval.value, failures)
+            links.check_retrieval(self.retrieval.value, failures)
+            _check_size(self.retrieval, _RETRIEVAL, size_bytes_max, failures)
+        elif links.owners:
+            failures.add(
+                "retrieval:missing", "", None, "a retrieval trace",
+                "the trace has retrieval events, so its retrieval trace is needed too",
+            )  # fmt: skip
+
+
+def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
+    mode = member(trace.value, "visibility_mode")
+    if type(mode) is str and mode == LIVE:
+        failures.add(
+            "trace:mode", "/visibility_mode", mode, "off, read_only or buffered_write",
+            f"a run in mode {LIVE} sees what others write meanwhile, so it is never deterministic",
+        )  # fmt: skip
+    _check_metadata(trace.value, _TRACE, failures)
+
+
+def _check_metadata(value: Any, prefix: str, failures: Failures) -> None:
+    metadata = member(value, "metadata")
+    dropped = member(metadata, "events_dropped")
+    if member(metadata, "truncated") is False and type(dropped) is int and dropped > 0:
+        failures.add(
+            f"{prefix}:value", "/metadata/events_dropped", dropped, 0,
+            "events were dropped, and the trace does not say that it is truncated",
+        )  # fmt: skip
+
+
+def _check_size(artifact: Artifact[Any], prefix: str, most: int, failures: Failures) -> None:
+    size = 0 if artifact.data is None else len(artifact.data)
+    if size > most and not artifact.is_truncated:
+        failures.add(
+            f"{prefix}:size", "", size, most,
+            f"it has {size:,} bytes, {most:,} are allowed unless it is truncated and says so",
+        )  # fmt: skip
+
+
+class _Links:
+    """Which event made which retrieval event."""
+
+    def __init__(self, trace: Any) -> None:
+        self._events = members(trace, "events")
+        self._run_id = member(trace, "run_id")
+        self.owners: dict[str, tuple[int, int]] = {}  # event and place in it, by retrieval event id
+
+    def check_events(self, failures: Failures, *, are_plain: bool) -> None:
+        """The rules of each event; what it is linked to is remembered."""
+        seen: set[str] = set()
+        for position, event in enumerate(self._events):
+            if type(event) is not dict:
+                continue
+            index = event.get("index")
+            if _is_other(index, position, least=0):
+                failures.add(
+                    "trace:index", f"/events/{position}/index", index, position,
+                    f"event {position} must have its place as its index",
+                )  # fmt: skip
+            id = event.get("event_id")
+            if type(id) is str:
+                if id in seen:
+                    failures.add(
+                        "trace:link", f"/events/{position}/event_id", id, "an id of its own",
+                        f"event {position} has the id of an earlier event",
+                    )  # fmt: skip
+                seen.add(id)
+            if event.get("tool_calls"):
+                _check_calls(event, position, failures, are_plain=are_plain)
+            if event.get("retrieval_event_ids"):
+                self._claim(event, position, failures)
+
+    def _claim(self, event: Any, position: int, failures: Failures) -> None:
+        for place, id in enumerate(members(event, "retrieval_event_ids")):
+            if type(id) is not str:
+                continue
+            if id in self.owners:
+                pointer = f"/events/{position}/retrieval_event_ids/{place}"
+                failures.add(
+                    "trace:link", pointer, id, "an id that is named once",
+                    f"event {position} names a retrieval event that was named before",
+                )  # fmt: skip
+            self.owners.setdefault(id, (position, place))
+
+    def check_retrieval(self, retrieval: Any, failures: Failures) -> None:
+        """Linkage both ways."""
+        seen: set[str] = set()
+        for row, event in enumerate(members(retrieval, "events")):
+            id = member(event, "retrieval_event_id")
+            if type(id) is str:
+                self._check_row(event, id, row, id in seen, failures)
+                seen.add(id)
+        for id, (position, place) in self.owners.items():
+            if id not in seen:
+                failures.add(
+                    "trace:link", f"/events/{position}/retrieval_event_ids/{place}", id,
+                    "the id of a retrieval event",
+                    f"event {position} names a retrieval event that the retrieval trace lacks",
+                )  # fmt: skip
+
+    def _check_row(
+        self, event: Any, id: str, row: int, is_repeated: bool, failures: Failures
+    ) -> None:
+        pointer = f"/events/{row}"
+        run_id, event_id = event.get("run_id"), event.get("event_id")
+        if type(run_id) is str and type(self._run_id) is str and run_id != self._run_id:
+            failures.add(
+                "retrieval:link", f"{pointer}/run_id", run_id, self._run_id,
+                f"retrieval event {row} is of another run",
+            )  # fmt: skip
+        if is_repeated:
+            failures.add(
+                "retrieval:link", f"{pointer}/retrieval_event_id", id, "an id of its own",
+                f"retrieval event {row} has the id of an earlier one",
+            )  # fmt: skip
+        elif id not in self.owners:
+            failures.add(
+                "retrieval:link", f"{pointer}/retrieval_event_id", id, "an id that an event names",
+                f"no event of the trace names retrieval event {row}",
+            )  # fmt: skip
+        else:
+            owner = member(self._events[self.owners[id][0]], "event_id")
+            if type(event_id) is str and type(owner) is str and event_id != owner:
+                failures.add(
+                    "retrieval:link", f"{pointer}/event_id", event_id, owner,
+                    f"retrieval event {row} belongs to the event that names it",
+                )  # fmt: skip
+
+
+def _check_calls(event: Any, position: int, failures: Failures, *, are_plain: bool) -> None:
+    for place, call in enumerate(members(event, "tool_calls")):
+        if type(call) is not dict:
+            continue
+        required, effect = call.get("side_effect_required"), call.get("side_effect_fingerprint")
+        if (required is True) == (effect is None) and "side_effect_fingerprint" in call:
+            _add_effect(call, f"/events/{position}/tool_calls/{place}", failures)
+        if not are_plain and type(call.get("normalized_args")) is dict:
+            _check_arguments(call, f"/events/{position}/tool_calls/{place}", failures)
+
+
+def _add_effect(call: Any, pointer: str, failures: Failures) -> None:
+    required, effect = call.get("side_effect_required"), call.get("side_effect_fingerprint")
+    if type(required) is not bool or type(effect) not in (str, type(None)):
+        return
+    expected = "64 lowercase hexadecimal digits" if required else None
+    words = "needs its fingerprint" if required else "is not required, so it has no fingerprint"
+    place = f"{pointer}/side_effect_fingerprint"
+    failures.add("trace:value", place, effect, expected, f"{place}: the side effect {words}")
+
+
+def _check_arguments(call: Any, pointer: str, failures: Failures) -> None:
+    """Arguments are compared in json-v1, so they must have one."""
+    try:
+        json_v1(call["normalized_args"])
+    except InvalidValue as error:
+        place = f"{pointer}/normalized_args{error.details['pointer']}"
+        reason = error.details["reason"]
+        failures.add("trace:value", place, None, "a json-v1 value", f"{place}: {reason}")
+
+
+def _is_plain(data: bytes | None) -> bool:
+    """Whether nothing in the text can lack a json-v1 form, by its depth or by keys that become one.
+
+    Of what is no value that was told already.
+    """
+    return data is None or (
+        b"\\u" not in data
+        and not text_is_deeper(data, DEPTH_MAX)
+        and (data.isascii() or is_normalized("NFC", data.decode()))
+    )
+
+
+def _is_other(number: Any, place: int, *, least: int) -> bool:
+    """Whether a number that may be a place is not this one; what may not is told elsewhere."""
+    if type(number) is float and not number.is_integer():
+        return False
+    return type(number) in (int, float) and least <= number <= INTEGER_MAX and number != place
+
+
+# -- the records of retrieval events ------------------------------------------------------------------
+
+
+def _check_records(retrieval: Any, failures: Failures) -> None:
+    for row, event in enumerate(members(retrieval, "events")):
+        records = members(event, "selected_records")
+        count = member(event, "candidate_count")
+        if type(count) is int and 0 <= count < len(records):
+            failures.add(
+                "retrieval:value", f"/events/{row}/candidate_count", count, len(records),
+                f"retrieval event {row} selected more records than there were candidates",
+            )  # fmt: skip
+        _check_order(records, f"/events/{row}/selected_records", failures)
+
+
+def _check_order(records: list[Any], pointer: str, failures: Failures) -> None:
+    seen: set[str] = set()
+    before: tuple[float, str] | None = None
+    for place, record in enumerate(records):
+        id, rank = member(record, "record_id"), member(record, "rank")
+        if _is_other(rank, place + 1, least=1):
+            failures.add(
+                "retrieval:order", f"{pointer}/{place}/rank", rank, place + 1,
+                f"{pointer}/{place} must have its place as its rank, from 1 on",
+            )  # fmt: skip
+        if type(id) is str:
+            if id in seen:
+                failures.add(
+                    "retrieval:value", f"{pointer}/{place}/record_id", id, "an id of its own",
+                    f"{pointer}/{place} is a record that was selected before",
+                )  # fmt: skip
+            seen.add(id)
+        key = _rank_key(record)
+        if key is not None and before is not None and key < before:
+            failures.add(
+                "retrieval:order", f"{pointer}/{place}", id, "a record that ranks below",
+                f"{pointer}/{place} ranks above the record before it: records are in the order of"
+                " score descending, then record_id",
+            )  # fmt: skip
+        before = key or before
+
+
+def _rank_key(record: Any) -> tuple[float, str] | None:
+    """What ranks lower sorts later; None for what cannot be ranked."""
+    id, score = member(record, "record_id"), member(record, "score")
+    if type(id) is not str or not is_finite(score):
+        return None
+    return -round(float(score), SCORE_DECIMALS), id

@@ -1,0 +1,258 @@
+"""Did two runs behave the same? Strictly by index, and everything that differs is told.
+
+Events are compared as they were decoded, most of them with one comparison; only those that differ are
+looked at part by part.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from rote.traces.artifacts import member
+from rote.traces.checking import Examination
+from rote.traces.documents import (
+    Arguments,
+    DeterminismTrace,
+    Event,
+    RetrievalEvent,
+    RetrievalTrace,
+    ToolCall,
+)
+from rote.traces.formats import CONTRACT_VERSIONS
+from rote.traces.reports import Failures, Report
+from rote.values import Json, decode, json_v1
+from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
+
+_ENVELOPE = (
+    "workflow_id",
+    "model_config_id",
+    "policy_set_id",
+    "memory_snapshot_id",
+    "visibility_mode",
+    "determinism_trace_schema_version",
+)
+_EVENT_FIELDS = ("role", "interceptor", "decision_type")
+_RETRIEVAL_FIELDS = (
+    "policy_id",
+    "policy_version",
+    "query_normalization_version",
+    "query_fingerprint",
+    "retrieval_mode",
+)
+_OUTPUT_FIELDS = ("output_type", "output_shape_hash", "normalization_version")
+# Members of a call, the code of a difference in them, and how it is said.
+_CALL_FIELDS = (
+    ("tool_name", "tool_name_mismatch", "another tool is called"),
+    ("tool_profile_version", "tool_profile_mismatch", "the tool has another profile version"),
+    ("normalized_args", "tool_args_mismatch", "the tool is called with other arguments"),
+    ("tool_result_fingerprint", "tool_result_fingerprint_mismatch", "the tool answered otherwise"),
+    ("side_effect_fingerprint", "side_effect_fingerprint_mismatch", "the tool did something else"),
+)
+
+
+def compare_traces(
+    left: Json,
+    right: Json,
+    *,
+    left_retrieval: Json = None,
+    right_retrieval: Json = None,
+    size_bytes_max: int = TRACE_BYTES_MAX,
+) -> Report:
+    """Whether two runs were equivalent, and everywhere they were not.
+
+    All four may be JSON text or plain data. InvalidValue or LimitExceeded when text cannot be read.
+    """
+    sides = (
+        Examination(left, left_retrieval, size_bytes_max),
+        Examination(right, right_retrieval, size_bytes_max),
+    )
+    reasons = _reasons(*sides)
+    if len(reasons):
+        return reasons.report("equivalent", "ineligible")
+    differences = Failures()
+    before, after = (side.trace.checked for side in sides)
+    _compare_events(before, after, differences)
+    if sides[0].retrieval is not None and sides[1].retrieval is not None:
+        left_asked, right_asked = sides[0].retrieval.checked, sides[1].retrieval.checked
+        _compare_retrievals((before, left_asked), (after, right_asked), differences)
+    _compare_output(before, after, differences)
+    return differences.report("equivalent", "different")
+
+
+# -- whether they can be compared ---------------------------------------------------------------------
+
+
+def _reasons(left: Examination, right: Examination) -> Failures:
+    """Everything that stands in the way of a comparison."""
+    reasons = Failures()
+    for name, side in (("left", left), ("right", right)):
+        tell = _teller(reasons, name)
+        for failure in side.failures.listed:
+            tell(failure.code, failure.pointer, failure.left, failure.message)
+        reasons.more += side.failures.more
+        for kind, artifact in (("trace", side.trace), ("retrieval", side.retrieval)):
+            if artifact is not None and artifact.is_truncated:
+                tell(
+                    f"{kind}:truncated", "/metadata/truncated", True,
+                    "what was cut off cannot be compared",
+                )  # fmt: skip
+    if (left.retrieval is None) != (right.retrieval is None):
+        name = "left" if left.retrieval is None else "right"
+        message = "there is no retrieval trace, and the other side has one"
+        _teller(reasons, name)("retrieval:missing", "", None, message)
+    _compare_envelopes(left, right, reasons)
+    return reasons
+
+
+def _teller(reasons: Failures, name: str) -> Callable[[str, str, Json, str], None]:
+    """What is wrong with one side stands on that side."""
+
+    def tell(code: str, pointer: str, value: Json, message: str) -> None:
+        left, right = (value, None) if name == "left" else (None, value)
+        reasons.add(code, pointer, left, right, f"{name}: {message}")
+
+    return tell
+
+
+def _compare_envelopes(left: Examination, right: Examination, reasons: Failures) -> None:
+    """What was run, as far as both say it; what one does not say is missing, and told as that."""
+    traces = (left.trace.value, right.trace.value)
+    for field in _ENVELOPE:
+        _compare_member(traces, field, f"/{field}", field, reasons)
+    versions = [member(trace, "contract_versions") for trace in traces]
+    for name in CONTRACT_VERSIONS:
+        pointer = f"/contract_versions/{name}"
+        _compare_member(versions, name, pointer, "contract_versions", reasons)
+    if left.retrieval is not None and right.retrieval is not None:
+        field = "retrieval_trace_schema_version"
+        values = (left.retrieval.value, right.retrieval.value)
+        _compare_member(values, field, f"/{field}", field, reasons)
+
+
+def _compare_member(sides: Any, name: str, pointer: str, field: str, reasons: Failures) -> None:
+    left, right = (member(side, name) for side in sides)
+    if type(left) is str and type(right) is str and left != right:
+        reasons.add(
+            f"envelope_mismatch:{field}", pointer, left, right,
+            f"the runs differ in {pointer[1:]}, so they are not the same run twice",
+        )  # fmt: skip
+
+
+# -- events -------------------------------------------------------------------------------------------
+
+
+def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
+    if len(left.events) != len(right.events):
+        found.add(
+            "events_length_mismatch", "/events", len(left.events), len(right.events),
+            f"the left run has {len(left.events):,} events, the right one {len(right.events):,}",
+        )  # fmt: skip
+    for index, (a, b) in enumerate(zip(left.events, right.events, strict=False)):
+        if (
+            a.role != b.role
+            or a.interceptor != b.interceptor
+            or a.decision_type != b.decision_type
+            or a.tool_calls != b.tool_calls
+            or a.guardrails_triggered != b.guardrails_triggered
+        ):
+            _compare_event(index, a, b, found)
+
+
+def _compare_event(index: int, left: Event, right: Event, found: Failures) -> None:
+    pointer = f"/events/{index}"
+    for field in _EVENT_FIELDS:
+        a, b = getattr(left, field), getattr(right, field)
+        if a != b:
+            message = f"event {index} has another {field.replace('_', ' ')}"
+            found.add(f"event_mismatch:{index}:{field}", f"{pointer}/{field}", a, b, message)
+    calls = len(left.tool_calls), len(right.tool_calls)
+    if calls[0] != calls[1]:
+        found.add(
+            f"tool_count_mismatch:{index}", f"{pointer}/tool_calls", *calls,
+            f"event {index} has {calls[0]:,} tool calls on the left, {calls[1]:,} on the right",
+        )  # fmt: skip
+    for place, pair in enumerate(zip(left.tool_calls, right.tool_calls, strict=False)):
+        if pair[0] != pair[1]:
+            _compare_call(index, place, *pair, found)
+    guardrails = left.guardrails_triggered, right.guardrails_triggered
+    if Counter(guardrails[0]) != Counter(guardrails[1]):
+        found.add(
+            f"guardrails_mismatch:{index}", f"{pointer}/guardrails_triggered", *guardrails,
+            f"event {index} triggered other guardrails",
+        )  # fmt: skip
+
+
+def _compare_call(index: int, place: int, left: ToolCall, right: ToolCall, found: Failures) -> None:
+    for field, code, words in _CALL_FIELDS:
+        a, b = getattr(left, field), getattr(right, field)
+        if a == b:
+            continue
+        if field == "normalized_args":
+            a, b = _decoded(a), _decoded(b)
+            if json_v1(a) == json_v1(b):
+                continue
+        pointer = f"/events/{index}/tool_calls/{place}/{field}"
+        message = f"event {index}, tool call {place}: {words}"
+        found.add(f"{code}:{index}:{place}", pointer, a, b, message)
+
+
+def _decoded(arguments: Arguments) -> Json:
+    return {
+        name: decode(bytes(raw), size_bytes_max=len(bytes(raw)), depth_max=TRACE_DEPTH_MAX)
+        for name, raw in arguments.items()
+    }
+
+
+# -- retrievals, output -------------------------------------------------------------------------------
+
+
+def _compare_retrievals(
+    left: tuple[DeterminismTrace, RetrievalTrace],
+    right: tuple[DeterminismTrace, RetrievalTrace],
+    found: Failures,
+) -> None:
+    lengths = len(left[1].events), len(right[1].events)
+    if lengths[0] != lengths[1]:
+        found.add(
+            "retrieval_length_mismatch", "/events", *lengths,
+            f"the left run asked its memory {lengths[0]:,} times, the right one {lengths[1]:,}",
+        )  # fmt: skip
+    places = [{event.event_id: event.index for event in side[0].events} for side in (left, right)]
+    for index, (a, b) in enumerate(zip(left[1].events, right[1].events, strict=False)):
+        _compare_retrieval(index, a, b, found)
+        at = places[0][a.event_id], places[1][b.event_id]
+        if at[0] != at[1]:
+            found.add(
+                f"retrieval_mismatch:{index}:event_index", f"/events/{index}/event_id", *at,
+                f"retrieval {index} belongs to event {at[0]} on the left, {at[1]} on the right",
+            )  # fmt: skip
+
+
+def _compare_retrieval(
+    index: int, left: RetrievalEvent, right: RetrievalEvent, found: Failures
+) -> None:
+    for field in _RETRIEVAL_FIELDS:
+        a, b = getattr(left, field), getattr(right, field)
+        if a != b:
+            found.add(
+                f"retrieval_mismatch:{index}:{field}", f"/events/{index}/{field}", a, b,
+                f"retrieval {index} has another {field.replace('_', ' ')}",
+            )  # fmt: skip
+    before, after = (
+        [record.record_id for record in side.selected_records] for side in (left, right)
+    )
+    if before != after:
+        found.add(
+            f"retrieval_record_order_mismatch:{index}", f"/events/{index}/selected_records",
+            before, after, f"retrieval {index} returned other records, or in another order",
+        )  # fmt: skip
+
+
+def _compare_output(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
+    for field in _OUTPUT_FIELDS:
+        a, b = getattr(left.output, field), getattr(right.output, field)
+        if a != b:
+            found.add(
+                f"output_mismatch:{field}", f"/output/{field}", a, b,
+                f"the output has another {field.replace('_', ' ')}",
+            )  # fmt: skip

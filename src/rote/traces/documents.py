@@ -1,0 +1,162 @@
+"""The four artifacts as they are written: which members they have, and what each may be.
+
+Said once, here. The decoder for what is in order, the walk that tells what is not (conformance.py) and the
+published JSON Schemas (json_schemas.py) are made of these classes. Frozen: another required member is
+a new version. Members that are not named are allowed, and never compared.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from rote.traces.formats import Mode
+from rote.values.limits import INTEGER_MAX
+
+# The code of a failure where another word than `value` says it better.
+_VERSION = Meta(extra={"code": "version"})
+
+Text = Annotated[str, Meta(min_length=1)]
+# The lengths are for Python, whose `$` lets a line break pass.
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
+Count = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
+Index = Annotated[int, Meta(ge=0, le=INTEGER_MAX, extra={"code": "index"})]
+Rank = Annotated[int, Meta(ge=1, le=INTEGER_MAX, extra={"code": "order"})]
+Pointer = Annotated[str, Meta(pattern="^(/.*)?$")]
+Normalization = Annotated[Literal["json-v1"], _VERSION]
+# Kept as texts: equal ones are equal arguments, and most are.
+Arguments = dict[str, Raw]
+
+
+class Metadata(Struct, frozen=True, gc=False):
+    """What is not there."""
+
+    truncated: bool
+    events_dropped: Count
+
+
+class ContractVersions(Struct, frozen=True, gc=False):
+    """The formats that a trace relies on."""
+
+    retrieval_trace: Annotated[Literal["memory.retrieval_trace.v1"], _VERSION]
+    tool_profile: Annotated[Literal["memory.tool_profile.v1"], _VERSION]
+    buffer_state_machine: Annotated[Literal["memory.buffer_state_machine.v1"], _VERSION]
+    normalization: Normalization
+
+
+class ToolCall(Struct, frozen=True, gc=False):
+    """One call of a tool."""
+
+    tool_name: Text
+    tool_profile_version: Text
+    normalization_version: Normalization
+    normalized_args: Arguments
+    tool_result_fingerprint: Hash
+    side_effect_required: bool
+    side_effect_fingerprint: Hash | None  # exactly when it is required
+
+
+class Event(Struct, frozen=True, gc=False):
+    """One step of a run."""
+
+    event_id: Text  # for links within the run only
+    index: Index  # its place
+    role: Text
+    interceptor: Text
+    decision_type: Text
+    tool_calls: list[ToolCall]
+    guardrails_triggered: list[Text]
+    retrieval_event_ids: list[Text]
+
+
+class Output(Struct, frozen=True, gc=False):
+    """What a run produced: its structure, not its words."""
+
+    output_type: Text
+    output_shape_hash: Hash
+    normalization_version: Normalization
+
+
+class DeterminismTrace(Struct, frozen=True, gc=False):
+    """What a run was, and what it did."""
+
+    run_id: Text
+    workflow_id: Text
+    memory_snapshot_id: Text
+    visibility_mode: Annotated[Mode, Meta(extra={"code": "mode"})]
+    model_config_id: Text
+    policy_set_id: Text
+    determinism_trace_schema_version: Annotated[Literal["memory.determinism_trace.v1"], _VERSION]
+    contract_versions: ContractVersions
+    events: list[Event]
+    output: Output
+    metadata: Metadata
+
+
+class SelectedRecord(Struct, frozen=True, gc=False):
+    """A memory that came back."""
+
+    record_id: Text
+    record_type: Text
+    score: float
+    rank: Rank  # by score descending, then record_id
+
+
+class AppliedFilters(Struct, frozen=True, gc=False):
+    """What was left out before ranking; null where a filter was not used."""
+
+    namespace: Any
+    tags: Any
+    trust: Any
+    scope: Any
+    ttl: Any
+
+
+class RetrievalEvent(Struct, frozen=True, gc=False):
+    """One question to memory, and which records answered it."""
+
+    retrieval_event_id: Text
+    run_id: Text
+    event_id: Text
+    policy_id: Text
+    policy_version: Text
+    query_normalization_version: Text
+    query_fingerprint: Hash
+    retrieval_mode: Text  # lexical, text_to_vector, vector_direct, or another
+    candidate_count: Count  # never less than were selected
+    selected_records: list[SelectedRecord]
+    applied_filters: AppliedFilters
+
+
+class RetrievalTrace(Struct, frozen=True, gc=False):
+    """What a run asked its memory."""
+
+    retrieval_trace_schema_version: Annotated[Literal["memory.retrieval_trace.v1"], _VERSION]
+    events: list[RetrievalEvent]
+    metadata: Metadata
+
+
+class ToolProfileDocument(Struct, frozen=True, gc=False):
+    """What of a tool's calls is compared: JSON pointers, where the empty one is everything."""
+
+    tool_name: Text
+    tool_profile_version: Text
+    normalized_args_fields: list[Pointer]
+    tool_result_fingerprint_fields: list[Pointer]
+    side_effect_fingerprint_fields: list[Pointer]
+    hash_algorithm: Literal["sha256"]
+    normalization_version: Normalization
+
+
+BufferState = Literal["buffer_open", "commit_pending", "commit_applied", "commit_aborted"]
+AbortReason = Literal[
+    "policy_rejected", "validation_failed", "storage_apply_failed", "payload_mismatch"
+]
+
+
+class BufferStateDocument(Struct, frozen=True, gc=False):
+    """Where the buffered writes of a run are."""
+
+    run_id: Text
+    state: BufferState
+    discarded: bool
+    reason_code: AbortReason | None  # exactly when aborted

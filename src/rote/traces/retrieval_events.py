@@ -1,0 +1,151 @@
+"""What a retrieval is in a trace: which question, which records in which order. Pure, and frozen.
+
+A trace ranks by score descending, then record_id ascending, whatever order the answer itself has.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rote.errors import InvalidInput
+from rote.questions import SPACE_SCHEME, Request, parse_request
+from rote.traces.conformance import is_finite
+from rote.traces.formats import QUERY_NORMALIZATION, SCORE_DECIMALS
+from rote.values import Json, fingerprint, sha256_hex
+
+LEXICAL_POLICY = "rote.lexical"
+LEXICAL_MODE = "lexical"
+
+# Why a memory was no candidate.
+_REFUSED = ("invalid_record_schema", "trust_denied")
+_NOT_A_PACKAGE = "a retrieval event is made of a package that `retrieve` returned"
+
+
+def retrieval_event(
+    request: Mapping[str, Any],
+    package: Mapping[str, Any],
+    *,
+    run_id: str,
+    event_id: str,
+    retrieval_event_id: str,
+) -> dict[str, Json]:
+    """The event of a lexical retrieval: of a request, and of the package that answered it."""
+    parsed = parse_request(request, has_store=True)
+    try:
+        _check_question(parsed, package)
+        policy_version = package["controller_version"]
+        candidates = _candidates(package["selection"])
+        records = _records(package["selection"]["selected"])
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise InvalidInput(_NOT_A_PACKAGE) from None
+    trust = parsed.trust_filter
+    denied = None if trust.trust_snapshot_path is None else list(trust.deny_classifications)
+    return {
+        **identity(run_id=run_id, event_id=event_id, retrieval_event_id=retrieval_event_id),
+        "policy_id": LEXICAL_POLICY,
+        "policy_version": policy_version,
+        "query_normalization_version": QUERY_NORMALIZATION,
+        "query_fingerprint": _query_fingerprint(parsed),
+        "retrieval_mode": LEXICAL_MODE,
+        "candidate_count": candidates,
+        "selected_records": ranked(records),
+        "applied_filters": {
+            "namespace": None, "tags": None, "trust": denied, "scope": None, "ttl": None
+        },
+    }  # fmt: skip
+
+
+def identity(*, run_id: str, event_id: str, retrieval_event_id: str) -> dict[str, Json]:
+    """The members that say where an event belongs."""
+    ids = {"run_id": run_id, "event_id": event_id, "retrieval_event_id": retrieval_event_id}
+    for name, id in ids.items():
+        if type(id) is not str or not id:
+            raise InvalidInput(f"{name} must be a text that is not empty")
+    return dict(ids)
+
+
+def ranked(records: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Records in the order of traces, each with its rank."""
+    ordered = sorted(records, key=lambda record: (-record["score"], record["record_id"]))
+    return [{**record, "rank": rank} for rank, record in enumerate(ordered, 1)]
+
+
+def _check_question(request: Request, package: Mapping[str, Any]) -> None:
+    if package["query"]["query_hash"] != sha256_hex(request.normal_query.encode()):
+        raise InvalidInput("the package answers another query than the request asks")
+
+
+def _query_fingerprint(request: Request) -> str:
+    """Over what took effect: every default is in its place, every text in its normal form."""
+    budget, scoring, trust = request.budget, request.scoring, request.trust_filter
+    return fingerprint(
+        {
+            "query": request.normal_query,
+            "terms": list(scoring.query_terms),
+            "budget": {
+                "max_excerpt_tokens": budget.max_excerpt_tokens,
+                "per_item_max_excerpt_tokens": budget.per_item_max_excerpt_tokens,
+                "max_items": budget.max_items,
+            },
+            "scoring": {
+                "enable_recency_weight": scoring.enable_recency_weight,
+                "recency_half_life_days": scoring.recency_half_life_days,
+                "enable_tag_overlap": scoring.enable_tag_overlap,
+            },
+            "trust_filter": {
+                "deny_classifications": list(trust.deny_classifications),
+                "trust_snapshot_path": trust.trust_snapshot_path,
+            },
+        }
+    )
+
+
+def _candidates(selection: Mapping[str, Any]) -> int:
+    """Valid records after trust filtering: those that came back, and those that only ranked lower."""
+    counts = selection.get("dropped_counts")
+    if counts is None:
+        counts = Counter(drop["reason"] for drop in selection["dropped"])
+    dropped: int = sum(count for reason, count in counts.items() if reason not in _REFUSED)
+    return len(selection["selected"]) + dropped
+
+
+def _records(selected: list[dict[str, Any]]) -> list[dict[str, Json]]:
+    ids = _own_ids([item["memory_id"] for item in selected])
+    return [
+        {
+            "record_id": id,
+            "record_type": _record_type(item["store_path"], item["memory_id"]),
+            "score": _score(item["score"]),
+            "position": position,
+        }
+        for position, (id, item) in enumerate(zip(ids, selected, strict=True), 1)
+    ]
+
+
+def _score(score: Any) -> float:
+    if not is_finite(score):
+        raise InvalidInput(_NOT_A_PACKAGE)
+    return round(float(score), SCORE_DECIMALS) + 0.0
+
+
+def _own_ids(memory_ids: list[str]) -> list[str]:
+    """Every id once: a repeat gets ~2, ~3 and so on, or the next that no memory is called."""
+    taken = set(memory_ids)
+    counts: Counter[str] = Counter()
+    ids: list[str] = []
+    for memory_id in memory_ids:
+        counts[memory_id] += 1
+        id = memory_id
+        while counts[memory_id] > 1 and id in taken:
+            id = f"{memory_id}~{counts[memory_id]}"
+            counts[memory_id] += id in taken
+        taken.add(id)
+        ids.append(id)
+    return ids
+
+
+def _record_type(store_path: str, memory_id: str) -> str:
+    """The kind of a record, which its memory id names second; a file has no kinds."""
+    if not store_path.startswith(SPACE_SCHEME):
+        return "jsonl"
+    return memory_id.split("/")[1].replace("%2F", "/").replace("%25", "%")
