@@ -37,12 +37,12 @@ from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.keeping import Keeping
 from rote.runs.ledger import Line
 from rote.runs.memory import RunMemory
-from rote.runs.modes import BUFFERED, LIVE, OFF
+from rote.runs.modes import BUFFERED, OFF
 from rote.runs.reads import ReadSet
 from rote.runs.recordings import Recording, Replay
 from rote.space import Space
 from rote.space.receipts import add_receipt
-from rote.traces.formats import Mode
+from rote.traces.formats import LIVE, Mode
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
 from rote.traces.retrieval_events import retrieval_event

@@ -13,12 +13,13 @@ from rote.runs.identities import parse_snapshot_id
 from rote.runs.keeping import Keeping
 from rote.runs.leases import Leases, check_lease_seconds
 from rote.runs.ledger import Ledger, RunRecord
-from rote.runs.modes import LIVE, check_mode, check_modes, check_validation
+from rote.runs.modes import check_mode, check_modes, check_validation
 from rote.runs.recordings import Replay
 from rote.runs.recovery import Recovery
 from rote.runs.run import Run, Terms
 from rote.space.arguments import check_path
 from rote.space.running import RunPlace
+from rote.traces.formats import LIVE
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
 from rote.values import check_run_id, check_trace_name
@@ -50,7 +51,7 @@ class StoreRuns:
             port,
             tokens=tokens,
             seconds=check_lease_seconds(lease_seconds),
-            attend=lambda: self._recovery.attend(),
+            attend=self._attend,
         )
         self._finisher = Finisher(port, self._ledger)
         self._recovery = Recovery(
@@ -62,6 +63,9 @@ class StoreRuns:
             finisher=self._finisher,
             recovery=self._recovery,
         )
+
+    def _attend(self) -> None:
+        self._recovery.attend()
 
     def start(
         self,

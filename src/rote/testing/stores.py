@@ -1,12 +1,14 @@
 """Opening a store for a test: everything that is usually the system's comes from the test."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rote.contract import Clock, IdSource, Index, KeyRing
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.opening.sources import SystemTokens
 from rote.records import RECORDS
+from rote.runs import StoreRuns
 from rote.space import Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -21,6 +23,9 @@ class StoreSettings:
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
     indexes: tuple[Index, ...] = (RECORDS,)  # derived indexes that the store keeps
+    modes: tuple[str, ...] | None = None  # of runs that are enabled
+    lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
+    traces: Path | None = None  # folder of the traces of runs
     presumes: bool = False  # whether it may draw more from the ids than it needs
 
 
@@ -38,4 +43,13 @@ def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
         indexes=settings.indexes,
         presumes=settings.presumes,
     )
-    return Store(kernel, url="test:")
+    runs = StoreRuns(
+        kernel,
+        ids=settings.ids,
+        tokens=SystemTokens(),
+        modes=settings.modes,
+        lease_seconds=settings.lease_seconds,
+        folder=settings.traces,
+    )
+    runs.recover_if_possible()
+    return Store(kernel, url="test:", runs=runs)

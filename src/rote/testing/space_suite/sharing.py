@@ -212,14 +212,14 @@ class SharingTests(IndexGround):
         branch that nobody here had heard of."""
         other = self.open().space("notes")
         self.space.set(A, 1)
-        commit_of = history._commit
+        commit_of = history.commit_row
 
         def late(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
-            monkeypatch.setattr(history, "_commit", commit_of)
+            monkeypatch.setattr(history, "commit_row", commit_of)
             other.create_branch("topic").set(A, 2)
             return commit_of(cache, reads, version)
 
-        monkeypatch.setattr(history, "_commit", late)
+        monkeypatch.setattr(history, "commit_row", late)
         assert self.port.log(self.did, since=1, limit=9) == ()
         assert [commit.branch for commit in self.space.log(since=1)] == ["topic", "topic"]
 
