@@ -81,7 +81,13 @@ class Leases:
         """Whether nobody had claimed the lease up to now: who claims it later finds what was written
         for its owner before."""
         row = self._port.side(space, LEASE, owner)
-        return row is not None and not lease_in(row).claimed
+        if row is not None and not lease_in(row).claimed:
+            return True
+        with self._lock:
+            held = self._held.get(space)
+            if held is not None and held.owner == owner:
+                del self._held[space]  # the next run has another
+        return False
 
     def is_own(self, owner: str) -> bool:
         with self._lock:

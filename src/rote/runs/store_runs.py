@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View
-from rote.errors import InvalidInput, NotFound, Unavailable
+from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.finishing import Finisher
 from rote.runs.identities import parse_snapshot_id
 from rote.runs.keeping import Keeping
@@ -144,8 +144,9 @@ class StoreRuns:
         return [line.record() for line in self._recovery.recover()]
 
     def recover_if_possible(self) -> None:
-        """When a store is opened: where it cannot be written now, the next one does it."""
-        with suppress(Unavailable):
+        """When a store is opened, which must not fail because of it: one that cannot be written now, or
+        is damaged, is to be looked at. Who asks for `recover` hears why."""
+        with suppress(RoteError):
             self._recovery.recover()
 
     def close(self) -> None:

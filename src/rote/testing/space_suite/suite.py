@@ -36,6 +36,7 @@ from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordT
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.runs import RunTests, SharedRunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
@@ -85,11 +86,17 @@ class SpaceSuite(
     RecordFileTests,
     RecordListTests,
     RetrievalTests,
+    RunTests,
 ):
     """Every store, also one whose place ends with it."""
 
 
 class SharedSpaceSuite(
-    SpaceSuite, SharingTests, SharedConformanceTests, SharedRecordTests, SharedWatchTests
+    SpaceSuite,
+    SharingTests,
+    SharedConformanceTests,
+    SharedRecordTests,
+    SharedWatchTests,
+    SharedRunTests,
 ):
     """A store whose place can be opened again and by several at once."""
