@@ -20,6 +20,7 @@ from rote.cli import (
     querying,
     reading,
     retrieving,
+    tracing,
     trust,
     writing,
 )
@@ -89,4 +90,5 @@ memory.commands.command("import")(bridging.import_memory)
 memory.commands.command("validate")(bridging.validate_file)
 app.add_typer(memory.commands, name="memory")
 app.command("retrieve")(retrieving.retrieve_package)
+app.add_typer(tracing.commands, name="trace")
 app.command("canonical")(canonical.canonicalise)
