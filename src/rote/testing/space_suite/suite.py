@@ -36,6 +36,7 @@ from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordT
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.run_traces import RunTraceTests
 from rote.testing.space_suite.runs import RunTests, SharedRunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
@@ -87,6 +88,7 @@ class SpaceSuite(
     RecordListTests,
     RetrievalTests,
     RunTests,
+    RunTraceTests,
 ):
     """Every store, also one whose place ends with it."""
 
