@@ -1,4 +1,5 @@
-"""What the processes of the tests of runs do: `python -m tests.faults.run_children <what> <url> …`.
+"""What the processes of the tests of runs do: `python -m tests.faults.run_children serve`, or
+`… work <url> <worker>`.
 
 Every write of a run's life goes through the port of its store, so each of them is a point at which a
 process can be stopped, before it and after it. Points are named after what is written:
@@ -108,7 +109,7 @@ def kill_myself() -> None:
 
 
 def stop_myself() -> None:
-    say("stopped")
+    say("stopped", os.getpid())
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
@@ -144,28 +145,36 @@ def run_once(url: str, run_id: str, point: str, action: Callable[[], None] = kil
             say("ended", run.state, 0 if run.commit is None else run.commit.version)
 
 
-def recover_until_one_is_ended(
-    url: str, point: str, action: Callable[[], None] = kill_myself
-) -> None:
-    with open_with(url, point, action) as store:
-        while not (ended := store.recover()):
-            pass
-        say("ended", ended[0].state, ended[0].version)
+def recover(url: str, point: str, action: Callable[[], None] = kill_myself) -> None:
+    """Recover until the point has come, and what was begun then to its end."""
+    is_past: list[bool] = []
+
+    def act() -> None:
+        is_past.append(True)
+        action()
+
+    with open_with(url, point, act) as store:
+        while not is_past:
+            ended = store.recover()
+        say("ended", *(f"{record.state} {record.version}" for record in ended))
 
 
-def serve_forks(url: str) -> None:
-    """For each line `<what> <run id> <point>` a process that does it; how each ended."""
+def serve_forks() -> None:
+    """For each line `<how> <what> <url> <run id> <point>` a process; when it is to be killed, how it
+    ended, and when it is to be stopped, what it says."""
     for line in sys.stdin:
-        what, run_id, point = line.split()
+        how, what, url, run_id, point = line.split()
         child = os.fork()
         if child == 0:
-            sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - until the end
+            action = kill_myself if how == "kill" else stop_myself
             if what == "run":
-                run_once(url, run_id, point)
+                run_once(url, run_id, point, action)
             else:
-                recover_until_one_is_ended(url, point)
+                recover(url, point, action)
+            sys.stdout.flush()
             os._exit(0)
-        say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        if how == "kill":
+            say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def work(url: str, worker: str) -> None:
@@ -192,16 +201,8 @@ def work(url: str, worker: str) -> None:
                 say("applied", run_id, run.commit.version)
 
 
-def main(what: str, url: str, *arguments: str) -> None:
-    if what == "serve":
-        serve_forks(url)
-    elif what == "stop":
-        run_once(url, *arguments, action=stop_myself)
-    elif what == "stop_recovering":
-        recover_until_one_is_ended(url, *arguments, action=stop_myself)
-    else:
-        work(url, *arguments)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "serve":
+        serve_forks()
+    else:
+        work(*sys.argv[2:])
