@@ -22,7 +22,6 @@ import rote
 from rote.contract import CommitRequest, Port, SideRow
 from rote.contract.runs import LEASE, RUN
 from rote.errors import RunAborted
-from rote.runs import StoreRuns
 from tests.faults.children import LEFT, NAME, RIGHT, say
 
 OTHER = "urn:entity:other"
@@ -90,12 +89,7 @@ class Points:
 
 def open_with(url: str, point: str = "", action: Callable[[], None] = lambda: None) -> rote.Store:
     """A store in which runs may write, whose leases are short; it has recovered nothing yet."""
-    seconds = LEASE_SECONDS
-    recover, StoreRuns.recover_if_possible = StoreRuns.recover_if_possible, lambda _: None  # type: ignore[method-assign]
-    try:
-        store = rote.open(url, modes=MODES, lease_seconds=seconds, durability="os")
-    finally:
-        StoreRuns.recover_if_possible = recover  # type: ignore[method-assign]
+    store = rote.open(url, modes=MODES, lease_seconds=LEASE_SECONDS, durability="os", recover=False)
     Points(port_of(store), point, action)
     return store
 

@@ -17,7 +17,8 @@ NAMES = [
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
-    rote.open: "(url, *, durability, author, keys, schema, clock, ids, create, key)",
+    rote.open: "(url, *, durability, author, modes, lease_seconds, traces, keys, schema, clock, ids,"
+    " create, recover, key)",
     rote.canonical: "(value, *, depth_max)",
     rote.json_v1: "(value)",
     rote.digest: "(value)",
@@ -34,6 +35,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
     rote.Store: {
         "add_receipt": "(self, space, receipt)",
         "receipts": "(self)",
+        "recover": "(self)",
+        "runs": "(self)",
         "backup": "(self, path)",
         "close": "(self)",
         "copy": "(self, name, target, *, with_key, progress)",
@@ -74,6 +77,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "read_many": "(self, ids)",
         "reindex": "(self, *, progress)",
         "retry": "(self, function, *, attempts)",
+        "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
+        " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
         "set": "(self, id, value, *, key)",
         "transact": "(self, operations, *, reads, key, meta)",
@@ -100,6 +105,33 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
     },
+    rote.Run: {
+        "commit": None,
+        "delete": "(self, id)",
+        "discarded": None,
+        "event": "(self, *, role, interceptor, decision_type)",
+        "get": "(self, id, default)",
+        "glance": "(self, id, *, values, sizes)",
+        "mode": None,
+        "model_config_id": None,
+        "output": "(self, value)",
+        "patch": "(self, id, ops)",
+        "payload_fingerprint": None,
+        "policy_set_id": None,
+        "query": "(self, query)",
+        "read": "(self, id)",
+        "reason_code": None,
+        "retrieval_trace": None,
+        "retrieve": "(self, request, *, dropped)",
+        "run_id": None,
+        "scan": "(self, prefix, *, after, limit)",
+        "set": "(self, id, value)",
+        "state": None,
+        "trace": None,
+        "validate": None,
+        "values": "(self, query)",
+        "workflow_id": None,
+    },
     rote.Transaction: {
         "delete": "(self, id)",
         "get": "(self, id, default)",
@@ -112,6 +144,10 @@ MEMBERS: dict[type, dict[str, str | None]] = {
 }  # fmt: skip
 
 FIELDS: dict[type, list[str]] = {
+    rote.RunRecord: [
+        "run_id", "workflow_id", "mode", "validate", "state", "discarded", "reason_code", "commit_id",
+        "version", "started_at", "ended_at", "to_dict",
+    ],
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
         "id", "op", "body", "salt", "parent", "hash", "version", "index", "commit", "erased",

@@ -20,6 +20,7 @@ from rote.cli import (
     querying,
     reading,
     retrieving,
+    running,
     trust,
     writing,
 )
@@ -89,4 +90,6 @@ memory.commands.command("import")(bridging.import_memory)
 memory.commands.command("validate")(bridging.validate_file)
 app.add_typer(memory.commands, name="memory")
 app.command("retrieve")(retrieving.retrieve_package)
+app.add_typer(running.runs, name="runs")
+app.command("recover")(running.recover)
 app.command("canonical")(canonical.canonicalise)
