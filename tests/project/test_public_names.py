@@ -9,11 +9,12 @@ import rote
 from rote import errors
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Erasure", "Fact",
+    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
+    "Fact",
     "Fault", "GcReport", "Memory",
-    "MergeConflict", "MergeResult", "ReadConflict", "RoteError", "Space", "State", "Store",
-    "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint", "json_v1",
-    "open", "patch", "receipt", "retrieve",
+    "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "RoteError", "Space", "State",
+    "Store", "ToolProfile", "Transaction", "VerifyReport", "canonical", "digest", "errors", "fingerprint",
+    "json_v1", "open", "patch", "receipt", "retrieve",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -140,6 +141,17 @@ FIELDS: dict[type, list[str]] = {
         "blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "is_shrunk", "to_dict",
     ],
     rote.Fault: ["kind", "version", "id", "message"],
+    rote.Effects: ["result", "effects"],
+    rote.ModelConfig: [
+        "provider_name", "model_name", "model_revision", "temperature", "top_p", "max_tokens",
+        "frequency_penalty", "presence_penalty", "seed", "stochastic_unseeded",
+        "deterministic_provider", "is_deterministic", "to_dict",
+    ],
+    rote.ToolProfile: [
+        "tool_name", "tool_profile_version", "normalized_args_fields",
+        "tool_result_fingerprint_fields", "side_effect_fingerprint_fields", "side_effect_required",
+        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict",
+    ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",
         "actual_hash",
@@ -161,6 +173,7 @@ ERRORS = [
     ("Conflict", "RoteError", "conflict"),
     ("PayloadMismatch", "RoteError", "payload_mismatch"),
     ("RunAborted", "RoteError", "run_aborted"),
+    ("RecordedError", "RoteError", "recorded_error"),
     ("LimitExceeded", "RoteError", "limit_exceeded"),
     ("Denied", "RoteError", "denied"),
     ("SessionRevoked", "Denied", "session_revoked"),
