@@ -28,6 +28,18 @@ ENVELOPE = Envelope(
 LEAST = 7_000
 
 
+def written(
+    events: list[tuple[bytes, list[bytes]]], output: dict[str, Any], size_bytes_max: int
+) -> tuple[bytes, bytes]:
+    trace, retrieval = io.BytesIO(), io.BytesIO()
+    writer = TraceWriter(ENVELOPE, trace=trace, retrieval=retrieval, size_bytes_max=size_bytes_max)
+    for event, rows in events:
+        writer.add(event, rows)
+    writer.describe(output)
+    writer.finish()
+    return trace.getvalue(), retrieval.getvalue()
+
+
 def artifact(value: dict[str, Any], events: list[bytes], dropped: int) -> bytes:
     return canonical(
         {
@@ -43,27 +55,22 @@ def artifact(value: dict[str, Any], events: list[bytes], dropped: int) -> bytes:
     events=st.lists(
         st.tuples(st.integers(0, 900), st.lists(st.integers(0, 900), max_size=2)), max_size=30
     ),
-    room=st.integers(0, 12_000),
+    # A cap of any size, or one that the whole just fits in, or just does not.
+    room=st.integers(0, 12_000) | st.integers(-40, 0),
     sections=st.sampled_from(["text", "none", "error", "code_patch"]),
 )
 def test_as_many_events_are_kept_as_fit_into_both_artifacts(
     events: list[tuple[int, list[int]]], room: int, sections: str
 ) -> None:
-    size_bytes_max = LEAST + room
     output = {"type": sections, "sections": [], "files": []}
     told = [
         (canonical("e" * size), [canonical("r" * row) for row in rows]) for size, rows in events
     ]
-    trace, retrieval = io.BytesIO(), io.BytesIO()
-    writer = TraceWriter(ENVELOPE, trace=trace, retrieval=retrieval, size_bytes_max=size_bytes_max)
-    empty = writer.trace(trace.getvalue())
-    for event, rows in told:
-        writer.add(event, rows)
-    writer.describe(output)
-    empty = {**empty, "output": writer.trace(trace.getvalue())["output"]}
+    size_bytes_max = LEAST + room
+    if room <= 0:
+        size_bytes_max = max(LEAST, room + max(map(len, written(told, output, 10**6))))
+    empty = decode_canonical(written([], output, 10**6)[0])
     nothing = {"retrieval_trace_schema_version": "memory.retrieval_trace.v1"}
-    writer.finish()
-
     for kept in range(len(told), -1, -1):
         every = [row for _, rows in told[:kept] for row in rows]
         rows_dropped = sum(len(rows) for _, rows in told[kept:])
@@ -73,7 +80,7 @@ def test_as_many_events_are_kept_as_fit_into_both_artifacts(
         )
         if max(map(len, expected)) <= size_bytes_max:
             break
-    assert (trace.getvalue(), retrieval.getvalue()) == expected
+    assert written(told, output, size_bytes_max) == expected
 
 
 TOOLS = [

@@ -490,7 +490,7 @@ def test_an_event_larger_than_the_cap_is_not_held_and_cut_with_its_retrievals() 
         for _ in range(30):
             event.call("search", search, query="x" * 1_000)
         run.retrieval(retrieval)
-        assert event.to_dict()["tool_calls"] == []
+        assert event._to_dict()["tool_calls"] == []
     run.retrieval(retrieval)
     run.finish(PAYLOAD)
     assert [event["index"] for event in run.trace["events"]] == [0]

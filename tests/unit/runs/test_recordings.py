@@ -13,6 +13,7 @@ from rote.errors import InvalidInput, NotFound, RecordedError, RoteError, RunAbo
 from rote.runs.events import Event, RunEvents
 from rote.runs.recordings import Recording, Replay
 from rote.values import canonical, decode
+from rote.values.limits import DEPTH_MAX
 
 SNAPSHOT = "main:3:" + "a" * 64
 NAMES = {"role": "planner", "interceptor": "before_tool", "decision_type": "tool_call"}
@@ -181,6 +182,44 @@ def test_other_writes_abort_a_replay_and_its_trace_is_kept(path: Path, tmp_path:
     assert PAYLOAD in str(aborted.value)
     run.discard()
     assert len(run.trace["events"]) == 1
+
+
+def test_arguments_are_recorded_as_they_were_before_the_function_changed_them(
+    tmp_path: Path,
+) -> None:
+    run = begin(Recording(tmp_path / "r.jsonl", memory_snapshot_id=SNAPSHOT))
+    with run.event(**NAMES) as event:
+        event.call("search", lambda query: query.append(5), query=[1])
+    run.finish(PAYLOAD)
+    run = begin(Replay(tmp_path / "r.jsonl"))
+    with run.event(**NAMES) as event:
+        event.call("search", never, query=[1])
+    run.finish(PAYLOAD)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_the_deepest_values_are_recorded_told_and_replayed(tmp_path: Path) -> None:
+    """An argument stands inside the object of arguments, and that inside a line, as a result does."""
+    file, most = tmp_path / "r.jsonl", DEPTH_MAX - 1
+    seen = []
+    for begun in (lambda: Recording(file, memory_snapshot_id=SNAPSHOT), lambda: Replay(file)):
+        run = begin(begun())
+        with run.event(**NAMES) as event:
+            seen.append(event.call("write", lambda text: nested(most), text=nested(most - 1)))
+            with pytest.raises(InvalidInput, match="nested deeper"):
+                event.call("write", lambda text: 1, text=nested(most))
+            with pytest.raises(RoteError, match="nested deeper"):
+                event.call("write", lambda text: nested(most + 1), text="too deep")
+        run.finish(PAYLOAD)
+        seen.append(run.trace)
+    assert seen[:2] == seen[2:]
+    assert seen[0] == nested(most)
 
 
 # -- recorded errors ------------------------------------------------------------------------------

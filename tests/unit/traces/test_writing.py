@@ -76,11 +76,13 @@ def test_an_artifact_is_the_canonical_form_of_what_it_says() -> None:
 
 
 def test_a_trace_that_just_fits_is_whole_and_one_byte_less_cuts_its_last_event() -> None:
-    events: list[tuple[bytes, list[bytes]]] = [(event(n), []) for n in range(1_000)]
-    whole, _ = written(events, size_bytes_max=100_000)
-    assert written(events, size_bytes_max=len(whole))[0] == whole
-    cut, _ = written(events, size_bytes_max=len(whole) - 1)
-    value = decode(cut)
+    events = [(event(n), [canonical(n)]) for n in range(1_000)]
+    whole = written(events, size_bytes_max=100_000)
+    assert written(events, size_bytes_max=len(whole[0])) == whole
+    trace, retrieval = written(events, size_bytes_max=len(whole[0]) - 1)
+    assert decode(retrieval)["events"] == list(range(999))
+    assert decode(retrieval)["metadata"] == {"truncated": True, "events_dropped": 1}
+    value = decode(trace)
     assert [one["index"] for one in value["events"]] == list(range(999))
     assert value["metadata"] == {"truncated": True, "events_dropped": 1}
 
