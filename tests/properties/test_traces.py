@@ -50,7 +50,7 @@ def artifact(value: dict[str, Any], events: list[bytes], dropped: int) -> bytes:
     )
 
 
-@settings(max_examples=examples(300, 20_000))
+@settings(max_examples=examples(200, 3_000))
 @given(
     events=st.lists(
         st.tuples(st.integers(0, 900), st.lists(st.integers(0, 900), max_size=2)), max_size=30
@@ -157,7 +157,7 @@ def play(recording: Recording | Replay, events: list[list[dict[str, Any]]]) -> t
     return seen, run.trace
 
 
-@settings(max_examples=examples(60, 5_000))
+@settings(max_examples=examples(50, 1_000))
 @given(events=st.lists(st.lists(steps(), max_size=3), max_size=4))
 def test_a_replay_sees_and_tells_what_the_recorded_run_did(
     events: list[list[dict[str, Any]]],

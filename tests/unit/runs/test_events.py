@@ -1,5 +1,6 @@
 """What happened in a run: events, calls, retrievals, output, and the files they are told in."""
 
+import resource
 import stat
 import threading
 import tracemalloc
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from rote import Effects, ModelConfig, ToolProfile
-from rote.errors import InvalidInput, InvalidValue, LimitExceeded, NotFound
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, NotFound, Unavailable
 from rote.runs.events import RunEvents
 from rote.runs.recordings import Recording
 from rote.values import canonical, decode, fingerprint
@@ -396,7 +397,7 @@ def test_a_deterministic_mode_needs_a_model_that_is(mode: str, tmp_path: Path) -
         {"model": "large-1"},
         {"tools": ["search"]},
     ],
-    ids=str,
+    ids=lambda wrong: next(iter(wrong)),
 )
 def test_what_no_run_can_be_told_by_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InvalidInput):
@@ -405,7 +406,9 @@ def test_what_no_run_can_be_told_by_is_refused(wrong: dict[str, Any], tmp_path: 
 
 
 @pytest.mark.parametrize("name", list(NAMES))
-@pytest.mark.parametrize("wrong", ["", None, "x" * 1_025, "\ud800"], ids=ascii)
+@pytest.mark.parametrize(
+    "wrong", ["", None, "x" * 1_025, "\ud800"], ids=["empty", "none", "long", "surrogate"]
+)
 def test_an_event_has_names(name: str, wrong: Any) -> None:
     run = begin()
     with pytest.raises(InvalidInput):
@@ -481,6 +484,25 @@ def test_a_folder_that_cannot_be_is_refused_at_the_start(tmp_path: Path) -> None
     with pytest.raises(InvalidInput, match="folder"):
         begin(folder=tmp_path)
     assert [path.name for path in (tmp_path / "r1").iterdir()] == ["trace.retrieval.json"]
+
+
+@pytest.mark.parametrize("size", [100, 100_000], ids=["at the end", "on the way"])
+def test_a_full_disk_is_told_and_nothing_half_written_stays(size: int, tmp_path: Path) -> None:
+    """Files may not grow beyond a few bytes here: what a system says then it says of a full disk."""
+    folder = tmp_path / "observability"
+    recording = Recording(tmp_path / "r.jsonl", memory_snapshot_id="main:0:none")
+    run = begin(folder=folder, recording=recording)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        with pytest.raises(Unavailable, match="cannot write"):
+            with run.event(**NAMES) as event:
+                event.call("search", search, query="x" * size)
+            run.finish(PAYLOAD)
+        run.discard()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in tmp_path.rglob("*")] == ["observability"]
 
 
 def test_an_event_larger_than_the_cap_is_not_held_and_cut_with_its_retrievals() -> None:
