@@ -9,9 +9,10 @@ import rote
 from rote import errors
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Erasure", "Fact",
-    "Failure", "Fault", "GcReport", "Memory",
-    "MergeConflict", "MergeResult", "ReadConflict", "Report", "RoteError", "Space", "State", "Store",
+    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
+    "Fact", "Failure", "Fault", "GcReport", "Memory",
+    "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
+    "RunRecord", "Space", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
     "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
@@ -181,6 +182,17 @@ FIELDS: dict[type, list[str]] = {
     rote.Failure: ["code", "pointer", "left", "right", "message"],
     rote.Report: ["ok", "status", "failures", "more", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
+    rote.Effects: ["result", "effects"],
+    rote.ModelConfig: [
+        "provider_name", "model_name", "model_revision", "temperature", "top_p", "max_tokens",
+        "frequency_penalty", "presence_penalty", "seed", "stochastic_unseeded",
+        "deterministic_provider", "is_deterministic", "to_dict",
+    ],
+    rote.ToolProfile: [
+        "tool_name", "tool_profile_version", "normalized_args_fields",
+        "tool_result_fingerprint_fields", "side_effect_fingerprint_fields", "side_effect_required",
+        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict",
+    ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",
         "actual_hash",
@@ -202,6 +214,7 @@ ERRORS = [
     ("Conflict", "RoteError", "conflict"),
     ("PayloadMismatch", "RoteError", "payload_mismatch"),
     ("RunAborted", "RoteError", "run_aborted"),
+    ("RecordedError", "RoteError", "recorded_error"),
     ("LimitExceeded", "RoteError", "limit_exceeded"),
     ("Denied", "RoteError", "denied"),
     ("SessionRevoked", "Denied", "session_revoked"),
