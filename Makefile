@@ -13,7 +13,7 @@ ONLY ?=
 TREES := src tests bench tools
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: help demo test test-slow check format lock bench environment
+.PHONY: help demo test test-slow check format lock bench schemas environment
 
 help:
 	@echo 'make demo       see what Rote does, in a minute'
@@ -22,6 +22,7 @@ help:
 	@echo 'make check      format, lint, types, import layers, size caps'
 	@echo 'make format     format the code and mend what lint can mend'
 	@echo 'make bench      measure against the raw engine   (ONLY=commit for one)'
+	@echo 'make schemas    write docs/schemas/ anew from the code'
 	@echo 'make lock       make requirements.lock anew      (UPGRADE=1 for newer versions)'
 
 environment:
@@ -45,6 +46,9 @@ format: environment
 
 bench: environment
 	@$(BIN)/python -m bench $(ONLY)
+
+schemas: environment
+	@$(BIN)/python -m tools.schemas
 
 # Pins stay as they are where they still fit, unless UPGRADE=1. No index address is written: that
 # would have to be asked for, and `make check` looks.

@@ -21,6 +21,7 @@ from rote.cli import (
     reading,
     retrieving,
     running,
+    tracing,
     trust,
     writing,
 )
@@ -92,4 +93,5 @@ app.add_typer(memory.commands, name="memory")
 app.command("retrieve")(retrieving.retrieve_package)
 app.add_typer(running.runs, name="runs")
 app.command("recover")(running.recover)
+app.add_typer(tracing.commands, name="trace")
 app.command("canonical")(canonical.canonicalise)

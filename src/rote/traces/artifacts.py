@@ -10,7 +10,8 @@ from rote.errors import InternalError, InvalidValue, invariant
 from rote.traces.conformance import conform
 from rote.traces.reports import Failures
 from rote.values import canonical, decode
-from rote.values.limits import TRACE_DEPTH_MAX, TRACE_READ_BYTES_MAX
+from rote.values.depth import text_is_deeper
+from rote.values.limits import DEPTH_MAX, TRACE_DEPTH_MAX, TRACE_READ_BYTES_MAX
 
 Document = TypeVar("Document", bound=Struct)
 
@@ -18,10 +19,18 @@ Document = TypeVar("Document", bound=Struct)
 class Artifact(Generic[Document]):
     """What was given, in three forms: plain data, text, and typed when all members are in order."""
 
-    def __init__(self, value: Any, data: bytes | None, document: Document | None) -> None:
+    def __init__(
+        self, value: Any, data: bytes | None, document: Document | None, *, is_shallow: bool
+    ) -> None:
         self.value = value
         self.data = data  # none when it is no value
         self.document = document
+        self.is_shallow = is_shallow  # no deeper than one value may be
+
+    def forget_events(self) -> None:
+        """Let go of the plain form of events, which are most of it: the typed one is enough."""
+        if type(self.value) is dict:
+            self.value = {key: part for key, part in self.value.items() if key != "events"}
 
     @property
     def checked(self) -> Document:
@@ -44,7 +53,7 @@ def read_artifact(
     InvalidValue or LimitExceeded when text cannot be read at all.
     """
     if isinstance(source, bytes | str):
-        value = decode(source, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+        value, is_shallow = _decoded(source)
         data = source.encode() if isinstance(source, str) else source
         # The second look is for numbers such as 1.0, which the canonical form writes as 1.
         document = _typed(data, kind) or _typed(_canonical(value), kind)
@@ -54,13 +63,14 @@ def read_artifact(
             data = _canonical(value)
         except InvalidValue as error:
             _add_stranger(error, value, kind, prefix, failures)
-            return Artifact(value, None, None)
+            return Artifact(value, None, None, is_shallow=False)
         document = _typed(data, kind)
+        is_shallow = not text_is_deeper(data, DEPTH_MAX)
     if document is None:
         before = len(failures)
         conform(value, _type_of(kind), "", prefix, failures)
         invariant(len(failures) > before, "a trace is refused, and nothing says why")
-    return Artifact(value, data, document)
+    return Artifact(value, data, document, is_shallow=is_shallow)
 
 
 def member(value: Any, name: str) -> Any:
@@ -85,6 +95,15 @@ def _add_stranger(
         reason = error.details["reason"]
         message = f"{pointer or 'the whole'} is not a value: {reason}"
         failures.add(f"{prefix}:value", pointer, None, "a JSON value", message)
+
+
+def _decoded(text: bytes | str) -> tuple[Any, bool]:
+    """The value, and whether it is no deeper than any: the decoder looks anyway."""
+    try:
+        return decode(text, size_bytes_max=TRACE_READ_BYTES_MAX), True
+    except InvalidValue:
+        deep = decode(text, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+        return deep, False
 
 
 def _canonical(value: Any) -> bytes:

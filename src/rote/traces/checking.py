@@ -14,8 +14,7 @@ from rote.traces.documents import DeterminismTrace, RetrievalTrace
 from rote.traces.formats import LIVE, SCORE_DECIMALS
 from rote.traces.reports import Failures, Report
 from rote.values import Json, json_v1
-from rote.values.depth import text_is_deeper
-from rote.values.limits import DEPTH_MAX, INTEGER_MAX, TRACE_BYTES_MAX
+from rote.values.limits import INTEGER_MAX, TRACE_BYTES_MAX
 
 _TRACE, _RETRIEVAL = "trace", "retrieval"
 
@@ -43,7 +42,7 @@ class Examination:
         )
         links = _Links(self.trace.value)
         _check_run(self.trace, failures)
-        links.check_events(failures, are_plain=_is_plain(self.trace.data))
+        links.check_events(failures, are_plain=_is_plain(self.trace))
         _check_size(self.trace, _TRACE, size_bytes_max, failures)
         if self.retrieval is not None:
             _check_metadata(self.retrieval.value, _RETRIEVAL, failures)
@@ -55,6 +54,9 @@ class Examination:
                 "retrieval:missing", "", None, "a retrieval trace",
                 "the trace has retrieval events, so its retrieval trace is needed too",
             )  # fmt: skip
+        for artifact in (self.trace, self.retrieval):
+            if artifact is not None:
+                artifact.forget_events()
 
 
 def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
@@ -207,14 +209,15 @@ def _check_arguments(call: Any, pointer: str, failures: Failures) -> None:
         failures.add("trace:value", place, None, "a json-v1 value", f"{place}: {reason}")
 
 
-def _is_plain(data: bytes | None) -> bool:
+def _is_plain(trace: Artifact[DeterminismTrace]) -> bool:
     """Whether nothing in the text can lack a json-v1 form, by its depth or by keys that become one.
 
     Of what is no value that was told already.
     """
+    data = trace.data
     return data is None or (
-        b"\\u" not in data
-        and not text_is_deeper(data, DEPTH_MAX)
+        trace.is_shallow
+        and b"\\u" not in data
         and (data.isascii() or is_normalized("NFC", data.decode()))
     )
 

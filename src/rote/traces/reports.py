@@ -9,7 +9,13 @@ from msgspec import Struct, to_builtins
 
 from rote.errors import InvalidValue
 from rote.values import Json, canonical, decode_canonical
-from rote.values.limits import TRACE_DEPTH_MAX, TRACE_FAILURE_BYTES_MAX, TRACE_FAILURES_MAX
+from rote.values.depth import text_is_deeper
+from rote.values.limits import (
+    DEPTH_MAX,
+    TRACE_DEPTH_MAX,
+    TRACE_FAILURE_BYTES_MAX,
+    TRACE_FAILURES_MAX,
+)
 
 Status = Literal["valid", "invalid", "equivalent", "different", "ineligible"]
 
@@ -72,7 +78,7 @@ def shown(value: Any) -> Json:
         data = canonical(value, depth_max=TRACE_DEPTH_MAX)
     except InvalidValue:
         return str(value) if type(value) is float else f"({type(value).__qualname__}, not JSON)"
-    if len(data) > TRACE_FAILURE_BYTES_MAX:
+    if len(data) > TRACE_FAILURE_BYTES_MAX or text_is_deeper(data, DEPTH_MAX):
         beginning = data[:TRACE_FAILURE_BYTES_MAX].decode(errors="ignore")
         return f"{beginning}… ({len(data):,} bytes)"
     return decode_canonical(data)

@@ -41,8 +41,8 @@ _decode_typed = msgspec.json.Decoder(_value_type(_LEVELS_TYPED)).decode
 # Runs of digits that may lie beyond signed 64 bit: 2**63 has 19 digits.
 _DIGITS_ALIKE = bytes(ord("0") if chr(byte) in "0123456789" else byte for byte in range(256))
 _DIGITS_19 = b"0" * 19
-# Hashes hold such runs too; those of a number begin where a value may.
-_number_long = re.compile(rb"(?:\A|[\[,:\s])-?[0-9]{19}").search
+# What stands before a number, its sign aside.
+_LEADS = b"[,: \t\r\n"
 # Stored bytes that nest deeper than any value and what stands around it were not written by us.
 _DEPTH_STORED_MAX = 2 * DEPTH_MAX
 
@@ -90,12 +90,24 @@ def _parse(data: bytes, duplicates: Literal["refuse", "last"]) -> Json:
         return _decode_typed(data)
     except (ValueError, msgspec.MsgspecError):
         pass
-    if _DIGITS_19 not in data.translate(_DIGITS_ALIKE) or not _number_long(data):
+    if not _may_be_beyond_int64(data):
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
             pass
     return parse_exact(data, duplicates=duplicates)
+
+
+def _may_be_beyond_int64(data: bytes) -> bool:
+    """Whether a run of digits that is long enough begins where a number may; hashes hold runs too."""
+    digits = data.translate(_DIGITS_ALIKE)
+    place = digits.find(_DIGITS_19)
+    while place >= 0:
+        start = place - 1 if data[place - 1 : place] == b"-" else place
+        if start == 0 or data[start - 1] in _LEADS:
+            return True
+        place = digits.find(_DIGITS_19, place + len(_DIGITS_19))
+    return False
 
 
 def _utf8(data: bytes | str, size_bytes_max: int) -> bytes:

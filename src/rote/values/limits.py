@@ -277,7 +277,7 @@ TRACE_FAILURES_MAX = 250_000
 # A value inside a report; of a longer one its beginning is shown.
 TRACE_FAILURE_BYTES_MAX = 1 * KIB
 # Names that are looked at in a folder of traces and below it, and how far below.
-TRACE_NAMES_MAX = 100_000
+TRACE_NAMES_MAX = 1_000_000
 TRACE_FOLDERS_DEPTH_MAX = 8
 # How long traces of deterministic runs are kept at the least.
 TRACE_DAYS_MIN = 14

@@ -158,7 +158,8 @@ HASH_OF_X = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 def test_a_repeated_id_gets_a_number_in_the_order_of_the_package(
     ids: list[str], expected: list[str]
 ) -> None:
-    records = retrieval_event(*package_of(ids), **IDS)["selected_records"]
+    request, package = package_of(ids)
+    records = retrieval_event(request, package, **IDS)["selected_records"]
     by_position = sorted(records, key=lambda record: record["position"])
     assert [record["record_id"] for record in by_position] == expected
 
@@ -167,9 +168,8 @@ def test_a_repeated_id_gets_a_number_in_the_order_of_the_package(
 @given(st.lists(st.sampled_from(["a", "a~2", "a~3", "a~2~2", "b"]), max_size=8))
 def test_ids_are_unique_whatever_memories_are_called(ids: list[str]) -> None:
     run = good_run()
-    run["retrieval"]["events"][0] = {
-        **retrieval_event(*package_of(ids), **IDS), "query_fingerprint": "a" * 64
-    }  # fmt: skip
+    request, package = package_of(ids)
+    run["retrieval"]["events"][0] = retrieval_event(request, package, **IDS)
     assert check_trace(run["trace"], run["retrieval"]).ok
     assert len(run["retrieval"]["events"][0]["selected_records"]) == len(ids)
 
@@ -204,5 +204,6 @@ def test_a_package_of_another_question_is_refused() -> None:
 @pytest.mark.parametrize("name", IDS)
 @pytest.mark.parametrize("wrong", ["", None, 1])
 def test_an_id_is_a_text(name: str, wrong: Any) -> None:
+    request, package = package_of(["a"])
     with pytest.raises(InvalidInput, match=name):
-        retrieval_event(*package_of(["a"]), **{**IDS, name: wrong})
+        retrieval_event(request, package, **{**IDS, name: wrong})

@@ -1,0 +1,94 @@
+"""How long traces are kept: `<traces>/<run_id>/trace.json`, its companion, and drafts of dead runs.
+
+Traces of deterministic runs stay for 14 days at the least, whatever is asked for. What cannot be read
+may be one of them.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from rote.errors import LimitExceeded
+from rote.traces.formats import LIVE
+from rote.values.limits import TRACE_DAYS_MIN, TRACE_NAMES_MAX, TRACE_READ_BYTES_MAX
+
+_TRACE, _RETRIEVAL = "trace.json", "trace.retrieval.json"
+_DAY = 86_400
+
+
+class OldRun(Struct, frozen=True):
+    """The traces of a run that may go."""
+
+    run_id: str
+    files: tuple[str, ...]  # in the order in which they go
+    size_bytes: int
+
+
+class _Mode(Struct):
+    visibility_mode: str
+
+
+def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
+    """The runs whose files are all older than so many days, in order. Links are not followed."""
+    found: list[OldRun] = []
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries, 1):
+            if count > TRACE_NAMES_MAX:
+                raise LimitExceeded("the names in the folder", size=count, limit=TRACE_NAMES_MAX)
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                found.extend(_old_run(folder / entry.name, days, now))
+    return sorted(found, key=lambda run: run.run_id)
+
+
+def remove_run(folder: Path, run: OldRun) -> None:
+    """Remove the files of a run, and its folder if nothing else is in it."""
+    # Nobody can put a link in the place of the folder once it is open.
+    descriptor = os.open(folder / run.run_id, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for name in run.files:
+            try:
+                os.unlink(name, dir_fd=descriptor)
+            except FileNotFoundError:
+                pass  # somebody else was faster
+    finally:
+        os.close(descriptor)
+    try:
+        (folder / run.run_id).rmdir()
+    except OSError:
+        pass  # what else is in it was not made by a run
+
+
+def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
+    """The run of a folder, if it has one and may go."""
+    states = {
+        entry.name: entry.stat(follow_symlinks=False)
+        for entry in _entries(place)
+        if entry.name in (_TRACE, _RETRIEVAL)
+        or (entry.name.startswith(".rote-") and entry.name.endswith(".draft"))
+    }
+    if not states or not all(stat.S_ISREG(state.st_mode) for state in states.values()):
+        return
+    age = now - max(state.st_mtime for state in states.values())
+    if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / _TRACE)):
+        # The trace goes first: whoever finds one finds its retrievals too.
+        names = sorted(states, key=lambda name: (name != _TRACE, name))
+        yield OldRun(place.name, tuple(names), sum(each.st_size for each in states.values()))
+
+
+def _entries(place: Path) -> list["os.DirEntry[str]"]:
+    with os.scandir(place) as entries:
+        return list(entries)
+
+
+def _is_live(trace: Path) -> bool:
+    """Whether a trace says that its run never claimed to be deterministic."""
+    try:
+        with trace.open("rb") as file:
+            mode = msgspec.json.decode(file.read(TRACE_READ_BYTES_MAX), type=_Mode)
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return mode.visibility_mode == LIVE

@@ -1,0 +1,186 @@
+"""Commands about traces: trace check, trace compare, trace prune."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rote.bridges.trace_files import (
+    Pair,
+    check_trace_file,
+    compare_trace_files,
+    compare_trace_folders,
+)
+from rote.bridges.trace_keeping import find_old_runs, remove_run
+from rote.cli.options import JsonOption
+from rote.cli.outcome import cannot_say, confirm, no
+from rote.cli.output import compact, plural, print_json, print_line, print_rows
+from rote.errors import InvalidInput
+from rote.traces import Failure, Report
+from rote.values import Json
+from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES_MAX
+
+_VALUE_CHARACTERS_SHOWN = 60
+_DAYS_MAX = 36_500
+# The worst of several decides.
+_WORST = ("ineligible", "different", "equivalent")
+
+commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
+
+TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace: X.json.")]
+RetrievalOption = Annotated[
+    Path | None,
+    typer.Option("--retrieval", metavar="FILE", help="Its retrieval trace; else X.retrieval.json."),
+]
+MaxBytesOption = Annotated[
+    int,
+    typer.Option(
+        "--max-bytes", metavar="N", min=1, max=TRACE_READ_BYTES_MAX, help="What one may have."
+    ),
+]
+
+
+@commands.command("check")
+def check_one(
+    trace: TraceArgument,
+    *,
+    retrieval: RetrievalOption = None,
+    max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
+    as_json: JsonOption = False,
+) -> None:
+    """Is a trace complete and fit for a deterministic claim? Exit 1 when it is not."""
+    report = check_trace_file(trace, retrieval, size_bytes_max=max_bytes)
+    if as_json:
+        print_json(report.to_dict())
+    elif report.ok:
+        print_line("fit: the trace is complete")
+    else:
+        print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
+        _print_failures(report, ("code", "where", "found", "expected"))
+    if not report.ok:
+        raise no()
+
+
+@commands.command("compare")
+def compare(
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, or a folder of them.")],
+    right: Annotated[Path, typer.Argument(metavar="RIGHT", help="The same from another run.")],
+    *,
+    left_retrieval: Annotated[
+        Path | None,
+        typer.Option("--left-retrieval", metavar="FILE", help="Of LEFT; else X.retrieval.json."),
+    ] = None,
+    right_retrieval: Annotated[
+        Path | None,
+        typer.Option("--right-retrieval", metavar="FILE", help="Of RIGHT; else X.retrieval.json."),
+    ] = None,
+    max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
+    as_json: JsonOption = False,
+) -> None:
+    """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
+    if left.is_dir() != right.is_dir():
+        raise InvalidInput("compare two traces, or two folders of traces")
+    if left.is_dir():
+        if left_retrieval is not None or right_retrieval is not None:
+            raise InvalidInput("the retrieval traces in folders are found by their names")
+        pairs = compare_trace_folders(left, right, size_bytes_max=max_bytes)
+        _end(_show_pairs(list(pairs), as_json=as_json))
+        return
+    report = compare_trace_files(
+        left,
+        right,
+        left_retrieval=left_retrieval,
+        right_retrieval=right_retrieval,
+        size_bytes_max=max_bytes,
+    )
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        _show(report)
+    _end(report.status)
+
+
+@commands.command("prune")
+def prune(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where runs keep their traces.")
+    ] = Path("observability"),
+    *,
+    days: Annotated[
+        int,
+        typer.Option("--days", metavar="N", min=0, max=_DAYS_MAX, help="What is older goes."),
+    ] = TRACE_DAYS_MIN,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old traces; those of deterministic runs stay for 14 days at the least."""
+    runs = find_old_runs(folder, days=days, now=time.time())
+    size = sum(run.size_bytes for run in runs)
+    amount = f"the traces of {plural(len(runs), 'run')} ({size:,} bytes)"
+    if runs and not dry_run:
+        if not yes and sys.stdin.isatty():
+            confirm(f"remove {amount} in {folder}, for good?", refusal="nothing was removed")
+        for run in runs:
+            remove_run(folder, run)
+    if as_json:
+        ids: Json = [run.run_id for run in runs]
+        print_json({"runs": ids, "size_bytes": size, "dry_run": dry_run})
+        return
+    if dry_run:
+        for run in runs:
+            print_line(run.run_id)
+    print_line(f"{amount} {'would go' if dry_run else 'removed'}")
+
+
+def _show(report: Report, name: str = "") -> None:
+    """The first difference in words, then all of them."""
+    of = f" {name}" if name else ""
+    if report.ok:
+        print_line(f"equivalent{of}")
+        return
+    noun = "difference" if report.status == "different" else "reason"
+    print_line(f"{report.status}{of}: {_count(report, noun)}; {_first(report)}")
+    _print_failures(report, ("code", "where", "left", "right"))
+
+
+def _show_pairs(pairs: list[Pair], *, as_json: bool) -> str:
+    statuses: list[str] = [pair.report.status for pair in pairs]
+    worst = next(status for status in _WORST if status in statuses)
+    if as_json:
+        told: Json = [{"name": pair.name, **pair.report.to_dict()} for pair in pairs]
+        print_json({"ok": worst == "equivalent", "status": worst, "pairs": told})
+        return worst
+    for pair in pairs:
+        _show(pair.report, pair.name)
+    counts = ", ".join(f"{statuses.count(status):,} {status}" for status in reversed(_WORST))
+    print_line(f"{plural(len(pairs), 'pair')}: {counts}")
+    return worst
+
+
+def _end(status: str) -> None:
+    if status == "different":
+        raise no()
+    if status == "ineligible":
+        raise cannot_say()
+
+
+def _count(report: Report, noun: str) -> str:
+    return plural(len(report.failures) + report.more, noun)
+
+
+def _first(report: Report) -> str:
+    return f"the first: {report.failures[0].message}"
+
+
+def _print_failures(report: Report, columns: tuple[str, ...]) -> None:
+    print_rows(columns, (_row(failure) for failure in report.failures))
+    if report.more:
+        print_line(f"and {report.more:,} more")
+
+
+def _row(failure: Failure) -> tuple[str, ...]:
+    values = (compact(value)[:_VALUE_CHARACTERS_SHOWN] for value in (failure.left, failure.right))
+    return (failure.code, failure.pointer, *values)

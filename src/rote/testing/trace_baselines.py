@@ -1,0 +1,105 @@
+"""A pytest plugin: the trace of a run against the one that was kept from a run that was good.
+
+    # conftest.py
+    pytest_plugins = ["rote.testing.trace_baselines"]
+
+    def test_triage(trace_baseline):
+        ...
+        trace_baseline.check("triage", run.trace, run.retrieval_trace)
+
+`pytest --trace-baselines DIR` says where they are kept (default: `trace_baselines` beside pytest's
+configuration); `pytest --update-traces` keeps those of this run instead. It is named in a conftest and has no
+entry point, so that nobody who does not use it pays for importing Rote.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rote.bridges.trace_files import companion_of
+from rote.traces import Report, check_trace, compare_traces
+from rote.values import Json, canonical
+from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
+
+_FAILURES_SHOWN = 20
+_name = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}").fullmatch
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("rote")
+    group.addoption("--trace-baselines", metavar="DIR", help="where traces to compare with are")
+    group.addoption("--update-traces", action="store_true", help="keep the traces of this run")
+
+
+class TraceBaseline:
+    """The traces in a folder that runs are compared with."""
+
+    def __init__(self, folder: Path, *, is_updating: bool) -> None:
+        self.folder = folder
+        self._is_updating = is_updating
+
+    def check(
+        self,
+        name: str,
+        trace: Json,
+        retrieval: Json = None,
+        *,
+        size_bytes_max: int = TRACE_BYTES_MAX,
+    ) -> None:
+        """Fail the test unless the run did what the run did whose trace is kept under the name."""
+        if not _name(name):
+            pytest.fail(
+                f"{name!r} is no name for a trace: use letters, digits, . _ -", pytrace=False
+            )
+        path = self.folder / f"{name}.json"
+        if self._is_updating:
+            _judge(check_trace(trace, retrieval, size_bytes_max=size_bytes_max), name)
+            self._keep(path, trace, retrieval)
+            return
+        if not path.exists():
+            pytest.fail(f"there is no {path}; keep one with --update-traces", pytrace=False)
+        companion = companion_of(path)
+        report = compare_traces(
+            path.read_bytes(),
+            trace,
+            left_retrieval=companion.read_bytes() if companion.exists() else None,
+            right_retrieval=retrieval,
+            size_bytes_max=size_bytes_max,
+        )
+        _judge(report, name)
+
+    def _keep(self, path: Path, trace: Json, retrieval: Json) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_text(trace))
+        if retrieval is None:
+            companion_of(path).unlink(missing_ok=True)
+        else:
+            companion_of(path).write_bytes(_text(retrieval))
+
+
+@pytest.fixture
+def trace_baseline(request: pytest.FixtureRequest) -> TraceBaseline:
+    """Traces that were kept, to compare this test's runs with."""
+    folder = request.config.getoption("--trace-baselines") or "trace_baselines"
+    is_updating = bool(request.config.getoption("--update-traces"))
+    return TraceBaseline(request.config.rootpath / folder, is_updating=is_updating)
+
+
+def _judge(report: Report, name: str) -> None:
+    if report.ok:
+        return
+    shown = [f"{each.code} at {each.pointer}: {each.message}" for each in report.failures]
+    rest = len(shown) + report.more - _FAILURES_SHOWN
+    more = [f"and {rest:,} more"] if rest > 0 else []
+    lines = [f"the trace {name} is {report.status}", *shown[:_FAILURES_SHOWN], *more]
+    pytest.fail("\n".join(lines), pytrace=False)
+
+
+def _text(artifact: Json) -> bytes:
+    """What is kept is text as it is, or the canonical form of data."""
+    if isinstance(artifact, str):
+        return artifact.encode()
+    if isinstance(artifact, bytes):
+        return artifact
+    return canonical(artifact, depth_max=TRACE_DEPTH_MAX)

@@ -1,0 +1,300 @@
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rote import check_trace, compare_traces
+from rote.bridges import trace_files
+from rote.values import canonical, decode
+from tests.unit.cli.command import error_of, run
+from tests.unit.cli.test_outcome import on_terminal
+from tests.unit.traces.traces import Change, changed, changing, good_run, without
+
+DAY = 86_400
+
+
+def write(folder: Path, made: Any, name: str = "x") -> Path:
+    """A trace and its companion in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_bytes(canonical(made["trace"]))
+    if made["retrieval"] is not None:
+        (folder / f"{name}.retrieval.json").write_bytes(canonical(made["retrieval"]))
+    return folder / f"{name}.json"
+
+
+# -- check --------------------------------------------------------------------------------------------
+
+
+def test_a_good_trace_is_fit_with_the_companion_beside_it(tmp_path: Path) -> None:
+    path = write(tmp_path, good_run())
+    result = run("trace", "check", str(path))
+    assert (result.exit_code, result.stdout) == (0, "fit: the trace is complete\n")
+
+
+def test_a_retrieval_trace_may_lie_elsewhere(tmp_path: Path) -> None:
+    path = write(tmp_path, good_run())
+    elsewhere = (tmp_path / "x.retrieval.json").rename(tmp_path / "other")
+    assert run("trace", "check", str(path)).exit_code == 1
+    assert run("trace", "check", str(path), "--retrieval", str(elsewhere)).exit_code == 0
+
+
+def test_what_is_not_fit_is_told_first_in_words_then_all(tmp_path: Path) -> None:
+    made = changing(changed("trace", "events", 1, "role", to=5))
+    del made["trace"]["policy_set_id"]
+    result = run("trace", "check", str(write(tmp_path, made)))
+    assert result.exit_code == 1
+    first, *rows = result.stdout.splitlines()
+    assert first == (
+        "not fit: 2 failures; the first: /policy_set_id is missing;"
+        " it must be a text that is not empty"
+    )
+    assert rows == [
+        'trace:missing\t/policy_set_id\tnull\t"a text that is not empty"',
+        'trace:type\t/events/1/role\t5\t"a text that is not empty"',
+    ]
+
+
+def test_json_is_the_report(tmp_path: Path) -> None:
+    made = changing(without("trace", "output"))
+    result = run("trace", "check", str(write(tmp_path, made)), "--json")
+    assert result.exit_code == 1
+    assert decode(result.stdout) == check_trace(made["trace"], made["retrieval"]).to_dict()
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"a":1,"a":1}'])
+def test_a_file_that_is_no_json_cannot_be_read_and_is_named(tmp_path: Path, data: bytes) -> None:
+    path = write(tmp_path, good_run())
+    (tmp_path / "x.retrieval.json").write_bytes(data)
+    assert "x.retrieval.json: " in error_of(run("trace", "check", str(path)))
+    assert "x.retrieval.json: " in error_of(run("trace", "compare", str(path), str(path)))
+    assert "nothing" in error_of(run("trace", "check", str(tmp_path / "nothing")))
+    assert error_of(run("trace", "check", str(tmp_path)))
+
+
+def test_a_larger_cap_may_be_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, good_run())
+    size = str(path.stat().st_size)
+    assert run("trace", "check", str(path), "--max-bytes", size).exit_code == 0
+    result = run("trace", "check", str(path), "--max-bytes", str(int(size) - 1))
+    assert (result.exit_code, "trace:size" in result.stdout) == (1, True)
+
+
+# -- compare ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (lambda made: None, 0, "equivalent\n"),
+        (changed("trace", "events", 1, "role", to="critic"), 1,
+         "different: 1 difference; the first: event 1 has another role\n"
+         'event_mismatch:1:role\t/events/1/role\t"planner"\t"critic"\n'),
+        (changed("trace", "workflow_id", to="w"), 2,
+         "ineligible: 1 reason; the first: the runs differ in workflow_id, so they are not the same"
+         ' run twice\nenvelope_mismatch:workflow_id\t/workflow_id\t"triage"\t"w"\n'),
+    ],
+)  # fmt: skip
+def test_two_files_are_compared(tmp_path: Path, change: Change, code: int, said: str) -> None:
+    runs = good_run("left"), changing(change, "right")
+    paths = [str(write(tmp_path / name, made)) for name, made in zip("lr", runs, strict=True)]
+    result = run("trace", "compare", *paths)
+    assert (result.exit_code, result.stdout) == (code, said)
+    report = compare_traces(
+        runs[0]["trace"], runs[1]["trace"],
+        left_retrieval=runs[0]["retrieval"], right_retrieval=runs[1]["retrieval"],
+    )  # fmt: skip
+    told = run("trace", "compare", *paths, "--json")
+    assert (told.exit_code, decode(told.stdout)) == (code, report.to_dict())
+
+
+def test_retrieval_traces_may_be_named_for_each_side(tmp_path: Path) -> None:
+    paths = [write(tmp_path / name, good_run(name)) for name in ("left", "right")]
+    options = []
+    for path in paths:
+        moved = path.with_name("x.retrieval.json").rename(path.with_name("moved"))
+        options += [f"--{path.parent.name}-retrieval", str(moved)]
+    assert run("trace", "compare", *map(str, paths)).exit_code == 2
+    assert run("trace", "compare", *map(str, paths), *options).exit_code == 0
+
+
+def test_folders_are_paired_by_name_and_the_worst_decides(tmp_path: Path) -> None:
+    left, right = tmp_path / "left", tmp_path / "right"
+    for name in ("a", "b", "deep/c"):
+        place = Path(name)
+        write(left / place.parent, good_run("1"), place.name)
+        write(right / place.parent, good_run("2"), place.name)
+    (left / "notes.txt").write_text("no trace")
+    (left / ".hidden.json").write_text("no trace")
+    command = ("trace", "compare", str(left), str(right))
+    result = run(*command)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "equivalent a.json", "equivalent b.json", "equivalent deep/c.json",
+        "3 pairs: 3 equivalent, 0 different, 0 ineligible",
+    ]  # fmt: skip
+    write(right, changing(changed("trace", "events", 0, "role", to="x"), "2"), "b")
+    assert run(*command).exit_code == 1
+    write(right, good_run("2"), "alone")
+    result = run(*command, "--json")
+    assert result.exit_code == 2
+    told: Any = decode(result.stdout)
+    assert (told["ok"], told["status"]) == (False, "ineligible")
+    assert {pair["name"]: pair["status"] for pair in told["pairs"]} == {
+        "a.json": "equivalent", "alone.json": "ineligible", "b.json": "different",
+        "deep/c.json": "equivalent",
+    }  # fmt: skip
+    assert told["pairs"][1]["failures"][0]["code"] == "unpaired"
+
+
+def test_a_file_in_a_folder_that_cannot_be_read_is_ineligible_and_the_rest_is_compared(
+    tmp_path: Path,
+) -> None:
+    for side in ("left", "right"):
+        for name in ("a", "b"):
+            write(tmp_path / side, good_run(side), name)
+    (tmp_path / "right" / "a.json").write_text("{")
+    result = run("trace", "compare", str(tmp_path / "left"), str(tmp_path / "right"))
+    assert result.exit_code == 2
+    assert "unreadable" in result.stdout
+    assert "equivalent b.json" in result.stdout
+
+
+def test_folders_without_traces_do_not_pass(tmp_path: Path) -> None:
+    for side in ("left", "right"):
+        (tmp_path / side).mkdir()
+    command = ("trace", "compare", str(tmp_path / "left"), str(tmp_path / "right"))
+    assert "there are no traces" in error_of(run(*command))
+    # A retrieval trace without its trace is not skipped either.
+    for side in ("left", "right"):
+        write(tmp_path / side, good_run()).unlink()
+    assert run(*command).exit_code == 2
+
+
+def test_a_file_and_a_folder_cannot_be_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", good_run())
+    assert "two folders" in error_of(run("trace", "compare", str(path), str(tmp_path)))
+    both = ("trace", "compare", str(tmp_path), str(tmp_path), "--left-retrieval", str(path))
+    assert "by their names" in error_of(run(*both))
+
+
+def test_names_and_depth_in_a_folder_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "/".join("abcdefghij"), good_run())
+    assert "the limit is" in error_of(run("trace", "compare", str(tmp_path), str(tmp_path)))
+    monkeypatch.setattr(trace_files, "TRACE_NAMES_MAX", 1)
+    write(tmp_path / "flat", good_run())
+    flat = str(tmp_path / "flat")
+    assert "the limit is" in error_of(run("trace", "compare", flat, flat))
+
+
+# -- prune --------------------------------------------------------------------------------------------
+
+
+def write_run(folder: Path, run_id: str, *, days: float, mode: str = "read_only") -> Path:
+    place = folder / run_id
+    write(place, changing(changed("trace", "visibility_mode", to=mode)), "trace")
+    age(place, days)
+    return place
+
+
+def age(place: Path, days: float) -> None:
+    then = time.time() - days * DAY
+    for path in place.iterdir():
+        os.utime(path, (then, then), follow_symlinks=False)
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    folder = tmp_path / "observability"
+    write_run(folder, "old", days=14.01)
+    write_run(folder, "young", days=13.99)
+    write_run(folder, "live", days=2, mode="live_read_write")
+    write_run(folder, "live-old", days=20, mode="live_read_write")
+    return folder
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def pruned(folder: Path, *options: str) -> Any:
+    result = run("trace", "prune", str(folder), *options, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return decode(result.stdout)
+
+
+def test_what_is_older_than_14_days_goes(traces: Path) -> None:
+    assert pruned(traces)["runs"] == ["live-old", "old"]
+    assert names(traces) == {"young", "live"}
+
+
+@pytest.mark.parametrize("days", ["0", "1", "13"])
+def test_traces_of_deterministic_runs_stay_for_14_days_whatever_is_asked(
+    traces: Path, days: str
+) -> None:
+    pruned(traces, "--days", days, "--yes")
+    assert "young" in names(traces)
+    assert ("live" in names(traces)) is (days == "13")
+
+
+def test_more_days_keep_more(traces: Path) -> None:
+    assert pruned(traces, "--days", "15")["runs"] == ["live-old"]
+
+
+def test_a_dry_run_removes_nothing_and_says_what_would_go(traces: Path) -> None:
+    before = names(traces)
+    result = run("trace", "prune", str(traces), "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:2] == ["live-old", "old"]
+    assert result.stdout.splitlines()[2].startswith("the traces of 2 runs (")
+    assert result.stdout.endswith("would go\n")
+    assert names(traces) == before
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"visibility_mode":5}', b"{}"])
+def test_a_trace_that_cannot_be_read_stays_for_14_days_too(traces: Path, data: bytes) -> None:
+    (traces / "live" / "trace.json").write_bytes(data)
+    age(traces / "live", 2)
+    pruned(traces, "--days", "0")
+    assert "live" in names(traces)
+
+
+def test_one_young_file_keeps_its_run(traces: Path) -> None:
+    (traces / "old" / ".rote-abc.draft").write_bytes(b"")
+    assert pruned(traces)["runs"] == ["live-old"]
+    age(traces / "old", 15)
+    assert pruned(traces)["runs"] == ["old"]
+    assert "old" not in names(traces)
+
+
+def test_only_what_runs_write_is_removed(traces: Path, tmp_path: Path) -> None:
+    (traces / "old" / "notes.txt").write_text("mine")
+    outside = write_run(tmp_path / "outside", "kept", days=90)
+    (traces / "link").symlink_to(outside)
+    (traces / "file").write_text("mine")
+    (traces / "empty").mkdir()
+    linked = traces / "linked"
+    linked.mkdir()
+    (linked / "trace.json").symlink_to(outside / "trace.json")
+    age(linked, 90)
+    pruned(traces)
+    assert names(traces / "old") == {"notes.txt"}
+    assert names(outside) == {"trace.json", "trace.retrieval.json"}
+    assert {"link", "file", "empty", "linked"} <= names(traces)
+
+
+def test_on_a_terminal_it_asks_first(traces: Path, tmp_path: Path) -> None:
+    refused = on_terminal("trace", "prune", cwd=tmp_path, typed="n\n", expected=1)
+    assert "remove the traces of 2 runs" in refused
+    assert "nothing was removed" in refused
+    assert "old" in names(traces)
+    assert "removed" in on_terminal("trace", "prune", cwd=tmp_path, typed="y\n")
+    assert "old" not in names(traces)
+    assert "for good?" not in on_terminal("trace", "prune", cwd=tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    assert "nowhere" in error_of(run("trace", "prune", str(tmp_path / "nowhere")))

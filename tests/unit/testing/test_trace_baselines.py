@@ -1,0 +1,118 @@
+"""Baselines of traces, and the plugin once in a pytest of its own, as users run it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rote.testing.trace_baselines import TraceBaseline
+from rote.values import canonical
+from tests.unit.traces.traces import Change, changed, changing, good_run, without
+
+CONFTEST = 'pytest_plugins = ["rote.testing.trace_baselines"]\n'
+TEST = """
+from pathlib import Path
+
+def test_run(trace_baseline):
+    trace_baseline.check("triage", Path("new.json").read_bytes(), Path("new.retrieval.json").read_text())
+"""
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A folder that holds the trace of a good run."""
+    check(tmp_path / "kept", good_run("first"), is_updating=True)
+    return tmp_path / "kept"
+
+
+def check(folder: Path, made: Any, *, is_updating: bool = False, name: str = "triage") -> None:
+    baseline = TraceBaseline(folder, is_updating=is_updating)
+    baseline.check(name, made["trace"], made["retrieval"])
+
+
+def refused(folder: Path, made: Any, **options: Any) -> str:
+    with pytest.raises(pytest.fail.Exception) as caught:
+        check(folder, made, **options)
+    return str(caught.value)
+
+
+def test_a_run_that_did_the_same_passes(kept: Path) -> None:
+    assert {path.name for path in kept.iterdir()} == {"triage.json", "triage.retrieval.json"}
+    check(kept, good_run("second"))
+
+
+def test_a_run_that_did_something_else_fails_with_every_difference(kept: Path) -> None:
+    made = changing(changed("trace", "events", 1, "role", to="critic"), "second")
+    made["trace"]["output"]["output_type"] = "text"
+    assert refused(kept, made).splitlines() == [
+        "the trace triage is different",
+        "event_mismatch:1:role at /events/1/role: event 1 has another role",
+        "output_mismatch:output_type at /output/output_type: the output has another output type",
+    ]
+
+
+def test_a_run_of_something_else_fails(kept: Path) -> None:
+    made = changing(changed("trace", "workflow_id", to="other"))
+    assert refused(kept, made).startswith("the trace triage is ineligible")
+
+
+def test_a_long_list_of_differences_is_cut(kept: Path) -> None:
+    made = good_run("second")
+    made["trace"]["events"] = [{} for _ in range(10)]
+    lines = refused(kept, made).splitlines()
+    assert (len(lines), lines[-1].startswith("and ")) == (22, True)
+
+
+def test_without_a_baseline_it_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    assert "keep one with --update-traces" in refused(tmp_path, good_run())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [without("trace", "output"), changed("trace", "visibility_mode", to="live_read_write")],
+)
+def test_what_is_not_fit_is_not_kept(tmp_path: Path, change: Change) -> None:
+    said = refused(tmp_path / "kept", changing(change), is_updating=True)
+    assert said.startswith("the trace triage is invalid")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_keeping_again_leaves_no_companion_of_before(kept: Path) -> None:
+    made = good_run()
+    made["retrieval"] = None
+    for event in made["trace"]["events"]:
+        event["retrieval_event_ids"] = []
+    check(kept, made, is_updating=True)
+    assert [path.name for path in kept.iterdir()] == ["triage.json"]
+    check(kept, made)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "a\n", "x" * 101])
+def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
+    said = refused(tmp_path / "kept", good_run(), is_updating=True, name=name)
+    assert "no name for a trace" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_plugin_keeps_a_trace_and_compares_with_it(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_run.py").write_text(TEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+
+    def run_pytest(made: Any, *options: str) -> tuple[int, str]:
+        (tmp_path / "new.json").write_bytes(canonical(made["trace"]))
+        (tmp_path / "new.retrieval.json").write_bytes(canonical(made["retrieval"]))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+             "--trace-baselines", "kept", *options],
+            cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    assert run_pytest(good_run("first"), "--update-traces")[0] == 0
+    assert (tmp_path / "kept" / "triage.json").exists()
+    code, said = run_pytest(changing(changed("trace", "events", 1, "role", to="x"), "second"))
+    assert (code, "the trace triage is different" in said) == (1, True)
