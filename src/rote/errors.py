@@ -205,7 +205,7 @@ class RecordedError(RoteError):
             both: type[RecordedError] = type(RecordedError.__name__, (RecordedError, builtin), {})
             try:
                 return both(kind, message)
-            except TypeError:  # the few that are made of more than a message
+            except (TypeError, ValueError):  # the few that are made of more than a message
                 pass
         return RecordedError(kind, message)
 

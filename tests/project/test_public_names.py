@@ -9,15 +9,17 @@ import rote
 from rote import errors
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Erasure", "Fact",
-    "Failure", "Fault", "GcReport", "Memory",
-    "MergeConflict", "MergeResult", "ReadConflict", "Report", "RoteError", "Space", "State", "Store",
+    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
+    "Fact", "Failure", "Fault", "GcReport", "Memory",
+    "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
+    "RunRecord", "Space", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
     "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
-    rote.open: "(url, *, durability, author, keys, schema, clock, ids, create, key)",
+    rote.open: "(url, *, durability, author, modes, lease_seconds, traces, keys, schema, clock, ids,"
+    " create, recover, key)",
     rote.canonical: "(value, *, depth_max)",
     rote.json_v1: "(value)",
     rote.digest: "(value)",
@@ -34,6 +36,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
     rote.Store: {
         "add_receipt": "(self, space, receipt)",
         "receipts": "(self)",
+        "recover": "(self)",
+        "runs": "(self)",
         "backup": "(self, path)",
         "close": "(self)",
         "copy": "(self, name, target, *, with_key, progress)",
@@ -74,6 +78,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "read_many": "(self, ids)",
         "reindex": "(self, *, progress)",
         "retry": "(self, function, *, attempts)",
+        "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
+        " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
         "set": "(self, id, value, *, key)",
         "transact": "(self, operations, *, reads, key, meta)",
@@ -100,6 +106,33 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
     },
+    rote.Run: {
+        "commit": None,
+        "delete": "(self, id)",
+        "discarded": None,
+        "event": "(self, *, role, interceptor, decision_type)",
+        "get": "(self, id, default)",
+        "glance": "(self, id, *, values, sizes)",
+        "mode": None,
+        "model_config_id": None,
+        "output": "(self, value)",
+        "patch": "(self, id, ops)",
+        "payload_fingerprint": None,
+        "policy_set_id": None,
+        "query": "(self, query)",
+        "read": "(self, id)",
+        "reason_code": None,
+        "retrieval_trace": None,
+        "retrieve": "(self, request, *, dropped)",
+        "run_id": None,
+        "scan": "(self, prefix, *, after, limit)",
+        "set": "(self, id, value)",
+        "state": None,
+        "trace": None,
+        "validate": None,
+        "values": "(self, query)",
+        "workflow_id": None,
+    },
     rote.Transaction: {
         "delete": "(self, id)",
         "get": "(self, id, default)",
@@ -112,6 +145,10 @@ MEMBERS: dict[type, dict[str, str | None]] = {
 }  # fmt: skip
 
 FIELDS: dict[type, list[str]] = {
+    rote.RunRecord: [
+        "run_id", "workflow_id", "mode", "validate", "state", "discarded", "reason_code", "commit_id",
+        "version", "started_at", "ended_at", "to_dict",
+    ],
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
         "id", "op", "body", "salt", "parent", "hash", "version", "index", "commit", "erased",
@@ -145,6 +182,17 @@ FIELDS: dict[type, list[str]] = {
     rote.Failure: ["code", "pointer", "left", "right", "message"],
     rote.Report: ["ok", "status", "failures", "more", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
+    rote.Effects: ["result", "effects"],
+    rote.ModelConfig: [
+        "provider_name", "model_name", "model_revision", "temperature", "top_p", "max_tokens",
+        "frequency_penalty", "presence_penalty", "seed", "stochastic_unseeded",
+        "deterministic_provider", "is_deterministic", "to_dict",
+    ],
+    rote.ToolProfile: [
+        "tool_name", "tool_profile_version", "normalized_args_fields",
+        "tool_result_fingerprint_fields", "side_effect_fingerprint_fields", "side_effect_required",
+        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict",
+    ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",
         "actual_hash",
@@ -166,6 +214,7 @@ ERRORS = [
     ("Conflict", "RoteError", "conflict"),
     ("PayloadMismatch", "RoteError", "payload_mismatch"),
     ("RunAborted", "RoteError", "run_aborted"),
+    ("RecordedError", "RoteError", "recorded_error"),
     ("LimitExceeded", "RoteError", "limit_exceeded"),
     ("Denied", "RoteError", "denied"),
     ("SessionRevoked", "Denied", "session_revoked"),

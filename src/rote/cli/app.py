@@ -20,6 +20,7 @@ from rote.cli import (
     querying,
     reading,
     retrieving,
+    running,
     tracing,
     trust,
     writing,
@@ -90,5 +91,7 @@ memory.commands.command("import")(bridging.import_memory)
 memory.commands.command("validate")(bridging.validate_file)
 app.add_typer(memory.commands, name="memory")
 app.command("retrieve")(retrieving.retrieve_package)
+app.add_typer(running.runs, name="runs")
+app.command("recover")(running.recover)
 app.add_typer(tracing.commands, name="trace")
 app.command("canonical")(canonical.canonicalise)

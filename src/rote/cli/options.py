@@ -51,11 +51,11 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An entity: urn:en
 
 
 @contextmanager
-def opened_store(url: str, *, create: bool = False) -> Iterator[Store]:
+def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Iterator[Store]:
     """The store; NotFound when it is missing, unless it may be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
-    with open_store(url, create=create) as store:
+    with open_store(url, create=create, recover=recover) as store:
         yield store
 
 

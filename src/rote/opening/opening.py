@@ -35,6 +35,7 @@ def open(
     clock: Clock | None = None,
     ids: IdSource | None = None,
     create: bool = True,
+    recover: bool = True,
     key: bytes | None = None,
 ) -> Store:
     """Open a store: a path, ":memory:", "sqlite:///path" or "postgresql://user@host/database".
@@ -50,13 +51,11 @@ def open(
     schema      the schema that holds the store; PostgreSQL only
     clock, ids  where time and randomness come from; the system's when left out
     create      make the store and its spaces on first use; otherwise they must be there
+    recover     end runs whose owners are gone, as store.recover() does
     key         32 bytes: the seed of the next space that is made
     """
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
-    if clock is not None and not callable(getattr(clock, "now", None)):
-        raise InvalidInput("a clock has a method now() that returns an aware datetime")
-    if ids is not None and not callable(getattr(ids, "random_bytes", None)):
-        raise InvalidInput("ids have a method random_bytes(size)")
+    _check_sources(clock, ids)
     if key is not None:
         Identity.from_seed(key)
     if author is not None:
@@ -89,5 +88,13 @@ def open(
         lease_seconds=lease_seconds,
         folder=folder,
     )
-    runs.recover_if_possible()
+    if recover:
+        runs.recover_if_possible()
     return Store(kernel, url=location.shown, create=create, runs=runs)
+
+
+def _check_sources(clock: object, ids: object) -> None:
+    if clock is not None and not callable(getattr(clock, "now", None)):
+        raise InvalidInput("a clock has a method now() that returns an aware datetime")
+    if ids is not None and not callable(getattr(ids, "random_bytes", None)):
+        raise InvalidInput("ids have a method random_bytes(size)")

@@ -111,7 +111,7 @@ class RunEvents:
             row = make_event(
                 run_id=self._run_id, event_id=event.id, retrieval_event_id=retrieval_event_id
             )
-            event.add_retrieval(retrieval_event_id, canonical(row, depth_max=TRACE_DEPTH_MAX))
+            event._add_retrieval(retrieval_event_id, canonical(row, depth_max=TRACE_DEPTH_MAX))
             self._retrieval_count += 1
             if event is not self._open:
                 self._write(event)
@@ -243,10 +243,10 @@ class RunEvents:
 
     def _write(self, event: "Event") -> None:
         self._event_count += 1
-        if event.size > self._writer.size_bytes_max:
-            self._writer.cut(len(event.retrieval_event_ids))
+        if event._size > self._writer.size_bytes_max:
+            self._writer.cut(len(event._retrieval_event_ids))
         else:
-            self._writer.add(canonical(event.to_dict(), depth_max=TRACE_DEPTH_MAX), event.rows)
+            self._writer.add(canonical(event._to_dict(), depth_max=TRACE_DEPTH_MAX), event._rows)
 
     def _drop(self) -> None:
         self._state = "discarded"
@@ -265,9 +265,9 @@ class Event:
         self._tool_calls: list[dict[str, Json]] = []
         self._guardrails: list[str] = []
         self.index = -1  # its place in the trace, known when it begins
-        self.retrieval_event_ids: list[str] = []
-        self.rows: list[bytes] = []
-        self.size = 0  # of its parts, in bytes
+        self._retrieval_event_ids: list[str] = []
+        self._rows: list[bytes] = []
+        self._size = 0  # of its parts, in bytes
 
     @property
     def id(self) -> str:
@@ -322,28 +322,28 @@ class Event:
             _check_room("guardrails", self._guardrails)
             self._guardrails.append(guardrail_id)
 
-    def add_retrieval(self, retrieval_event_id: str, row: bytes) -> None:
-        _check_room("retrievals", self.retrieval_event_ids)
-        self.retrieval_event_ids.append(retrieval_event_id)
-        self.rows.append(row)
+    def _add_retrieval(self, retrieval_event_id: str, row: bytes) -> None:
+        _check_room("retrievals", self._retrieval_event_ids)
+        self._retrieval_event_ids.append(retrieval_event_id)
+        self._rows.append(row)
         self._grow(len(row))
 
-    def to_dict(self) -> dict[str, Json]:
+    def _to_dict(self) -> dict[str, Json]:
         return {
             **self._names,
             "event_id": self.id,
             "index": self.index,
             "tool_calls": self._tool_calls,
             "guardrails_triggered": self._guardrails,
-            "retrieval_event_ids": self.retrieval_event_ids,
+            "retrieval_event_ids": self._retrieval_event_ids,
         }
 
     def _grow(self, size: int) -> None:
         """Count what is held; an event that no artifact can take is not held, only counted."""
-        self.size += size
-        if self.size > self._run._writer.size_bytes_max:
+        self._size += size
+        if self._size > self._run._writer.size_bytes_max:
             self._tool_calls = []
-            self.rows = []
+            self._rows = []
 
 
 def _described(

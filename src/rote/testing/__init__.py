@@ -2,7 +2,7 @@
 
 Suites, strategies and the machine are imported from their own modules, since they bring pytest and
 hypothesis along: rote.testing.engine_suite, .space_suite, .strategies, .machine, .serial,
-.faults.
+.faults, .trace_baselines.
 """
 
 from rote.testing.clocks import FixedClock, SteppingClock

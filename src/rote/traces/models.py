@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from math import isfinite
 from typing import Any
 
 from rote.errors import InvalidInput
@@ -73,5 +72,5 @@ def _check_number(name: str, value: Any) -> None:
         least = 1 if name == "max_tokens" else INTEGER_MIN
         if type(value) is not int or not least <= value <= INTEGER_MAX:
             raise InvalidInput(f"{name} is an integer of 64 bits from {least} on", argument=name)
-    elif type(value) not in (int, float) or not isfinite(value) or abs(value) > INTEGER_MAX:
+    elif type(value) not in (int, float) or not INTEGER_MIN <= value <= INTEGER_MAX:
         raise InvalidInput(f"{name} is a finite number", argument=name)

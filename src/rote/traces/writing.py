@@ -81,13 +81,15 @@ class TraceWriter:
 
     def add(self, event: bytes, rows: Sequence[bytes]) -> None:
         """The next event and its retrievals, as canonical bytes."""
-        if self._events_dropped or not self._fits([*self._held, _Held(event, rows)]):
+        if self._events_dropped:
             self.cut(len(rows))
-        elif self._held or not (self._trace.is_safe((event,)) and self._retrieval.is_safe(rows)):
-            self._held.append(_Held(event, rows))
-        else:
+        elif not self._held and self._trace.is_safe((event,)) and self._retrieval.is_safe(rows):
             self._trace.write((event,))
             self._retrieval.write(rows)
+        elif self._fits([*self._held, _Held(event, rows)]):
+            self._held.append(_Held(event, rows))
+        else:
+            self.cut(len(rows))
 
     def cut(self, rows: int) -> None:
         """Count an event that is not kept, with its retrievals; nor are those that follow."""

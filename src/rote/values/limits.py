@@ -304,6 +304,8 @@ RUN_READS_MAX = READS_MAX
 ANSWER_ROUNDS_MAX = 8
 # Conflicts that the ledger keeps of a run; an error has all of them.
 RUN_CONFLICTS_KEPT = 100
+# A file of settings.
+SETTINGS_BYTES_MAX = 1 * MIB
 # How long a lease may be; its parts are what a thread sleeps.
 LEASE_SECONDS_DEFAULT = 30
 LEASE_SECONDS_MAX = 86_400

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rote.errors import InvalidInput
-from rote.patch import format_pointer, parse_pointer
+from rote.patch import find, format_pointer, parse_pointer
 from rote.patch.pointer import parse_index
 
 # RFC 6901 section 5 and the corners of section 4.
@@ -76,3 +76,14 @@ def test_plain_decimals_are_indexes(token: str, index: int) -> None:
 )
 def test_other_tokens_are_not_indexes(token: str) -> None:
     assert parse_index(token) is None
+
+
+def test_what_a_pointer_names_is_found_and_nothing_else() -> None:
+    value = {"a": [1, {"b": None}, ("x",)], "": 5, "0": "zero"}
+    there = {"": value, "/": 5, "/0": "zero", "/a/0": 1, "/a/1/b": None, "/a/2/0": "x"}
+    absent = ["/b", "/a/3", "/a/-", "/a/01", "/a/-1", "/a/1/b/c", "/0/0", "/a/b", "//"]
+    missing = object()
+    for pointer, found in there.items():
+        assert find(value, parse_pointer(pointer), missing) == found
+    for pointer in absent:
+        assert find(value, parse_pointer(pointer), missing) is missing

@@ -11,7 +11,9 @@ from rote.values import (
     check_branch_name,
     check_entity_id,
     check_key,
+    check_run_id,
     check_space_name,
+    check_trace_name,
 )
 
 ENTITY_IDS = [
@@ -173,3 +175,23 @@ def test_a_huge_name_gives_a_short_message(check: Callable[[Any], None]) -> None
     with pytest.raises(InvalidInput) as caught:
         check("x" * 10_000_000)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["a", "0" * 32, "A.b_c-9", "-x", "_", "x" * 100])
+def test_run_ids_are_names_of_folders(text: str) -> None:
+    check_run_id(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", ".", "..", ".a", "a/b", "a\\b", "a b", "\u00e9", "a\n", "x" * 101, None, 5]
+)
+def test_other_run_ids_are_refused(text: Any) -> None:
+    with pytest.raises(InvalidInput):
+        check_run_id(text)
+
+
+def test_names_in_traces_are_any_text_of_1024_bytes() -> None:
+    check_trace_name("\u00e9" * 512, "a role")
+    for text in ("", "\u00e9" * 513, None, b"a", "\ud800"):
+        with pytest.raises(InvalidInput, match="a role"):
+            check_trace_name(text, "a role")

@@ -6,7 +6,7 @@ from rote.errors import Denied
 from rote.runs import Effects, Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A
-from rote.testing.space_suite.runs import VAULT, RunGround
+from rote.testing.space_suite.run_ground import VAULT, RunGround
 from rote.traces import ModelConfig, ToolProfile, check_trace, compare_traces
 
 TOOLS = (

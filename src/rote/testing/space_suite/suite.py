@@ -36,8 +36,11 @@ from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordT
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.run_conflicts import RunConflictTests
+from rote.testing.space_suite.run_ledgers import RunLedgerTests
+from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_traces import RunTraceTests
-from rote.testing.space_suite.runs import RunTests, SharedRunTests
+from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
@@ -88,6 +91,8 @@ class SpaceSuite(
     RecordListTests,
     RetrievalTests,
     RunTests,
+    RunConflictTests,
+    RunLedgerTests,
     RunTraceTests,
 ):
     """Every store, also one whose place ends with it."""

@@ -1,0 +1,148 @@
+"""Commands about runs: runs list, runs show, runs modes, recover."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rote.cli.options import STORE_DEFAULT, JsonOption, LimitOption, StoreOption, opened_store
+from rote.cli.outcome import no
+from rote.cli.output import plural, print_json, print_line, print_rows, print_value
+from rote.errors import NotFound
+from rote.opening.engines import locate
+from rote.runs import RunRecord
+from rote.runs.modes import MODES, check_modes
+from rote.settings import FILE_NAME, read_environment
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help=f"Settings; {FILE_NAME} beside the store."),
+]
+EnvironmentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--environment", metavar="NAME", envvar="ROTE_ENVIRONMENT", help="One of the settings."
+    ),
+]
+
+runs = typer.Typer(help="Runs: what was started here, and what became of it.")
+
+
+@runs.command("list")
+def list_runs(
+    *,
+    open_only: Annotated[
+        bool, typer.Option("--open", help="Only those that have not ended.")
+    ] = False,
+    limit: LimitOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """List runs, the newest last."""
+    with opened_store(store) as opened:
+        records = [each for each in opened.runs() if not open_only or each.ended_at is None]
+    shown = records if limit is None else records[len(records) - min(limit, len(records)) :]
+    if as_json:
+        print_json([record.to_dict() for record in shown])
+        return
+    print_rows(
+        ["run", "workflow", "mode", "state", "version", "started", "ended"],
+        (
+            [
+                record.run_id,
+                record.workflow_id,
+                record.mode,
+                _standing(record),
+                "" if record.version is None else str(record.version),
+                record.started_at,
+                record.ended_at or "",
+            ]
+            for record in shown
+        ),
+    )
+
+
+@runs.command("show")
+def show_run(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Its id, or how it begins.")],
+    *,
+    store: StoreOption = STORE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one run; exit 1 when there is none of that id, or several begin so."""
+    with opened_store(store) as opened:
+        records = opened.runs()
+    found = [record for record in records if record.run_id == run_id]
+    found = found or [record for record in records if record.run_id.startswith(run_id)]
+    if len(found) != 1:
+        what = "there is no run" if not found else f"{len(found):,} runs begin with"
+        print_line(f"{what} {run_id}")
+        raise no()
+    value: Any = found[0].to_dict()
+    (print_json if as_json else print_value)(value)
+
+
+@runs.command("modes")
+def show_modes(
+    *,
+    config: ConfigOption = None,
+    environment: EnvironmentOption = None,
+    store: StoreOption = STORE_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which modes of runs an environment enables."""
+    modes = check_modes(modes_of(store, config, environment))
+    named = [mode for mode in MODES if mode in modes]
+    if as_json:
+        print_json({"environment": environment, "modes": list(named)})
+    else:
+        print_line(", ".join(named))
+
+
+def recover(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
+    """End the runs whose owners are gone: apply or abort what was pending, discard open buffers."""
+    # Opening a store recovers it too, so all that had ended before is told apart by that.
+    with opened_store(store, recover=False) as opened:
+        ended = opened.recover()
+        waiting = [record for record in opened.runs() if record.ended_at is None]
+    if as_json:
+        print_json(
+            {
+                "ended": [record.to_dict() for record in ended],
+                "going_on": [record.to_dict() for record in waiting],
+            }
+        )
+        return
+    print_rows(
+        ["run", "workflow", "outcome", "version"],
+        (
+            [
+                record.run_id,
+                record.workflow_id,
+                _standing(record),
+                "" if record.version is None else str(record.version),
+            ]
+            for record in ended
+        ),
+    )
+    print_line(f"{plural(len(ended), 'run')} ended, {len(waiting):,} going on")
+
+
+def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[str, ...] | None:
+    """The modes that an environment enables; None, which means the default, without one."""
+    if environment is None:
+        return None
+    if config is None:
+        path = locate(store).path
+        if path is None:
+            raise NotFound("settings are not beside this store; name them with --config")
+        config = path.with_name(FILE_NAME)
+    if not config.is_file():
+        raise NotFound(f"there are no settings at {config}; make the file, or name another")
+    return read_environment(config.read_bytes(), environment, place=str(config)).modes
+
+
+def _standing(record: RunRecord) -> str:
+    """Such as: commit_aborted (validation_failed)."""
+    more = "discarded" if record.discarded else record.reason_code
+    return record.state if more is None else f"{record.state} ({more})"

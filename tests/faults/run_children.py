@@ -1,0 +1,202 @@
+"""What the processes of the tests of runs do: `python -m tests.faults.run_children serve`, or
+`… work <url> <worker>`.
+
+Every write of a run's life goes through the port of its store, so each of them is a point at which a
+process can be stopped, before it and after it. Points are named after what is written:
+
+    lease      the lease of an owner of runs            open       the run in the ledger
+    pending    its operations in the ledger             apply      its commit
+    abort      that it was aborted                      discard    that it was discarded
+    end        that it had nothing to write             claim      a lease that has run out
+    take       a pending run of another owner           drop       a lease that nobody needs
+"""
+
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import rote
+from rote.contract import CommitRequest, Port, SideRow
+from rote.contract.runs import LEASE, RUN
+from rote.errors import RunAborted
+from tests.faults.children import LEFT, NAME, RIGHT, say
+
+OTHER = "urn:entity:other"
+MODES = ("read_only", "buffered_write")
+# Short, so that nobody waits for it; a store that is slower only finds its lease lost.
+LEASE_SECONDS = 0.15
+
+AT_WORK = ("lease", "open", "pending", "apply", "abort", "discard", "end")
+RECOVERING = ("claim", "take", "apply", "drop")
+POINTS_AT_WORK = tuple(f"{what}:{when}" for what in AT_WORK for when in ("before", "after"))
+POINTS_RECOVERING = tuple(f"{what}:{when}" for what in RECOVERING for when in ("before", "after"))
+
+
+class Points:
+    """Wraps the writes of a port, and does something at one point, once."""
+
+    def __init__(self, port: Any, point: str, action: Callable[[], None]) -> None:
+        self._what, _, self._when = point.partition(":")
+        self._action: Callable[[], None] | None = action
+        self._port = port
+        self._put_side, self._drop_side, self._commit = (
+            port.put_side, port.drop_side, port.commit,
+        )  # fmt: skip
+        port.put_side, port.drop_side, port.commit = self.put_side, self.drop_side, self.commit
+
+    def put_side(self, space: str, kind: str, key: str, body: Any, *, fence: int) -> SideRow:
+        what = self._named(space, kind, key, body, fence)
+        self._pass(what, "before")
+        row: SideRow = self._put_side(space, kind, key, body, fence=fence)
+        self._pass(what, "after")
+        return row
+
+    def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
+        self._pass("drop", "before")
+        self._drop_side(space, kind, key, fence=fence)
+        self._pass("drop", "after")
+
+    def commit(self, space: str, request: CommitRequest, **more: Any) -> rote.Commit:
+        what = "" if request.guard is None else "apply"
+        self._pass(what, "before")
+        commit: rote.Commit = self._commit(space, request, **more)
+        self._pass(what, "after")
+        return commit
+
+    def _named(self, space: str, kind: str, key: str, body: Any, fence: int) -> str:
+        if kind == LEASE:
+            return "claim" if body["claimed"] else "lease" if fence == 0 else "renewal"
+        if kind != RUN:
+            return ""
+        if fence == 0:
+            return "open"
+        if body["discarded"]:
+            return "discard"
+        before = self._port.side(space, kind, key).body
+        is_taken = before["owner"] != body["owner"]
+        pending = "take" if is_taken else "pending"
+        names = {"commit_aborted": "abort", "commit_applied": "end", "commit_pending": pending}
+        return names.get(body["state"], "")
+
+    def _pass(self, what: str, when: str) -> None:
+        if (what, when) == (self._what, self._when) and self._action is not None:
+            action, self._action = self._action, None
+            action()
+
+
+def open_with(url: str, point: str = "", action: Callable[[], None] = lambda: None) -> rote.Store:
+    """A store in which runs may write, whose leases are short; it has recovered nothing yet."""
+    store = rote.open(url, modes=MODES, lease_seconds=LEASE_SECONDS, durability="os", recover=False)
+    Points(port_of(store), point, action)
+    return store
+
+
+def port_of(store: rote.Store) -> Port:
+    return store._port
+
+
+def kill_myself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop_myself() -> None:
+    say("stopped", os.getpid())
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def begin(space: rote.Space, run_id: str) -> rote.Run:
+    return space.run(
+        workflow_id="w", model=None, policy_set_id="p", mode="buffered_write", run_id=run_id
+    )
+
+
+def write_pair(run: rote.Run, value: Any) -> None:
+    """Two entities that must agree."""
+    run.set(LEFT, value)
+    run.set(RIGHT, value)
+
+
+def run_once(url: str, run_id: str, point: str, action: Callable[[], None] = kill_myself) -> None:
+    """One run, as it must be to come to the point."""
+    what = point.partition(":")[0]
+    with open_with(url, point, action) as store:
+        space = store.space(NAME)
+        try:
+            with begin(space, run_id) as run:
+                run.get(OTHER)
+                if what != "end":
+                    write_pair(run, run_id)
+                if what == "abort":
+                    space.set(OTHER, run_id)
+                if what == "discard":
+                    raise ZeroDivisionError
+        except (RunAborted, ZeroDivisionError) as error:
+            say("ended", type(error).__name__)
+        else:
+            say("ended", run.state, 0 if run.commit is None else run.commit.version)
+
+
+def recover(url: str, point: str, action: Callable[[], None] = kill_myself) -> None:
+    """Recover until the point has come, and what was begun then to its end."""
+    is_past: list[bool] = []
+
+    def act() -> None:
+        is_past.append(True)
+        action()
+
+    with open_with(url, point, act) as store:
+        while not is_past:
+            ended = store.recover()
+        say("ended", *(f"{record.state} {record.version}" for record in ended))
+
+
+def serve_forks() -> None:
+    """For each line `<how> <what> <url> <run id> <point>` a process; when it is to be killed, how it
+    ended, and when it is to be stopped, what it says."""
+    for line in sys.stdin:
+        how, what, url, run_id, point = line.split()
+        child = os.fork()
+        if child == 0:
+            action = kill_myself if how == "kill" else stop_myself
+            if what == "run":
+                run_once(url, run_id, point, action)
+            else:
+                recover(url, point, action)
+            sys.stdout.flush()
+            os._exit(0)
+        if how == "kill":
+            say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def work(url: str, worker: str) -> None:
+    """Runs for ever; some retrieve, some conflict, some are given up."""
+    with rote.open(url, modes=MODES, lease_seconds=LEASE_SECONDS) as store:
+        space = store.space(NAME)
+        for number in itertools.count(1):
+            run_id = f"{worker}.{number}"
+            say("begin", run_id)
+            try:
+                with begin(space, run_id) as run:
+                    if number % 3 == 0:
+                        run.get(LEFT)
+                    write_pair(run, run_id)
+                    run.memory.append("ops", "log", worker, {"number": number})
+                    if number % 5 == 0:
+                        raise ZeroDivisionError
+            except ZeroDivisionError:
+                say("discarded", run_id)
+            except RunAborted as error:
+                say("aborted", run_id, error.reason_code)
+            else:
+                assert run.commit is not None
+                say("applied", run_id, run.commit.version)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve_forks()
+    else:
+        work(*sys.argv[2:])

@@ -1,0 +1,380 @@
+"""Recordings: what they hold, what is refused, and what a replay answers."""
+
+import pickle
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rote import Effects, ModelConfig, ToolProfile
+from rote.errors import InvalidInput, NotFound, RecordedError, RoteError, RunAborted
+from rote.runs.events import Event, RunEvents
+from rote.runs.recordings import Recording, Replay
+from rote.values import canonical, decode
+from rote.values.limits import DEPTH_MAX
+
+SNAPSHOT = "main:3:" + "a" * 64
+NAMES = {"role": "planner", "interceptor": "before_tool", "decision_type": "tool_call"}
+PAYLOAD = "f" * 64
+TOOLS = [
+    ToolProfile("search", "1", normalized_args_fields=("/query",)),
+    ToolProfile("write", "1", side_effect_fingerprint_fields=("",)),
+]
+
+
+def begin(recording: Recording | Replay | None, **changes: Any) -> RunEvents:
+    given: dict[str, Any] = {
+        "run_id": "r1",
+        "workflow_id": "triage",
+        "memory_snapshot_id": SNAPSHOT,
+        "mode": "read_only",
+        "model": ModelConfig("acme", "large-1", seed=7),
+        "policy_set_id": "p1",
+        "tools": TOOLS,
+        "folder": None,
+        "recording": recording,
+    }
+    return RunEvents(**{**given, **changes})
+
+
+def fail(**args: Any) -> None:
+    raise TimeoutError("too slow")
+
+
+def never(**args: Any) -> None:
+    raise AssertionError("a replay calls nothing")
+
+
+def program(event: Event, *, live: bool) -> list[Any]:
+    """Calls of every kind; what they gave."""
+
+    def use(function: Callable[..., Any]) -> Callable[..., Any]:
+        return function if live else never
+
+    given = [
+        event.call("search", use(lambda query, at: {"hits": (query, 1.0)}), query="a", at=live),
+        event.model(use(lambda prompt: "Hello"), prompt="hi"),
+        event.call("write", use(lambda text: Effects(None, {"files": [text]})), text="x"),
+    ]
+    try:
+        event.call("search", use(fail), query="b")
+    except TimeoutError as error:
+        given.append(str(error))
+    return given
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the program above is recorded."""
+    file = tmp_path / "run.jsonl"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
+    with run.event(**NAMES) as event:
+        program(event, live=True)
+    run.finish(PAYLOAD)
+    return file
+
+
+def test_a_recording_is_these_lines(path: Path) -> None:
+    assert path.read_text().splitlines() == [
+        '{"kind":"recording/1","memory_snapshot_id":"' + SNAPSHOT + '"}',
+        '{"args":{"at":true,"query":"a"},"kind":"tool","name":"search",'
+        '"result":{"hits":["a",1]},"seq":0}',
+        '{"args":{"prompt":"hi"},"kind":"model","name":"large-1","result":"Hello","seq":1}',
+        '{"args":{"text":"x"},"effects":{"files":["x"]},"kind":"tool","name":"write",'
+        '"result":null,"seq":2}',
+        '{"args":{"query":"b"},"error":{"message":"too slow","type":"TimeoutError"},'
+        '"kind":"tool","name":"search","seq":3}',
+        '{"kind":"end","payload_fingerprint":"' + PAYLOAD + '"}',
+    ]
+    assert path.read_bytes().endswith(b"\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_replay_gives_what_was_given_and_tells_the_same(path: Path, tmp_path: Path) -> None:
+    live = begin(Recording(tmp_path / "again.jsonl", memory_snapshot_id=SNAPSHOT))
+    with live.event(**NAMES) as event:
+        expected = program(event, live=True)
+    live.finish(PAYLOAD)
+    replay = Replay(path)
+    assert (replay.memory_snapshot_id, replay.payload_fingerprint) == (SNAPSHOT, PAYLOAD)
+    run = begin(replay)
+    with run.event(**NAMES) as event:
+        assert canonical(program(event, live=False)) == canonical(expected)
+    run.finish(PAYLOAD)
+    assert run.trace == live.trace
+    assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_a_replay_may_ask_a_model_that_is_not_deterministic(path: Path) -> None:
+    run = begin(Replay(path), model=ModelConfig("acme", "large-1", stochastic_unseeded=True))
+    run.discard()
+
+
+# -- differences ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda event: event.call("search", never, query="other"),
+        lambda event: event.call("search", never),
+        lambda event: event.call("write", never, query="a"),
+        lambda event: event.model(never, query="a"),
+    ],
+    ids=["argument", "missing", "tool", "kind"],
+)
+def test_a_replay_refuses_the_first_call_that_differs_and_shows_both(
+    path: Path, other: Callable[[Event], Any]
+) -> None:
+    run = begin(Replay(path))
+    with run.event(**NAMES) as event:
+        with pytest.raises(InvalidInput) as refused:
+            other(event)
+        assert refused.value.code == "replay_differs"
+        assert refused.value.details["recorded"] == 'tool search {"at":true,"query":"a"}'
+        assert refused.value.details["made"] in str(refused.value)
+        assert refused.value.details["recorded"] in str(refused.value)
+        # Whoever goes on has left the recording, also with calls that are in it.
+        with pytest.raises(InvalidInput, match="leaves the recording"):
+            event.model(never, prompt="hi")
+    with pytest.raises(InvalidInput, match="leaves the recording"):
+        run.finish(PAYLOAD)
+
+
+def test_arguments_that_the_profile_leaves_out_may_differ_and_so_may_the_seventh_decimal(
+    tmp_path: Path,
+) -> None:
+    recorded = begin(Recording(tmp_path / "r.jsonl", memory_snapshot_id=SNAPSHOT))
+    with recorded.event(**NAMES) as event:
+        event.call("search", lambda query, at: "found", query=[0.1 + 0.2], at=1)
+    recorded.finish(PAYLOAD)
+    run = begin(Replay(tmp_path / "r.jsonl"))
+    with run.event(**NAMES) as event:
+        assert event.call("search", never, query=[0.3], at=2) == "found"
+    run.finish(PAYLOAD)
+
+
+def test_a_call_past_the_end_is_refused(path: Path) -> None:
+    run = begin(Replay(path))
+    with run.event(**NAMES) as event:
+        program(event, live=False)
+        with pytest.raises(InvalidInput, match="recorded is the end of the run"):
+            event.model(never, prompt="more")
+    run.discard()
+
+
+def test_calls_that_are_left_over_are_told_at_the_end(path: Path) -> None:
+    run = begin(Replay(path))
+    with pytest.raises(InvalidInput, match=r"search.*the end of the run"):
+        run.finish(PAYLOAD)
+    assert run.trace["events"] == []
+
+
+def test_other_writes_abort_a_replay_and_its_trace_is_kept(path: Path, tmp_path: Path) -> None:
+    run = begin(Replay(path), folder=tmp_path / "traces")
+    with run.event(**NAMES) as event:
+        program(event, live=False)
+    with pytest.raises(RunAborted) as aborted:
+        run.finish("e" * 64)
+    assert aborted.value.reason_code == "payload_mismatch"
+    assert PAYLOAD in str(aborted.value)
+    run.discard()
+    assert len(run.trace["events"]) == 1
+
+
+def test_arguments_are_recorded_as_they_were_before_the_function_changed_them(
+    tmp_path: Path,
+) -> None:
+    run = begin(Recording(tmp_path / "r.jsonl", memory_snapshot_id=SNAPSHOT))
+    with run.event(**NAMES) as event:
+        event.call("search", lambda query: query.append(5), query=[1])
+    run.finish(PAYLOAD)
+    run = begin(Replay(tmp_path / "r.jsonl"))
+    with run.event(**NAMES) as event:
+        event.call("search", never, query=[1])
+    run.finish(PAYLOAD)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_the_deepest_values_are_recorded_told_and_replayed(tmp_path: Path) -> None:
+    """An argument stands inside the object of arguments, and that inside a line, as a result does."""
+    file, most = tmp_path / "r.jsonl", DEPTH_MAX - 1
+    seen = []
+    for begun in (lambda: Recording(file, memory_snapshot_id=SNAPSHOT), lambda: Replay(file)):
+        run = begin(begun())
+        with run.event(**NAMES) as event:
+            seen.append(event.call("write", lambda text: nested(most), text=nested(most - 1)))
+            with pytest.raises(InvalidInput, match="nested deeper"):
+                event.call("write", lambda text: 1, text=nested(most))
+            with pytest.raises(RoteError, match="nested deeper"):
+                event.call("write", lambda text: nested(most + 1), text="too deep")
+        run.finish(PAYLOAD)
+        seen.append(run.trace)
+    assert seen[:2] == seen[2:]
+    assert seen[0] == nested(most)
+
+
+# -- recorded errors ------------------------------------------------------------------------------
+
+
+def replayed(error: Exception, tmp_path: Path) -> Exception:
+    """What a replay raises where `error` was raised."""
+
+    def raise_it() -> None:
+        raise error
+
+    raised: list[Exception] = []
+    file = tmp_path / "r.jsonl"
+    for begun in (lambda: Recording(file, memory_snapshot_id=SNAPSHOT), lambda: Replay(file)):
+        run = begin(begun())
+        with run.event(**NAMES) as event:
+            try:
+                event.call("search", raise_it)
+            except Exception as caught:
+                raised.append(caught)
+        run.finish(PAYLOAD)
+    assert raised[0] is error
+    return raised[1]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("bad"), KeyError("k"), ConnectionResetError(104, "reset"), StopIteration("x")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_recorded_built_in_error_is_caught_by_its_kind_and_is_ours(
+    error: Exception, tmp_path: Path
+) -> None:
+    again = replayed(error, tmp_path)
+    assert isinstance(again, type(error))
+    assert isinstance(again, RecordedError)
+    assert (again.code, again.details) == ("recorded_error", {"type": type(error).__name__})
+    assert str(again) == str(error)
+    assert str(pickle.loads(pickle.dumps(again))) == str(error)
+
+
+class _Odd(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        ExceptionGroup("several", [ValueError()]),
+        _Odd(),
+        NotFound("gone"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_any_other_recorded_error_is_told_by_its_name(error: Exception, tmp_path: Path) -> None:
+    again = replayed(error, tmp_path)
+    assert type(again) is RecordedError
+    assert again.details["type"] == type(error).__name__
+
+
+def test_a_name_that_is_no_error_gives_no_error_of_that_kind() -> None:
+    for name in ("print", "int", "SystemExit", "KeyboardInterrupt", "__import__", ""):
+        assert type(RecordedError.of(name, "x")) is RecordedError
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def test_a_recording_is_under_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text("what was there")
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
+    assert file.read_text() == "what was there"
+    run.discard()
+    assert file.read_text() == "what was there"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
+    run.finish(PAYLOAD)
+    Replay(file).discard()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_place_that_cannot_hold_a_recording_is_refused_at_the_start(tmp_path: Path) -> None:
+    for file in (tmp_path, tmp_path / "none" / "r.jsonl"):
+        with pytest.raises(InvalidInput):
+            Recording(file, memory_snapshot_id=SNAPSHOT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    for file in (tmp_path, tmp_path / "none"):
+        with pytest.raises(NotFound):
+            Replay(file)
+
+
+def test_a_recording_that_was_cut_anywhere_is_refused(path: Path) -> None:
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InvalidInput):
+            Replay(path)
+    path.write_bytes(whole)
+    Replay(path).discard()
+
+
+def changed(line: int, **members: Any) -> Callable[[list[bytes]], list[bytes]]:
+    def change(lines: list[bytes]) -> list[bytes]:
+        value = {**decode(lines[line]), **members}
+        value = {name: member for name, member in value.items() if member is not ...}
+        return [*lines[:line], canonical(value), *lines[line + 1 :]]
+
+    return change
+
+
+FOREIGN: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "version": changed(0, kind="recording/2"),
+    "no snapshot": changed(0, memory_snapshot_id=...),
+    "number as snapshot": changed(0, memory_snapshot_id=5),
+    "more in the start": changed(0, more=1),
+    "no args": changed(1, args=...),
+    "list as args": changed(1, args=[]),
+    "text as seq": changed(1, seq="0"),
+    "seq": changed(1, seq=1),
+    "kind": changed(1, kind="other"),
+    "no name": changed(1, name=""),
+    "no result": changed(1, result=...),
+    "result and error": changed(1, error={"type": "a", "message": "b"}),
+    "error without a message": changed(4, error={"type": "a"}),
+    "more in a call": changed(1, more=1),
+    "no hash": changed(5, payload_fingerprint="F" * 64),
+    "a call missing": lambda lines: [*lines[:2], *lines[3:]],
+    "calls exchanged": lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+    "start twice": lambda lines: [lines[0], *lines],
+    "end twice": lambda lines: [*lines, lines[-1]],
+    "more after the end": lambda lines: [*lines, b""],
+    "no start": lambda lines: lines[1:],
+    "spaces": lambda lines: [*lines[:1], lines[1].replace(b":", b": "), *lines[2:]],
+    "a key twice": lambda lines: [
+        *lines[:1],
+        lines[1].replace(b"{", b'{"args":{},', 1),
+        *lines[2:],
+    ],
+    "no object": lambda lines: [*lines[:1], b"[]", *lines[2:]],
+    "no JSON": lambda lines: [*lines[:1], b"\xff", *lines[2:]],
+    "deep": lambda lines: [*lines[:1], b"[" * 10_000, *lines[2:]],
+}
+
+
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_file_is_refused(
+    path: Path, change: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    lines = change(path.read_bytes().splitlines())
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    with pytest.raises(InvalidInput, match="is no recording") as refused:
+        Replay(path)
+    assert isinstance(refused.value, RoteError)
