@@ -19,6 +19,7 @@ from bench import (
     queries,
     reads,
     records,
+    runs,
     traces,
     values,
 )
@@ -32,6 +33,7 @@ BENCHMARKS = [
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
     *queries.BENCHMARKS,
+    *runs.BENCHMARKS,
     *traces.BENCHMARKS,
     *values.BENCHMARKS,
     *postgres.BENCHMARKS,

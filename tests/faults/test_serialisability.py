@@ -108,6 +108,45 @@ def test_what_killed_processes_left_behind_has_a_serial_order_too(url: str) -> N
     assert check([*records, *look_at_the_end(url)]) == ()
 
 
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def run_runs(store: rote.Store, times: int) -> list[Record]:
+    """Each thread is an agent whose runs read and scan, and write what others have read."""
+    space = store.space(NAME)
+
+    def begin() -> rote.Run:
+        return space.run(workflow_id="w", model=None, policy_set_id="p", mode="buffered_write")
+
+    recorders = [Recorder(space, f"agent {n}", begin=begin) for n in range(THREADS)]
+
+    def work(number: int) -> None:
+        random = Random(number)
+        for _ in range(times):
+            recorders[number].run(lambda tx: transact(tx, random))
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(work, range(THREADS)))
+    return [record for recorder in recorders for record in recorder.records]
+
+
+def test_runs_get_what_a_serial_order_explains(url: str) -> None:
+    times = examples(10, 200)
+    with rote.open(url, durability="os", modes=("buffered_write",)) as store:
+        records = run_runs(store, times)
+        assert store.space(NAME).verify().ok
+    assert check([*records, *look_at_the_end(url)]) == ()
+    assert count_of(records, "committed") > times
+    assert count_of(records, "failed") > 0
+
+
+def test_runs_without_the_read_check_do_not(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
+    with rote.open(url, durability="os", modes=("buffered_write",)) as store:
+        records = run_runs(store, examples(10, 50))
+    assert check([*records, *look_at_the_end(url)])
+
+
 # -- with the read check switched off --------------------------------------------------------------
 
 

@@ -16,7 +16,8 @@ from msgspec import Struct, ValidationError, convert, structs, to_builtins
 
 from rote.contract.requests import SideRow
 from rote.errors import Corrupt
-from rote.values import Json
+from rote.values import Json, canonical, decode_canonical
+from rote.values.limits import DEPTH_MAX
 
 RUN = "run"
 LEASE = "lease"
@@ -48,6 +49,19 @@ class Payload(Struct, frozen=True):
     answers: list[AnswerRead]
     root: str | None  # where retrievals look for files
 
+    def text(self) -> str:
+        """As a row holds it: text, because its values may be as deep as the row itself."""
+        return canonical(to_builtins(self), depth_max=2 * DEPTH_MAX).decode()
+
+    def holds(self, id: str) -> bool:
+        """Whether an entity is written, or was read."""
+        ranges = [(start, end) for answer in self.answers for _, start, end in answer.ranges]
+        return (
+            any(operation["id"] == id for operation in self.operations)
+            or any(read.get("id") == id for read in self.reads)
+            or any(start <= id and (end is None or id < end) for start, end in ranges)
+        )
+
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):
     """One run."""
@@ -72,7 +86,7 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     payload_fingerprint: str | None = None  # None too when an erasure has taken it
     version: int | None = None  # of its commit
     at: str | None = None  # when it ended
-    payload: Payload | None = None  # while it is pending
+    payload: str | None = None  # what it takes to commit it, while it is pending
 
     @property
     def has_ended(self) -> bool:
@@ -90,17 +104,14 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
         body: Json = to_builtins(self)
         return body
 
-    def holds(self, id: str) -> bool:
-        """Whether a pending commit writes an entity, or has read it."""
-        payload = self.payload
-        if payload is None:
-            return False
-        ranges = [(start, end) for answer in payload.answers for _, start, end in answer.ranges]
-        return (
-            any(operation["id"] == id for operation in payload.operations)
-            or any(read.get("id") == id for read in payload.reads)
-            or any(start <= id and (end is None or id < end) for start, end in ranges)
-        )
+
+def payload_of(entry: LedgerEntry) -> Payload | None:
+    if entry.payload is None:
+        return None
+    try:
+        return convert(decode_canonical(entry.payload.encode()), Payload)
+    except (ValidationError, ValueError) as error:
+        raise Corrupt(f"the ledger of run {entry.run_id!r} was changed: {error}") from None
 
 
 def entry_in(row: SideRow) -> LedgerEntry:

@@ -14,6 +14,7 @@ from rote.contract.runs import (
     LedgerEntry,
     entry_in,
     lease_in,
+    payload_of,
 )
 from rote.engines import Reader, Writer
 from rote.errors import Busy
@@ -30,7 +31,8 @@ def forget_in_ledger(
     """Abort pending commits that hold an erased entity, and leave no digest of what those that were
     made have written. Their owners find that the row has moved on."""
     for row, entry in _entries(writes, cache):
-        if entry.holds(id):
+        payload = payload_of(entry)
+        if payload is not None and payload.holds(id):
             after = entry.aborted(VALIDATION_FAILED, at)
         elif entry.version is not None and has_written(entry.version):
             after = entry

@@ -21,9 +21,10 @@ from rote.records.retention import expired_ids
 from rote.retrieval.package import Package
 from rote.retrieval.retrieving import examine
 from rote.retrieval.spaces import key_of, parts_of
+from rote.runs.identities import deep_digest
 from rote.runs.reads import Range, scan_line
 from rote.space import Space
-from rote.values import canonical, decode, digest
+from rote.values import canonical, decode
 from rote.values.limits import PAGE_MAX
 from rote.values.ranges import above, prefix_end
 
@@ -102,13 +103,13 @@ def query_digest(answer: Mapping[str, Any]) -> str:
     """Of a query or of values; a cursor counts by where it goes on."""
     cursor = answer["cursor"]
     shown = {name: value for name, value in answer.items() if name not in ("version", "cursor")}
-    return digest({**shown, "after": None if cursor is None else _cursor_parts(cursor)[-1]})
+    return deep_digest({**shown, "after": None if cursor is None else _cursor_parts(cursor)[-1]})
 
 
 def retrieve_digest(package: Mapping[str, Any]) -> str:
     """The memories that were selected, in order."""
     selected = package["selection"]["selected"]
-    return digest([[item["memory_id"], item["record_hash"]] for item in selected])
+    return deep_digest([[item["memory_id"], item["record_hash"]] for item in selected])
 
 
 def _scan(moment: Moment, call: Call) -> str:
@@ -145,19 +146,19 @@ def _cursor_parts(cursor: str) -> list[Any]:
 
 
 def _list(moment: Moment, call: Call) -> str:
-    return digest(moment.memory(call).list(**call["arguments"]))
+    return deep_digest(moment.memory(call).list(**call["arguments"]))
 
 
 def _stats(moment: Moment, call: Call) -> str:
-    return digest(moment.memory(call).stats())
+    return deep_digest(moment.memory(call).stats())
 
 
 def _retention_report(moment: Moment, call: Call) -> str:
-    return digest(moment.memory(call).retention_report(call["expire_soon_seconds"]))
+    return deep_digest(moment.memory(call).retention_report(call["expire_soon_seconds"]))
 
 
 def _expired(moment: Moment, call: Call) -> str:
-    return digest(expired_ids(moment.view(), call["namespaces"]))
+    return deep_digest(expired_ids(moment.view(), call["namespaces"]))
 
 
 def _retrieve(moment: Moment, call: Call) -> str:

@@ -16,7 +16,7 @@ from rote.patch import encode_operations, normalize
 from rote.runs.reads import ReadSet
 from rote.schemas import RESERVED_PREFIX
 from rote.values import canonical, decode_canonical
-from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX
+from rote.values.limits import COMMIT_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX
 
 # What only the commit will say: its version, its time, its hashes.
 _NOT_YET: Any = None
@@ -52,7 +52,7 @@ class Buffer:
         there is not yet: what it says of its facts are what they will be, as far as is known."""
         with self._lock:
             taken = [self._taken(operation) for operation in operations]
-            size = sum(len(canonical(operation)) for operation in taken)
+            size = sum(len(_encoded(operation)) for operation in taken)
             self._check_size(len(self.operations) + len(taken), self._size_bytes + size)
             written = {operation.get("id") for operation in taken}
             own = {
@@ -118,7 +118,7 @@ class Buffer:
         given = dict(operation)
         if given.get("op") == "patch" and "ops" in given:
             given["ops"] = decode_canonical(encode_operations(normalize(given["ops"])))
-        taken: Any = decode_canonical(canonical(given))
+        taken: Any = decode_canonical(_encoded(given))
         if not taken.get("stamp", True):
             del taken["stamp"]
         return self._stamped_again(taken)
@@ -153,6 +153,11 @@ class Buffer:
                 "the buffer in bytes", size=size_bytes, limit=COMMIT_BYTES_MAX,
                 advice="split the run",
             )  # fmt: skip
+
+
+def _encoded(operation: dict[str, Any]) -> bytes:
+    # Its value may be as deep as values can be, and the operation is around it.
+    return canonical(operation, depth_max=2 * DEPTH_MAX)
 
 
 def _is_same(value: dict[str, Any], there: dict[str, Any], pointer: str) -> bool:

@@ -13,7 +13,14 @@ from typing import Any
 from msgspec import Struct
 
 from rote.contract import Commit, CommitRequest, Guard, Port, SpaceInfo
-from rote.contract.runs import COMMIT_APPLIED, RUN, AnswerRead, LedgerEntry, Payload
+from rote.contract.runs import (
+    COMMIT_APPLIED,
+    RUN,
+    AnswerRead,
+    LedgerEntry,
+    Payload,
+    payload_of,
+)
 from rote.errors import Conflict, ReadConflict, RoteError, Unavailable
 from rote.runs.answers import Moment, digest_at
 from rote.runs.ledger import Line
@@ -25,27 +32,29 @@ KEY_PREFIX = "rote:run:"
 def commit_run(port: Port, space: SpaceInfo, line: Line) -> Commit:
     """Apply a pending run. Conflict when what it read does not hold, Denied when its row of the ledger has
     moved on, and what else a commit may raise; then nothing was written."""
-    entry, payload = line.entry, line.entry.payload
+    payload = payload_of(line.entry)
     assert payload is not None
-    answers = _Answers(port, space, entry, payload)
+    answers = _Answers(port, space, line.entry, payload)
     for _ in range(ANSWER_ROUNDS_MAX if payload.answers else 0):
         try:
-            return port.commit(space.did, _request(line, [*payload.reads, *answers.reads()]))
+            reads = [*payload.reads, *answers.reads()]
+            return port.commit(space.did, _request(line, payload.operations, reads))
         except Conflict as conflict:
             answers.look_again(conflict)
-    request = _request(line, payload.reads)
+    request = _request(line, payload.operations, payload.reads)
     if not payload.answers:
         return port.commit(space.did, request)
     return port.commit(space.did, request, holds=answers.changed_at)
 
 
-def _request(line: Line, reads: Sequence[dict[str, Any]]) -> CommitRequest:
-    entry, payload = line.entry, line.entry.payload
-    assert payload is not None
+def _request(
+    line: Line, operations: Sequence[dict[str, Any]], reads: Sequence[dict[str, Any]]
+) -> CommitRequest:
+    entry = line.entry
     applied = {**_object(entry), "state": COMMIT_APPLIED, "payload": None}
     guard = Guard(RUN, entry.run_id, line.fence, applied, stamped=True)
     key = KEY_PREFIX + entry.commit_id
-    return CommitRequest(payload.operations, entry.branch, reads, key, None, guard)
+    return CommitRequest(operations, entry.branch, reads, key, None, guard)
 
 
 def _object(entry: LedgerEntry) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from rote.contract import Head
 from rote.errors import InvalidInput
-from rote.values import check_branch_name, digest
-from rote.values.limits import INTEGER_MAX
+from rote.values import Json, canonical, check_branch_name, digest, sha256_hex
+from rote.values.limits import DEPTH_MAX, INTEGER_MAX
 
 _EMPTY = "none"
 _snapshot_parts = re.compile(r"([^:]+):(0|[1-9][0-9]{0,18}):([0-9a-f]{64}|none)").fullmatch
@@ -50,4 +50,10 @@ def commit_id(run_id: str, memory_snapshot_id: str, policy_set_id: str) -> str:
 
 
 def payload_fingerprint(branch: str, operations: Sequence[Mapping[str, Any]]) -> str:
-    return digest({"kind": "commit_payload/1", "branch": branch, "operations": list(operations)})
+    payload = {"kind": "commit_payload/1", "branch": branch, "operations": list(operations)}
+    return deep_digest(payload)
+
+
+def deep_digest(value: Json) -> str:
+    """The digest of what holds values that may be as deep as values can be."""
+    return sha256_hex(canonical(value, depth_max=2 * DEPTH_MAX))

@@ -34,13 +34,18 @@ class Keeping:
         line: Line | None = None
 
         def write(owner: str) -> None:
-            nonlocal line
-            if line is None:
-                line = self._ledger.open(space.did, structs.replace(entry, owner=owner))
-            else:
-                line = self._ledger.move(line, owner=owner)
+            nonlocal line, entry
+            entry = structs.replace(entry, owner=owner)
+            ledger = self._ledger
+            line = ledger.open(space.did, entry) if line is None else ledger.put(line, entry)
 
-        owned(self._leases, space.did, write)
+        try:
+            owned(self._leases, space.did, write)
+        except Unavailable:
+            # It may be in the ledger all the same, and is not to stay there as if it went on.
+            self._leases.keep(space.did, entry.owner)
+            self._recovery.leave(space, Line(space.did, 0, entry))
+            raise
         assert line is not None
         return line
 
@@ -99,7 +104,10 @@ class Keeping:
     ) -> Finish:
         try:
             pending = self._ledger.move(
-                line, state=COMMIT_PENDING, payload=payload, payload_fingerprint=payload_fingerprint
+                line,
+                state=COMMIT_PENDING,
+                payload=payload.text(),
+                payload_fingerprint=payload_fingerprint,
             )
         except Denied:
             return self._finisher.look(space, line)

@@ -70,6 +70,13 @@ class Leases:
                 self._thread.start()
             return held.owner
 
+    def keep(self, space: str, owner: str) -> None:
+        """One more run of an owner that is at hand; the opposite of `release`."""
+        with self._lock:
+            held = self._held.get(space)
+            if held is not None and held.owner == owner:
+                held.runs += 1
+
     def release(self, space: str, owner: str) -> None:
         """One run less. The lease stays for the next one, until it would be renewed for nobody."""
         with self._lock:
@@ -136,10 +143,6 @@ class Leases:
 
     def _keep_renewing(self) -> None:
         while not self._ended.wait(self._seconds / LEASE_RENEWALS):
-            try:
-                self._attend()
-            except RoteError:
-                pass  # it is attended to again the next time
             with self._lock:
                 for space, held in list(self._held.items()):
                     try:
@@ -152,6 +155,10 @@ class Leases:
                 if not self._held:
                     self._thread = None
                     return
+            try:
+                self._attend()
+            except RoteError:
+                continue  # it is attended to again the next time
 
 
 def owned(leases: Leases, space: str, write: Callable[[str], None]) -> str:

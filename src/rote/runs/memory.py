@@ -18,9 +18,10 @@ from rote.records.retention import expired_ids
 from rote.runs.answers import list_ranges, namespace_ranges
 from rote.runs.buffer import Buffer
 from rote.runs.faces import ReadingSpace, WritingSpace
+from rote.runs.identities import deep_digest
 from rote.runs.reads import Range, ReadSet
 from rote.space import Space
-from rote.values import Json, canonical, decode_canonical, digest
+from rote.values import Json, canonical, decode_canonical
 
 
 class RunMemory(Memory):
@@ -145,7 +146,7 @@ class RunMemory(Memory):
     def _note(
         self, call: dict[str, Any], answer: Json, ranges: "Ranges", shown: Iterable[str] = ()
     ) -> None:
-        self._reads.add_answer(AnswerRead(call, digest(answer), ranges), shown)
+        self._reads.add_answer(AnswerRead(call, deep_digest(answer), ranges), shown)
 
 
 # Not spelled out above: in a class with a verb `list`, that name is the verb.

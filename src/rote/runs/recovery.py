@@ -109,7 +109,7 @@ class Recovery:
         ended: list[Line] = []
         for run_id, (space, line) in left.items():
             try:
-                done = self._end_left(space, run_id)
+                done = self._end_left(space, run_id, line.entry.owner)
             except BaseException:
                 self.leave(space, line)
                 raise
@@ -117,10 +117,12 @@ class Recovery:
             ended += [] if done is None else [done]
         return ended
 
-    def _end_left(self, space: SpaceInfo, run_id: str) -> Line | None:
+    def _end_left(self, space: SpaceInfo, run_id: str, owner: str) -> Line | None:
         found = self._ledger.read(space.did, run_id)
         if found is None or found.entry.has_ended:
             return found
+        if found.entry.owner != owner:
+            return None
         if found.entry.state == BUFFER_OPEN:
             return self._ledger.discard(found)
         return self._finisher.finish(space, found, is_recovery=True).line

@@ -9,6 +9,7 @@ trace of what happened.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -318,8 +319,7 @@ class Run:
         policy = self._terms.commit_policy
         if policy is None or not self._buffer.operations or self._replay is not None:
             return True
-        asked: Any = decode_canonical(canonical(self._buffer.operations))
-        return bool(policy(asked))
+        return bool(policy(deepcopy(self._buffer.operations)))
 
     def _end(self, is_wanted: bool) -> None:
         assert self._line is not None

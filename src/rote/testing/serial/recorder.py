@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from rote.errors import Busy, Conflict, Unavailable
+from rote.errors import Busy, Conflict, RunAborted, Unavailable
+from rote.runs import Run
 from rote.space import Space, Transaction
 from rote.testing.serial.records import Outcome, Read, Record, Scan, Step, Write
 
@@ -13,7 +14,7 @@ from rote.testing.serial.records import Outcome, Read, Record, Scan, Step, Write
 class Recording:
     """A transaction under way; every step is noted."""
 
-    def __init__(self, transaction: Transaction, name: str) -> None:
+    def __init__(self, transaction: Transaction | Run, name: str) -> None:
         self._transaction = transaction
         self._name = name
         self._written: set[str] = set()
@@ -56,8 +57,11 @@ class Recorder:
         sink: Callable[[Record], None] | None = None,
         # One clock for all processes of a machine.
         now: Callable[[], int] = time.monotonic_ns,
+        begin: Callable[[], Transaction | Run] | None = None,
     ) -> None:
-        self._space = space
+        """begin  what is recorded: a transaction when left out; a run does not see its own writes,
+        so work that is recorded reads first"""
+        self._begin = space.transaction if begin is None else begin
         self._client = client
         self._now = now
         self._runs = 0
@@ -83,7 +87,7 @@ class Recorder:
         outcome: Outcome = "committed"
         commit_version: int | None = None
         try:
-            with self._space.transaction() as transaction:
+            with self._begin() as transaction:
                 recording = Recording(transaction, f"{self._client}/{number}")
                 steps = recording.steps
                 work(recording)
@@ -91,7 +95,7 @@ class Recorder:
                     self._sink(draft())
             if transaction.commit is not None:
                 commit_version = transaction.commit.version
-        except Conflict:
+        except (Conflict, RunAborted):
             outcome = "failed"
         except Unavailable as error:
             is_known = isinstance(error, Busy) or error.details.get("outcome") == "not_written"

@@ -21,6 +21,7 @@ from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, port_of, put
 from rote.testing.space_suite.run_ground import RunGround
 from rote.values import canonical, digest
+from rote.values.limits import DEPTH_MAX
 
 
 @each_test_uses("agency")
@@ -78,6 +79,21 @@ class RunLedgerTests(RunGround):
             run.set("urn:governed:x", {"n": 1})
         assert run.commit is not None
         assert [fact.id for fact in run.commit.facts] == [B, B, "urn:governed:x"]
+
+    def test_a_value_as_deep_as_values_can_be_goes_through_a_run(self) -> None:
+        value: Any = 1
+        for _ in range(DEPTH_MAX - 1):
+            value = [value]
+        self.notes.set(A, value)
+        with self.begin(commit_policy=bool) as run:
+            assert run.query({"select": {A: {}}})["facts"][A]["value"] == value
+            assert next(run.scan()).value == value
+            run.set(B, value)
+            run.memory.put("ops", "fact", "x", {"deep": value[0][0][0]})
+            self.notes.set(C, 1)
+            self.notes.delete(C)
+        assert run.state == "commit_applied"
+        assert self.notes.get(B) == value
 
     def test_a_value_is_taken_over_when_it_is_buffered(self) -> None:
         value = {"n": [1]}

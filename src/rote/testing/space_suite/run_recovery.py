@@ -87,6 +87,27 @@ class SharedRunTests(RunGround):
             again.set(A, 1)
         assert again.state == "commit_applied"
 
+    def test_a_run_that_was_registered_by_a_store_that_failed_is_not_open_for_ever(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        port = port_of(self.agents)
+        put_side = port.put_side
+
+        def fail_afterwards(space: str, kind: str, *rest: Any, **more: Any) -> Any:
+            row = put_side(space, kind, *rest, **more)
+            if kind == RUN:
+                raise Busy("nobody knows whether it was written")
+            return row
+
+        with monkeypatch.context() as patch:
+            patch.setattr(port, "put_side", fail_afterwards)
+            with pytest.raises(Busy), self.begin(run_id="r"):
+                pass
+        assert self.agents.runs()[0].ended_at is None
+        assert self.store.recover() == []
+        (record,) = self.agents.recover()
+        assert (record.run_id, record.discarded) == ("r", True)
+
     def test_an_owner_that_wakes_up_before_anyone_came_goes_on(self) -> None:
         other = self.open(modes=ALL_MODES)
         with self.begin() as run:
@@ -329,7 +350,8 @@ class SharedRunTests(RunGround):
         with monkeypatch.context() as patch:
             patch.setattr(port, "commit", fail)
             patch.setattr(port, "side", fail)
-            with pytest.raises(Busy), self.begin() as run:
+            begun = self.begin()
+            with pytest.raises(Busy), begun:
                 pass
         with monkeypatch.context() as patch:
             run = self.begin()
@@ -338,7 +360,8 @@ class SharedRunTests(RunGround):
                 patch.setattr(port, "commit", fail)
                 patch.setattr(port, "side", fail)
         assert self.record_of(run).state == "commit_pending"
-        assert [done.state for done in self.agents.recover()] == ["commit_applied"]
+        ended = {done.run_id: done.state for done in self.agents.recover()}
+        assert ended == {begun.run_id: "buffer_open", run.run_id: "commit_applied"}
         assert self.notes.get(A) == 1
 
     def test_conflicts_of_transactions_and_runs_are_the_same(self) -> None:

@@ -39,6 +39,7 @@ from rote.testing.space_suite.retrievals import RetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
+from rote.testing.space_suite.run_replays import RunReplayTests
 from rote.testing.space_suite.run_traces import RunTraceTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
@@ -93,6 +94,7 @@ class SpaceSuite(
     RunTests,
     RunConflictTests,
     RunLedgerTests,
+    RunReplayTests,
     RunTraceTests,
 ):
     """Every store, also one whose place ends with it."""
