@@ -155,6 +155,27 @@ class RunTests(RunGround):
         assert [item["record_id"] for item in memory.list("ops")["items"]] == ["y"]
         assert memory.stats()["records"] == 1
 
+    def test_a_host_has_namespaces_and_retention_of_its_own_in_a_run_too(self) -> None:
+        settings: dict[str, Any] = {
+            "namespaces": ["a", "b"],
+            "default_ttl_by_namespace": {"a": 60, "b": 60},
+            "prune_strategy_by_namespace": {"b": "none"},
+        }
+        with self.begin() as run:
+            memory = run.memory_of(**settings)
+            memory.put("a", "fact", "x", {"text": "t"})
+            memory.put("b", "fact", "x", {"text": "t"})
+            with pytest.raises(InvalidInput):
+                run.memory.put("a", "fact", "y", {"text": "t"})
+        self.clock.move(seconds=3_600)
+        self.notes.set(A, 1)
+        with self.begin() as run:
+            memory = run.memory_of(**settings)
+            assert memory.list("a") == {"items": []}
+            assert memory.prune() == {"ok": True, "pruned": 1}
+        ids = [state.id for state in self.notes.scan("record:")]
+        assert ids == [Memory.entity_id("b", "fact", "x")]
+
     # -- snapshots ---------------------------------------------------------------------------------
 
     def snapshot_of(self, space: Space) -> str:
