@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from rote.errors import (
-    RunAborted,
-)
+from rote.errors import RunAborted
 from rote.records import Memory
 from rote.runs import Run
 from rote.testing.marks import each_test_uses

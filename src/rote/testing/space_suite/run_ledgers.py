@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from rote.contract import CommitRequest, Guard
-from rote.errors import (
-    Busy,
-    InvalidInput,
-    InvalidValue,
-    NotFound,
-    PatchFailed,
-    RunAborted,
-)
+from rote.errors import Busy, InvalidInput, InvalidValue, NotFound, PatchFailed, RunAborted
 from rote.runs.finishing import Finisher
 from rote.runs.ledger import Ledger
 from rote.schemas import REGISTRY_ID, SCHEMA_PREFIX
