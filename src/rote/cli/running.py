@@ -31,8 +31,8 @@ runs = typer.Typer(help="Runs: what was started here, and what became of it.")
 @runs.command("list")
 def list_runs(
     *,
-    open_only: Annotated[
-        bool, typer.Option("--open", help="Only those that have not ended.")
+    ongoing: Annotated[
+        bool, typer.Option("--ongoing", help="Only those that have not ended.")
     ] = False,
     limit: LimitOption = None,
     store: StoreOption = STORE_DEFAULT,
@@ -40,7 +40,7 @@ def list_runs(
 ) -> None:
     """List runs, the newest last."""
     with opened_store(store) as opened:
-        records = [each for each in opened.runs() if not open_only or each.ended_at is None]
+        records = [each for each in opened.runs() if not ongoing or each.ended_at is None]
     shown = records if limit is None else records[len(records) - min(limit, len(records)) :]
     if as_json:
         print_json([record.to_dict() for record in shown])
