@@ -64,7 +64,7 @@ def list_runs(
 
 @runs.command("show")
 def show_run(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Its id, or how it begins.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Of a run, or how it begins.")],
     *,
     store: StoreOption = STORE_DEFAULT,
     as_json: JsonOption = False,
