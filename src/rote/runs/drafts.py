@@ -3,11 +3,11 @@ place under its name, or memory."""
 
 import io
 import os
-import tempfile
 from pathlib import Path
 from typing import Protocol
 
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
+from rote.values.limits import DRAFTS_MAX
 
 
 class Draft(Protocol):
@@ -34,11 +34,10 @@ class FileDraft:
         if path.is_dir():
             raise InvalidInput(f"{path} is a folder; name a file", path=str(path))
         try:
-            # In the same folder, so that it can take its place in one step; made with mode 0600.
-            descriptor, name = tempfile.mkstemp(prefix=".rote-", suffix=".draft", dir=path.parent)
+            # In the same folder, so that it can take its place in one step.
+            descriptor, self._draft = _new_file(path.parent)
         except OSError as error:
             raise _told(error, path) from error
-        self._draft = Path(name)
         self._file = os.fdopen(descriptor, "w+b")
 
     def write(self, data: bytes, /) -> None:
@@ -103,6 +102,19 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _told(error, folder) from error
+
+
+def _new_file(folder: Path) -> tuple[int, Path]:
+    """A file that was not there; those that others write, or have left behind, stay alone."""
+    for number in range(DRAFTS_MAX):
+        path = folder / f".rote-{os.getpid()}-{number}.draft"
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), path
+        except FileExistsError:
+            continue
+    raise Unavailable(
+        f"{folder} holds {DRAFTS_MAX:,} drafts of this process; remove old .draft files"
+    )
 
 
 def _sync_names(folder: Path) -> None:

@@ -295,6 +295,8 @@ CALL_BYTES_MAX = VALUE_BYTES_MAX
 # One line of a recording holds all three.
 RECORDING_LINE_BYTES_MAX = 4 * CALL_BYTES_MAX
 RECORDING_CALLS_MAX = 1_000_000
+# Unfinished artifacts of one process in one folder.
+DRAFTS_MAX = 10_000
 # What is kept of the message of an error, and what is shown of a call in one.
 ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000

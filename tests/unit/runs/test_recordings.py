@@ -1,5 +1,6 @@
 """Recordings: what they hold, what is refused, and what a replay answers."""
 
+import os
 import pickle
 import stat
 from collections.abc import Callable
@@ -301,6 +302,22 @@ def test_a_recording_is_under_its_name_only_when_it_is_whole(tmp_path: Path) -> 
     run.finish(PAYLOAD)
     Replay(file).discard()
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_recordings_beside_each_other_do_not_meet(tmp_path: Path) -> None:
+    left_behind = tmp_path / f".rote-{os.getpid()}-0.draft"
+    left_behind.write_text("of another time")
+    runs = [
+        begin(Recording(tmp_path / name, memory_snapshot_id=f"main:0:{name}")) for name in "abc"
+    ]
+    for run in runs:
+        run.finish(PAYLOAD)
+    for name in "abc":
+        replay = Replay(tmp_path / name)
+        assert replay.memory_snapshot_id == f"main:0:{name}"
+        replay.discard()
+    assert left_behind.read_text() == "of another time"
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_a_place_that_cannot_hold_a_recording_is_refused_at_the_start(tmp_path: Path) -> None:
