@@ -72,12 +72,34 @@ class Corpus:
             _Form(record.memory_id, (), normal, record.text, time)
             for record, normal, (_, time) in zip(records, tags, times, strict=True)
         ]
-        self.hashes += [sha256(form).hexdigest() for form in map(_encode, forms)]
-        self.paths += [path] * len(records)
-        self.ids += [record.memory_id for record in records]
-        self.instants += [instant for instant, _ in times]
-        self.texts += [record.text for record in records]
-        self.lowers += [record.text.lower() for record in records]
+        self.extend_columns(
+            path,
+            ids=[record.memory_id for record in records],
+            hashes=[sha256(form).hexdigest() for form in map(_encode, forms)],
+            instants=[instant for instant, _ in times],
+            texts=[record.text for record in records],
+            tags=tags,
+        )
+
+    def extend_columns(
+        self,
+        path: str,
+        *,
+        ids: list[str],
+        hashes: list[str],
+        instants: list[int],
+        texts: list[str],
+        tags: list[tuple[str, ...]],
+    ) -> None:
+        """Rows that are ready, column by column; ValueError when one column is shorter."""
+        if not len(ids) == len(hashes) == len(instants) == len(texts) == len(tags):
+            raise ValueError("the columns of a corpus are equally long")
+        self.paths += [path] * len(ids)
+        self.ids += ids
+        self.hashes += hashes
+        self.instants += instants
+        self.texts += texts
+        self.lowers += [text.lower() for text in texts]
         self.tags += tags
 
     def add(self, path: str, value: Json) -> None:
@@ -88,13 +110,10 @@ class Corpus:
         form: Json = {
             "memory_id": id, "refs": refs or [], "tags": list(tags), "text": text, "ts_utc": ts_utc
         }  # fmt: skip
-        self.hashes.append(sha256(canonical(form)).hexdigest())
-        self.paths.append(path)
-        self.ids.append(id)
-        self.instants.append(instant)
-        self.texts.append(text)
-        self.lowers.append(text.lower())
-        self.tags.append(tags)
+        hash = sha256(canonical(form)).hexdigest()
+        self.extend_columns(
+            path, ids=[id], hashes=[hash], instants=[instant], texts=[text], tags=[tags]
+        )
 
     @property
     def order(self) -> list[int]:

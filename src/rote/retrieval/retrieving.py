@@ -13,6 +13,7 @@ from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped, receipt
 from rote.retrieval.scoring import Reasons, reasons_of, score
 from rote.retrieval.selection import Ranking, select
+from rote.retrieval.sidecars import Sidecars
 from rote.retrieval.spaces import open_state, read_state
 from rote.retrieval.trust import read_denials
 from rote.space import Space, Store
@@ -27,9 +28,13 @@ def retrieve(
     root: str | os.PathLike[str] = ".",
     store: Store | None = None,
     dropped: str = "full",
+    cache: str | os.PathLike[str] | None = None,
 ) -> Package:
-    """The memories that answer a question, within its budget, with a hash over all of it."""
-    return explain(request, root=root, store=store, dropped=dropped)[0]
+    """The memories that answer a question, within its budget, with a hash over all of it.
+
+    `cache` names a directory for what files hold, ready for the next process; texts are in it.
+    """
+    return explain(request, root=root, store=store, dropped=dropped, cache=cache)[0]
 
 
 def explain(
@@ -38,16 +43,18 @@ def explain(
     root: str | os.PathLike[str] = ".",
     store: Store | None = None,
     dropped: str = "full",
+    cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Package, list[Reasons]]:
     """The package, and for each of its memories what it got its score for."""
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
     told = check_dropped(dropped)
+    sidecars = None if cache is None else Sidecars(cache)
     parsed = parse_request(request, has_store=store is not None)
     places = [_open(path, Path(root), store) for path in parsed.store_paths]
     denials = read_denials(parsed.trust_filter, Path(root))
     read = zip(places, parsed.store_paths, strict=True)
-    corpus = join([_read(place, path) for place, path in read])
+    corpus = join([_read(place, path, sidecars) for place, path in read])
     denied = denials.rows(corpus)
     ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
     selected, reason = select(ranking, parsed.budget)
@@ -67,5 +74,7 @@ def _open(path: str, root: Path, store: Store | None) -> Path | Space:
     return root / path
 
 
-def _read(place: Path | Space, path: str) -> Corpus:
-    return read_state(place, path) if isinstance(place, Space) else read_file(place, path, CORPORA)
+def _read(place: Path | Space, path: str, sidecars: Sidecars | None) -> Corpus:
+    if isinstance(place, Space):
+        return read_state(place, path)
+    return read_file(place, path, CORPORA, sidecars)

@@ -254,6 +254,10 @@ JSONL_READ_BYTES = MIB
 # Corpora kept in a process, and what one takes in memory as a multiple of its file.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
 CORPUS_TIMES = 4
+# Corpora kept in a cache directory; a request that names every store it may still finds room.
+SIDECARS_BYTES_MAX = 2 * GIB
+SIDECARS_MAX = RETRIEVAL_STORES_MAX
+SIDECAR_BLOCK_BYTES = MIB
 # Texts of times that are remembered: memories come many to the second, and logs repeat theirs.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
