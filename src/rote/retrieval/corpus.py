@@ -8,30 +8,20 @@ from typing import Any
 import msgspec
 
 from rote.errors import InvalidInput
-from rote.questions import NormalTags, NormalTimes
+from rote.questions import NormalTags, NormalTimes, read_column
 from rote.values import Json, canonical
 
 _encode = msgspec.json.encode
 
 
-class Simple(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A record as most are."""
+class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
+    """A record as most are; members in canonical order, for the digest of its normal form."""
 
     memory_id: str
+    refs: tuple[()] | None = ()  # what is in others has to be looked at
+    tags: tuple[str, ...] | None = ()
     text: str
-    refs: tuple[()] | None = None  # what is in others has to be looked at
-    tags: tuple[str, ...] | None = None
     ts_utc: str | None = None
-
-
-class _Form(msgspec.Struct, gc=False):
-    """The normal form, whose digest is the record hash; members in canonical order."""
-
-    memory_id: str
-    refs: tuple[()]
-    tags: tuple[str, ...]
-    text: str
-    ts_utc: str | None
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
@@ -64,32 +54,40 @@ class Corpus:
         return len(self.ids)
 
     def extend(self, path: str, records: Sequence[Simple]) -> None:
-        """Records without refs; whole columns cost less than rows."""
-        times = [self._times[record.ts_utc] for record in records]
+        """Records without refs, which are brought into normal form."""
         tags = [self._tags[record.tags] for record in records]
-        # No number and no object is in these, so every encoder writes the canonical form.
-        forms = [
-            _Form(record.memory_id, (), normal, record.text, time)
-            for record, normal, (_, time) in zip(records, tags, times, strict=True)
-        ]
+        instants, times = self._read_times([record.ts_utc for record in records])
+        for record, record_tags, time in zip(records, tags, times, strict=True):
+            record.refs, record.tags, record.ts_utc = (), record_tags, time
         self.extend_columns(
             path,
             ids=[record.memory_id for record in records],
-            hashes=[sha256(form).hexdigest() for form in map(_encode, forms)],
-            instants=[instant for instant, _ in times],
+            # No number and no object is in these, so every encoder writes the canonical form.
+            hashes=[sha256(form).hexdigest() for form in map(_encode, records)],
+            instants=instants,
             texts=[record.text for record in records],
             tags=tags,
         )
+
+    def _read_times(
+        self, texts: Sequence[str | None]
+    ) -> tuple[Sequence[int], Sequence[str | None]]:
+        """Instants and normal forms."""
+        read = read_column(texts)
+        if read is None:
+            found = [self._times[text] for text in texts]
+            read = [instant for instant, _ in found], [normal for _, normal in found]
+        return read
 
     def extend_columns(
         self,
         path: str,
         *,
-        ids: list[str],
-        hashes: list[str],
-        instants: list[int],
-        texts: list[str],
-        tags: list[tuple[str, ...]],
+        ids: Sequence[str],
+        hashes: Sequence[str],
+        instants: Sequence[int],
+        texts: Sequence[str],
+        tags: Sequence[tuple[str, ...]],
     ) -> None:
         """Rows that are ready, column by column; ValueError when one column is shorter."""
         if not len(ids) == len(hashes) == len(instants) == len(texts) == len(tags):
