@@ -254,6 +254,10 @@ JSONL_READ_BYTES = MIB
 # Corpora kept in a process, and what one takes in memory as a multiple of its file.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
 CORPUS_TIMES = 4
+# The corpus of a space follows its commits until so many rows of it are new or gone, at least this
+# number and at most one of so many; then it is read anew.
+RETRIEVAL_DRIFT_MIN = 1_000
+RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: memories come many to the second, and logs repeat theirs.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
