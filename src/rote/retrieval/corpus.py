@@ -13,6 +13,7 @@ from rote.questions import NormalTags, NormalTimes
 from rote.retrieval.order import Drop, Order, order_of
 from rote.retrieval.vocabulary import Vocabulary
 from rote.values import Json, canonical
+from rote.values.limits import RETRIEVAL_TERMS_PLAIN_MAX
 
 _encode = msgspec.json.encode
 
@@ -44,6 +45,9 @@ COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags")
 class Corpus:
     """The memories of some stores: one entry in each column for each."""
 
+    # A vocabulary is made when so many terms were looked for without one.
+    looked_for_min = RETRIEVAL_TERMS_PLAIN_MAX
+
     def __init__(self) -> None:
         self.paths: list[str] = []  # as the package names the stores
         self.ids: list[str] = []
@@ -55,18 +59,24 @@ class Corpus:
         self.invalid: list[tuple[str, str, str]] = []  # path, memory id, hash of what is no record
         self._times = NormalTimes()
         self._tags = NormalTags()
-        self.gone: set[int] = set()  # rows that are empty: what was in them is not there any more
+        self.gone: set[int] = set()  # rows of what is not there any more
         self._order: Order | None = None
         self._vocabulary: Vocabulary | None = None
-        self._was_asked = False
+        self._looked_for = 0  # terms, so far
         self._lock = threading.Lock()
 
+    @property
+    def row_count(self) -> int:
+        """How many rows there are, with those that are gone; what follows in the columns is not
+        of this corpus."""
+        return len(self.ids)
+
     def __len__(self) -> int:
-        return len(self.ids) - len(self.gone)
+        return self.row_count - len(self.gone)
 
     def rows(self) -> Iterable[int]:
         """All that are there, in the order of reading."""
-        return range(len(self.ids))
+        return range(self.row_count)
 
     def extend(self, path: str, records: Sequence[Simple]) -> None:
         """Records without refs; whole columns cost less than rows."""
@@ -108,21 +118,22 @@ class Corpus:
             # One sort by each column, the least important first: a column that is in order
             # already, as ids of a log are, costs next to nothing.
             rows = list(self.rows())
-            if len(set(self.ids)) < len(self.ids):
+            if len(set(map(self.ids.__getitem__, rows))) < len(rows):
                 rows.sort(key=self.hashes.__getitem__)
             rows.sort(key=self.ids.__getitem__)
             rows.sort(key=self.paths.__getitem__)
             rows.sort(key=self.instants.__getitem__, reverse=True)
-            self._order = order_of(rows, len(self.ids))
+            self._order = order_of(rows, self.row_count)
         return self._order
 
-    def vocabulary(self) -> Vocabulary | None:
-        """The words of the first rows. It pays when there is more than one question, so the first
-        one goes without."""
+    def vocabulary(self, terms: int) -> Vocabulary | None:
+        """The words of the first rows, for so many terms to look for; None while it does not pay
+        to make it."""
         with self._lock:
-            if self._was_asked and self._vocabulary is None:
-                self._vocabulary = Vocabulary(self.lowers, self.tags)
-            self._was_asked = True
+            if self._vocabulary is None and self._looked_for >= self.looked_for_min:
+                count = self.row_count
+                self._vocabulary = Vocabulary(self.lowers[:count], self.tags[:count])
+            self._looked_for += terms
             return self._vocabulary
 
     def rank_key(self, row: int) -> tuple[int, str, str, str]:

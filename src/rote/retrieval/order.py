@@ -69,7 +69,7 @@ class _Block:
 class Order:
     """Never changes; `changed` makes another one."""
 
-    def __init__(self, blocks: list[_Block], spots: list[int]) -> None:
+    def __init__(self, blocks: list[_Block], spots: "array[int]") -> None:
         self._blocks = blocks
         self._spots = spots  # of all rows
         self._positions = {block.number: place for place, block in enumerate(blocks)}
@@ -143,15 +143,15 @@ class Order:
             insort(part, row, key=corpus.rank_key)
             firsts[position] = corpus.rank_key(part[0])
         number = 1 + max(self._positions, default=-1)
-        return _ordered(parts, number, [*self._spots, *(0 for _ in added)])
+        return _ordered(parts, number, self._spots + array("Q", bytes(8 * len(added))))
 
 
 def order_of(rows: list[int], count: int) -> Order:
     """Rows that are in order; `count` is how many numbers of rows there are."""
-    return _ordered([rows], 0, [0] * count)
+    return _ordered([rows], 0, array("Q", bytes(8 * count)))
 
 
-def _ordered(parts: Iterable[_Block | list[int]], number: int, spots: list[int]) -> Order:
+def _ordered(parts: Iterable[_Block | list[int]], number: int, spots: "array[int]") -> Order:
     """Blocks as they are, and blocks of what is in none; new ones are numbered from `number` on."""
     blocks: list[_Block] = []
     for part in parts:

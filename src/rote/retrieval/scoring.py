@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress, count
+from itertools import chain, compress, count, islice
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ def score(request: Request, corpus: Corpus, denied: Iterable[int]) -> dict[int, 
     scores = _term_scores(scoring, corpus)
     if scoring.enable_recency_weight and request.now is not None:
         _add_recency(scores, corpus, request.now, scoring.recency_half_life_days)
-    for row in denied:
+    for row in chain(denied, corpus.gone):
         scores.pop(row, None)
     return scores
 
@@ -50,7 +50,7 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
 
 def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
     """One for each term that is in the text, and the bonus for each that is a tag."""
-    terms, vocabulary = scoring.query_terms, corpus.vocabulary()
+    terms, vocabulary = scoring.query_terms, corpus.vocabulary(len(scoring.query_terms))
     counts = Counter[int]()
     for term in terms:
         counts.update(_rows_with(term, corpus, vocabulary))
@@ -58,8 +58,6 @@ def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
     if scoring.enable_tag_overlap:
         for row, count in _tagged(terms, corpus, vocabulary).items():
             scores[row] = scores.get(row, 0.0) + count * _TAG_BONUS
-    for row in corpus.gone:
-        scores.pop(row, None)
     return scores
 
 
@@ -81,13 +79,13 @@ def _has(text: str, term: str) -> bool:
 
 
 def _rows_with_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Collection[int]:
-    texts = corpus.lowers
+    texts, end = corpus.lowers, corpus.row_count
     known = None if vocabulary is None else vocabulary.rows_with(part)
     if vocabulary is None or known is None:
-        return list(compress(count(), [part in text for text in texts]))
-    if vocabulary.size == len(texts):
+        return list(compress(count(), [part in text for text in islice(texts, end)]))
+    if vocabulary.size == end:
         return known
-    return [*known, *(row for row in range(vocabulary.size, len(texts)) if part in texts[row])]
+    return [*known, *(row for row in range(vocabulary.size, end) if part in texts[row])]
 
 
 def _tagged(
@@ -100,7 +98,7 @@ def _tagged(
         size = vocabulary.size
         for term in terms:
             counts.update(vocabulary.rows_tagged(term))
-    later = corpus.tags[size:]
+    later = corpus.tags[size : corpus.row_count]
     numbers = {tags: len(found) for tags in set(later) if (found := set(terms).intersection(tags))}
     if numbers:
         for row, tags in enumerate(later, size):
@@ -117,7 +115,7 @@ def _add_recency(
     rows: Iterable[int] | None = None,
 ) -> None:
     instants = corpus.instants
-    for row in range(len(corpus)) if rows is None else rows:
+    for row in range(corpus.row_count) if rows is None else rows:
         if instants[row] != NO_INSTANT:
             age_days = max(0, now - instants[row]) / _DAY
             value = scores.get(row, 0.0) + 0.5 ** (age_days / half_life_days)

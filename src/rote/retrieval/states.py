@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from rote.contract import Commit
 from rote.errors import Compacted
-from rote.questions import NO_INSTANT
 from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.keys import PREFIX
 from rote.records.listing import of_newest, scan_entities
@@ -137,7 +136,13 @@ def _has_erased_record(commit: Commit) -> bool:
 
 
 class StateCorpus(Corpus):
-    """The corpus of one state. Never changes once it is read: others may be using it."""
+    """The corpus of one state. It never changes once it is read: others may be using it.
+
+    Its columns are those of the corpora that followed it, which have put their rows at the end.
+    """
+
+    # They live long, and cost more to read than a vocabulary does.
+    looked_for_min = 1
 
     def __init__(self, view: Space, path: str) -> None:
         super().__init__()
@@ -146,87 +151,113 @@ class StateCorpus(Corpus):
         self.size_bytes = 0
         self._path = path
         self._now = micros_of(view.now)
+        self._row_count = 0
         self._entities: list[str] = []  # of each row
-        self._rows: dict[str, int] = {}  # of each entity that is there
-        self._expiries: list[tuple[int, int]] = []  # the last instant and the row; a heap
         self._drift = 0  # rows that came or went since everything was read
+        # What only the newest corpus needs; None when there is a newer one.
+        self._register: _Register | None = _Register({}, [])
 
     def is_of(self, view: Space) -> bool:
         return (self.version, self.hash) == (view.version, view.head)
 
     @property
+    def row_count(self) -> int:
+        return self._row_count
+
+    @property
     def drift_max(self) -> int:
-        return max(RETRIEVAL_DRIFT_MIN, len(self.ids) // RETRIEVAL_DRIFT_SHARE) - self._drift
+        """How many more rows may come or go."""
+        return max(RETRIEVAL_DRIFT_MIN, self._row_count // RETRIEVAL_DRIFT_SHARE) - self._drift
 
     def rows(self) -> Iterable[int]:
         """In the order of entities, which is that of a scan."""
+        rows = range(self._row_count)
         if self._drift == 0:
-            return super().rows()
-        return map(self._rows.__getitem__, sorted(self._rows))
+            return rows
+        there = (row for row in rows if row not in self.gone)
+        return sorted(there, key=self._entities.__getitem__)
 
-    def add_records(self, records: Sequence[tuple[str, Envelope]]) -> None:
+    def add_records(self, records: Iterable[tuple[str, Envelope]]) -> None:
         """Those of them that are living."""
+        assert self._register is not None
         living = []
         for entity, record in records:
             life = life_of(record)
             if life is None or life.has_expired(self._now):
                 continue
-            row = len(self._entities)
-            if life.expires is not None:
-                heappush(self._expiries, (life.expires, row))
-            self._rows[entity] = row
+            self._register.note(entity, len(self._entities), life.expires)
             self._entities.append(entity)
             living.append(memory_of(record))
         self.extend(self._path, living)
+        self._row_count = len(self.ids)
         self.size_bytes += sum(getsizeof(memory.text) for memory in living)
 
     def followed(self, view: Space, changed: Collection[str]) -> "StateCorpus | None":
         """The corpus of a later state in which these entities were written; None when so much is
-        different that it is better read anew."""
-        after = self._copy(view)
-        gone = {after._rows.pop(entity) for entity in changed if entity in after._rows}
-        gone |= after._take_expired()
-        if len(gone) + len(changed) > self.drift_max:
-            return None
+        different, or so little is known, that it is better read anew."""
+        records: list[tuple[str, Envelope]] = []
         for entities in _batches(sorted(changed)):
-            states = view.read_many(entities)
-            found = [(state.id, record_of(state)) for state in states]
-            after.add_records([(id, record) for id, record in found if record is not None])
-        added = range(len(self.ids), len(after.ids))
+            for state in view.read_many(entities):
+                record = record_of(state)
+                if record is not None:
+                    records.append((state.id, record))
+        # From here on nothing fails half way; if it did, this corpus would not be followed again.
+        register, self._register = self._register, None
+        if register is None:
+            return None
+        after = self._later(view, register)
+        gone = register.take(changed) | register.take_expired(after._now, self._entities)
+        if len(gone) + len(records) > self.drift_max:
+            return None
+        after.add_records(records)
+        added = range(self._row_count, after._row_count)
+        after.gone = self.gone | gone
         after._drift += len(gone) + len(added)
-        after._empty(gone)
         if self._order is not None:
             after._order = self._order.changed(after, gone=gone, added=added)
         return after
 
-    def _copy(self, view: Space) -> "StateCorpus":
-        """The same rows, for a later state."""
+    def _later(self, view: Space, register: "_Register") -> "StateCorpus":
+        """The same rows, as those of a later state."""
         after = StateCorpus(view, self._path)
-        for name in (*COLUMNS, "_entities", "_rows", "_expiries", "gone"):
-            setattr(after, name, getattr(self, name).copy())
-        for name in ("size_bytes", "_drift", "_times", "_tags", "_vocabulary", "_was_asked"):
+        for name in (*COLUMNS, *_SHARED):
             setattr(after, name, getattr(self, name))
+        after._register = register
         return after
 
-    def _take_expired(self) -> set[int]:
-        """The rows of records whose time is over. Times never decrease along the log, so it is
-        over for good."""
-        expired = set()
-        while self._expiries and self._expiries[0][0] < self._now:
-            _, row = heappop(self._expiries)
-            # Others have been written again since, or deleted.
-            if self._rows.get(self._entities[row]) == row:
-                del self._rows[self._entities[row]]
-                expired.add(row)
-        return expired
 
-    def _empty(self, rows: Collection[int]) -> None:
-        """Let go of what was in rows."""
-        self.gone.update(rows)
-        for row in rows:
-            self._entities[row] = self.ids[row] = self.hashes[row] = ""
-            self.texts[row] = self.lowers[row] = ""
-            self.instants[row], self.tags[row] = NO_INSTANT, ()
+# What a corpus has in common with the one that follows it, beside the columns.
+_SHARED = (
+    "size_bytes", "_row_count", "_entities", "_drift", "_times", "_tags", "_vocabulary",
+    "_looked_for",
+)  # fmt: skip
+
+
+class _Register(Struct):
+    """Which records are there, and when they go by themselves."""
+
+    rows: dict[str, int]  # of each entity
+    expiries: list[tuple[int, int]]  # the last instant of a row, and the row; a heap
+
+    def note(self, entity: str, row: int, expires: int | None) -> None:
+        self.rows[entity] = row
+        if expires is not None:
+            heappush(self.expiries, (expires, row))
+
+    def take(self, entities: Iterable[str]) -> set[int]:
+        """The rows of these entities, which are not there any more."""
+        return {self.rows.pop(entity) for entity in entities if entity in self.rows}
+
+    def take_expired(self, now: int, entities: Sequence[str]) -> set[int]:
+        """The same of records whose time is over. Times never decrease along the log, so it is
+        over for good."""
+        rows = set()
+        while self.expiries and self.expiries[0][0] < now:
+            _, row = heappop(self.expiries)
+            # Others have been written again since, or deleted.
+            if self.rows.get(entities[row]) == row:
+                rows |= self.take([entities[row]])
+        return rows
 
 
 def _batches(items: Iterable[_Item]) -> Iterable[list[_Item]]:

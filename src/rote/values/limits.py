@@ -254,6 +254,8 @@ JSONL_READ_BYTES = MIB
 # Corpora kept in a process, and what one takes in memory as a multiple of its file.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
 CORPUS_TIMES = 4
+# Terms looked for in all texts of a corpus before it gets a vocabulary, which costs as much as they.
+RETRIEVAL_TERMS_PLAIN_MAX = 64
 # The corpus of a space follows its commits until so many rows of it are new or gone, at least this
 # number and at most one of so many; then it is read anew.
 RETRIEVAL_DRIFT_MIN = 1_000
