@@ -14,9 +14,10 @@ from rote.retrieval.package import Package, build_package, check_dropped, receip
 from rote.retrieval.scoring import Reasons, reasons_of, score
 from rote.retrieval.selection import Ranking, select
 from rote.retrieval.sidecars import Sidecars
-from rote.retrieval.spaces import open_state, read_state
+from rote.retrieval.spaces import Named, open_state
+from rote.retrieval.states import read_state
 from rote.retrieval.trust import read_denials
-from rote.space import Space, Store
+from rote.space import Store
 
 # Where the receipt of a retrieval from files alone is kept.
 _LEDGER = "default"
@@ -61,12 +62,12 @@ def explain(
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
     package = build_package(parsed, ranking, selected, reason, told)
     if store is not None:
-        asked = next((place.did for place in places if isinstance(place, Space)), _LEDGER)
+        asked = next((place.space.did for place in places if isinstance(place, Named)), _LEDGER)
         store.add_receipt(asked, receipt(package))
     return package, reasons
 
 
-def _open(path: str, root: Path, store: Store | None) -> Path | Space:
+def _open(path: str, root: Path, store: Store | None) -> Path | Named:
     """What a store path names; all are looked for before any is read."""
     if store is not None and path.startswith(SPACE_SCHEME):
         return open_state(store, path)
@@ -74,7 +75,7 @@ def _open(path: str, root: Path, store: Store | None) -> Path | Space:
     return root / path
 
 
-def _read(place: Path | Space, path: str, sidecars: Sidecars | None) -> Corpus:
-    if isinstance(place, Space):
-        return read_state(place, path)
+def _read(place: Path | Named, path: str, sidecars: Sidecars | None) -> Corpus:
+    if isinstance(place, Named):
+        return read_state(place, CORPORA)
     return read_file(place, path, CORPORA, sidecars)

@@ -1,12 +1,14 @@
 """Scores: plain arithmetic on doubles in a fixed order, rounded so that it prints as it ranks."""
 
-from collections.abc import Iterable, Iterator
-from itertools import compress, count
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, compress, count, islice
 
 from msgspec import Struct
 
 from rote.questions import NO_INSTANT, Request, Scoring
 from rote.retrieval.corpus import Corpus
+from rote.retrieval.vocabulary import Vocabulary
 
 _TAG_BONUS = 0.5
 _SCORE_DECIMALS = 9
@@ -27,7 +29,7 @@ def score(request: Request, corpus: Corpus, denied: Iterable[int]) -> dict[int, 
     scores = _term_scores(scoring, corpus)
     if scoring.enable_recency_weight and request.now is not None:
         _add_recency(scores, corpus, request.now, scoring.recency_half_life_days)
-    for row in denied:
+    for row in chain(denied, corpus.gone):
         scores.pop(row, None)
     return scores
 
@@ -48,33 +50,61 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
 
 def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
     """One for each term that is in the text, and the bonus for each that is a tag."""
-    scores: dict[int, float] = {}
-    for term in scoring.query_terms:
-        for row in _rows_with(term, corpus):
-            scores[row] = scores.get(row, 0.0) + 1.0
+    terms, vocabulary = scoring.query_terms, corpus.vocabulary(len(scoring.query_terms))
+    counts = Counter[int]()
+    for term in terms:
+        counts.update(_rows_with(term, corpus, vocabulary))
+    scores = {row: float(count) for row, count in counts.items()}
     if scoring.enable_tag_overlap:
-        terms = frozenset(scoring.query_terms)
-        bonus = {
-            tags: len(terms.intersection(tags)) * _TAG_BONUS
-            for tags in set(corpus.tags)
-            if not terms.isdisjoint(tags)
-        }
-        if bonus:
-            for row in compress(count(), [tags in bonus for tags in corpus.tags]):
-                scores[row] = scores.get(row, 0.0) + bonus[corpus.tags[row]]
+        for row, count in _tagged(terms, corpus, vocabulary).items():
+            scores[row] = scores.get(row, 0.0) + count * _TAG_BONUS
     return scores
 
 
-def _rows_with(term: str, corpus: Corpus) -> Iterator[int]:
-    """The rows in whose normal text a term is.
+def _rows_with(term: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Iterable[int]:
+    """The rows in whose normal text a term is, and perhaps some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
     """
-    word = max(term.split(" "), key=len)
-    rows = compress(count(), [word in text for text in corpus.lowers])
-    if word == term:
-        return rows
-    return (row for row in rows if term in " ".join(corpus.lowers[row].split()))
+    found = [_rows_with_part(part, corpus, vocabulary) for part in term.split(" ")]
+    if len(found) == 1:
+        return found[0]
+    rows = set(found[0]).intersection(*found[1:])
+    return [row for row in rows if _has(corpus.lowers[row], term)]
+
+
+def _has(text: str, term: str) -> bool:
+    """Most texts have single blanks between words, and then there is nothing to make normal."""
+    return term in text or term in " ".join(text.split())
+
+
+def _rows_with_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Collection[int]:
+    texts, end = corpus.lowers, corpus.row_count
+    known = None if vocabulary is None else vocabulary.rows_with(part)
+    if vocabulary is None or known is None:
+        return list(compress(count(), [part in text for text in islice(texts, end)]))
+    if vocabulary.size == end:
+        return known
+    return [*known, *(row for row in range(vocabulary.size, end) if part in texts[row])]
+
+
+def _tagged(
+    terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary | None
+) -> Mapping[int, int]:
+    """How many of the terms are tags of a row, for those that have one."""
+    counts = Counter[int]()
+    size = 0
+    if vocabulary is not None:
+        size = vocabulary.size
+        for term in terms:
+            counts.update(vocabulary.rows_tagged(term))
+    later = corpus.tags[size : corpus.row_count]
+    numbers = {tags: len(found) for tags in set(later) if (found := set(terms).intersection(tags))}
+    if numbers:
+        for row, tags in enumerate(later, size):
+            if tags in numbers:
+                counts[row] = numbers[tags]
+    return counts
 
 
 def _add_recency(
@@ -85,7 +115,7 @@ def _add_recency(
     rows: Iterable[int] | None = None,
 ) -> None:
     instants = corpus.instants
-    for row in range(len(corpus)) if rows is None else rows:
+    for row in range(corpus.row_count) if rows is None else rows:
         if instants[row] != NO_INSTANT:
             age_days = max(0, now - instants[row]) / _DAY
             value = scores.get(row, 0.0) + 0.5 ** (age_days / half_life_days)

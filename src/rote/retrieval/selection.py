@@ -1,12 +1,13 @@
 """Ranking and cutting: which memories come back, and how much of each."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct
 
 from rote.questions import Budget
 from rote.retrieval.corpus import Corpus
+from rote.retrieval.order import Order
 
 BUDGET_EXHAUSTED = "budget_exhausted"
 MAX_ITEMS_REACHED = "max_items_reached"
@@ -26,23 +27,31 @@ class Selected(Struct, frozen=True):
 class Ranking:
     """All rows of a corpus that may come back, best first."""
 
-    def __init__(
-        self, corpus: Corpus, scores: Mapping[int, float], denied: Collection[int]
-    ) -> None:
+    def __init__(self, corpus: Corpus, scores: Mapping[int, float], denied: Sequence[int]) -> None:
         self.corpus = corpus
         self.scores = scores
-        self.denied = frozenset(denied)
+        self.denied = denied  # in the order of reading
+        self.order = corpus.order
         # Most have no score, and among them only the fixed order decides.
-        self.scored = sorted(scores, key=lambda row: (-scores[row], corpus.rank_key(row)))
+        self.scored = _by_score(scores, self.order)
 
     def __len__(self) -> int:
         return len(self.corpus) - len(self.denied)
 
     def __iter__(self) -> Iterator[int]:
+        denied = frozenset(self.denied)
         return chain(
-            self.scored,
-            (row for row in self.corpus.order if row not in self.scores and row not in self.denied),
+            map(self.order.row, self.scored),
+            (row for row in self.order if row not in self.scores and row not in denied),
         )
+
+
+def _by_score(scores: Mapping[int, float], order: Order) -> list[int]:
+    """The places of the rows that have a score, best first."""
+    places: dict[float, list[int]] = {}
+    for score, place in zip(scores.values(), order.places(scores), strict=True):
+        places.setdefault(score, []).append(place)
+    return [place for score in sorted(places, reverse=True) for place in sorted(places[score])]
 
 
 def select(ranking: Ranking, budget: Budget) -> tuple[list[Selected], str]:

@@ -258,6 +258,12 @@ CORPUS_TIMES = 4
 SIDECARS_BYTES_MAX = 2 * GIB
 SIDECARS_MAX = RETRIEVAL_STORES_MAX
 SIDECAR_BLOCK_BYTES = MIB
+# Terms looked for in all texts of a corpus before it gets a vocabulary, which costs as much as they.
+RETRIEVAL_TERMS_PLAIN_MAX = 64
+# The corpus of a space follows its commits until so many rows of it are new or gone, at least this
+# number and at most one of so many; then it is read anew.
+RETRIEVAL_DRIFT_MIN = 1_000
+RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: memories come many to the second, and logs repeat theirs.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
