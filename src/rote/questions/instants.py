@@ -85,10 +85,11 @@ _decode_texts = msgspec.json.Decoder(list[str | None]).decode
 def read_column(texts: Sequence[str | None]) -> tuple[list[int], Sequence[str | None]] | None:
     """Instants and normal forms of many texts at once; None if one of them is not as most are.
 
-    What ends with Z and is written as it was read is in normal form; +00:00 is as good as Z.
+    What ends with Z and is written as it was read is in normal form. +00:00 is as good as Z, and
+    no fraction as good as one of zeros.
     """
     given = _encode(texts)
-    normal = given.replace(b'+00:00"', b'Z"')
+    normal = given.replace(b'+00:00"', b'Z"').replace(b'.000000Z"', b'Z"')
     try:
         moments = _decode_moments(normal)
     except msgspec.MsgspecError:

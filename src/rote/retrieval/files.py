@@ -15,7 +15,12 @@ from rote.retrieval.corpus import Corpus, Simple
 from rote.retrieval.pieces import PieceHash, hash_pieces
 from rote.retrieval.sidecars import Sidecars
 from rote.values import decode, sha256_hex
-from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import (
+    CORPUS_TIMES,
+    JSONL_DECODED_BYTES,
+    JSONL_LINE_BYTES_MAX,
+    JSONL_READ_BYTES,
+)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
@@ -121,10 +126,15 @@ class _Content:
         self._add_lines(corpus, rest)
 
     def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
-        if not self._add_simple(corpus, lines):
-            for line in lines.split(b"\n"):
-                if not self._add_simple(corpus, line):
-                    self._add_strictly(corpus, line.strip(_BLANK))
+        start = 0
+        while start < len(lines):
+            end = lines.find(b"\n", start + JSONL_DECODED_BYTES)
+            some = lines[start:] if end < 0 else lines[start:end]
+            start += len(some) + 1
+            if not self._add_simple(corpus, some):
+                for line in some.split(b"\n"):
+                    if not self._add_simple(corpus, line):
+                        self._add_strictly(corpus, line.strip(_BLANK))
 
     def _add_simple(self, corpus: Corpus, lines: bytes) -> bool:
         """Take lines that are all as most lines are; false when one of them is not."""

@@ -1,6 +1,6 @@
 """The hash of content that is read piece by piece: of the hashes of its pieces, made side by side."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from types import TracebackType
@@ -41,10 +41,17 @@ class PieceHash:
         return hash_of(b"".join(map(_made, self._hashes)))
 
 
-def hash_pieces(read: Callable[[int], bytes], starts: Iterable[int]) -> bytes:
+def hash_pieces(read: Callable[[int], bytes], starts: Sequence[int]) -> bytes:
     """The same of pieces that can be read in any order."""
+
+    def hash_some(first: int) -> list[bytes]:
+        return [hash_of(read(start)) for start in starts[first::_THREADS]]
+
+    hashes = [b""] * len(starts)
     with ThreadPoolExecutor(_THREADS) as threads:
-        return hash_of(b"".join(threads.map(lambda start: hash_of(read(start)), starts)))
+        for first, some in enumerate(threads.map(hash_some, range(min(_THREADS, len(starts))))):
+            hashes[first::_THREADS] = some
+    return hash_of(b"".join(hashes))
 
 
 def hash_of(data: bytes) -> bytes:

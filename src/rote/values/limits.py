@@ -251,6 +251,8 @@ RECEIPTS_AT_ONCE_MAX = 10_000
 # A longer line is no record, and is not held.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
 JSONL_READ_BYTES = MIB
+# Decoded at once: what becomes of so much stays in the caches of a processor.
+JSONL_DECODED_BYTES = 128 * KIB
 # Corpora kept in a process, and what one takes in memory as a multiple of its file.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
 CORPUS_TIMES = 4

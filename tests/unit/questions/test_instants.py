@@ -37,8 +37,7 @@ def test_a_column_is_read_as_each_of_its_texts_or_not_at_all() -> None:
 
 
 def test_what_most_programs_write_is_read_at_once() -> None:
-    for text in ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.25Z", "2026-01-31T12:00:00.250000Z"):
+    for fraction in ("", ".250000", ".000000"):
         for offset in ("Z", "+00:00"):
-            written = text.replace("Z", offset)
-            assert (read_column([written, None]) is None) == (".25Z" in text), written
+            assert read_column([f"2026-01-31T12:00:00{fraction}{offset}", None]) is not None
     assert read_column([]) == ([], [])
