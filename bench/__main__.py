@@ -19,6 +19,7 @@ from bench import (
     queries,
     reads,
     records,
+    retrieval,
     values,
 )
 from bench.harness import Benchmark, Effort, Row
@@ -30,6 +31,7 @@ BENCHMARKS = [
     *history.BENCHMARKS,
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
+    *retrieval.BENCHMARKS,
     *queries.BENCHMARKS,
     *values.BENCHMARKS,
     *postgres.BENCHMARKS,

@@ -126,7 +126,7 @@ class RetrievalTests(SpaceGround):
 
         def read() -> list[tuple[int, str]]:
             """Packages, each with a version that was there before it was asked for."""
-            found = []
+            found: list[tuple[int, dict[str, Any]]] = []
             while not writing.done() or not found:
                 version = self.space.version
                 found.append((version, retrieve(_request("rote:notes"), store=self.store)))
