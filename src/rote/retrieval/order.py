@@ -8,7 +8,7 @@ blocks: a few changes make a few blocks anew, and all others are shared.
 """
 
 from array import array
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Protocol
@@ -21,6 +21,8 @@ _BLOCK_ROWS = 1_024
 # Blocks that have grown to twice their size are cut; an index always has room in these bits.
 _INDEX_BITS = 16
 _INDEX = (1 << _INDEX_BITS) - 1
+# Pieces that are hashed together: a call of its own for each costs more than the hash.
+_SLICES_MAX = 4_096
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
@@ -47,23 +49,25 @@ def encoded(drops: Iterable[Drop]) -> list[bytes]:
     return [b"," + piece for piece in map(_encode, drops)]
 
 
+# The dropped of a block one after the other, and where each of them begins and ends.
+_Pieces = tuple[bytes, "array[int]"]
+
+
 class _Block:
     """Rows that follow each other."""
 
     def __init__(self, number: int, rows: list[int]) -> None:
         self.number = number
         self.rows = rows
-        self._pieces: dict[str, tuple[memoryview, array[int]]] = {}
+        self._pieces: dict[str, _Pieces] = {}
 
-    def between(self, start: int, end: int, reason: str, corpus: Rows) -> memoryview:
-        """The dropped from one index up to another."""
+    def pieces(self, reason: str, corpus: Rows) -> _Pieces:
         kept = self._pieces.get(reason)
         if kept is None:
             pieces = encoded(corpus.drops(self.rows, reason))
             ends = array("Q", accumulate(map(len, pieces), initial=0))
-            kept = self._pieces[reason] = memoryview(b"".join(pieces)), ends
-        data, ends = kept
-        return data[ends[start] : ends[end]]
+            kept = self._pieces[reason] = b"".join(pieces), ends
+        return kept
 
 
 class Order:
@@ -87,40 +91,45 @@ class Order:
     def row(self, place: int) -> int:
         return self._blocks[place >> _INDEX_BITS].rows[place & _INDEX]
 
-    def encoded(self, places: Iterable[int], reason: str, corpus: Rows) -> Iterator[memoryview]:
-        """The rows at some places as dropped ones; those that follow each other come as one."""
+    def encoded(self, places: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
+        """The rows at some places as dropped ones. Places that follow each other are one slice."""
+        slices: list[bytes] = []
         start = end = 0
-        for place in places:
-            if place != end:
-                if start < end:
-                    yield self._between(start, end, reason, corpus)
-                start = place
-            end = place + 1
-        if start < end:
-            yield self._between(start, end, reason, corpus)
+        position, data, ends = -1, b"", array("Q")
+        for place in chain(places, (-1,)):
+            if place == end:
+                end += 1
+                continue
+            if start < end:
+                if start >> _INDEX_BITS != position:
+                    position = start >> _INDEX_BITS
+                    data, ends = self._blocks[position].pieces(reason, corpus)
+                slices.append(data[ends[start & _INDEX] : ends[end & _INDEX]])
+                if len(slices) == _SLICES_MAX:
+                    yield b"".join(slices)
+                    slices.clear()
+            start, end = place, place + 1
+        if slices:
+            yield b"".join(slices)
 
     def encoded_without(
         self, left_out: Sequence[int], reason: str, corpus: Rows
-    ) -> Iterator[memoryview]:
+    ) -> Iterator[bytes]:
         """All rows but those at some places, which are given in order."""
-        waiting = 0
+        first = 0
         for position, block in enumerate(self._blocks):
-            start = place = position << _INDEX_BITS
-            end = start + len(block.rows)
-            while waiting < len(left_out) and left_out[waiting] < end:
-                place = left_out[waiting]
-                if start < place:
-                    yield self._between(start, place, reason, corpus)
-                start = place + 1
-                waiting += 1
-            if start < end:
-                yield self._between(start, end, reason, corpus)
-
-    def _between(self, start: int, end: int, reason: str, corpus: Rows) -> memoryview:
-        """From one place up to another in the same block."""
-        first = start & _INDEX
-        block = self._blocks[start >> _INDEX_BITS]
-        return block.between(first, first + end - start, reason, corpus)
+            data, ends = block.pieces(reason, corpus)
+            base = position << _INDEX_BITS
+            last = bisect_left(left_out, base + _INDEX, first)
+            if first == last:
+                yield data
+                continue
+            if last - first < len(block.rows):
+                # What is kept lies before, between and after those that are left out.
+                indexes = [place - base for place in left_out[first:last]]
+                between = zip([-1, *indexes], [*indexes, len(block.rows)], strict=True)
+                yield b"".join([data[ends[a + 1] : ends[b]] for a, b in between if a + 1 < b])
+            first = last
 
     def changed(self, corpus: Rows, *, gone: Collection[int], added: Collection[int]) -> "Order":
         """The order without some rows and with new ones, whose numbers follow those of all others."""

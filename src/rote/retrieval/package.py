@@ -113,13 +113,13 @@ def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
     return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
 
 
-def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
+def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes]:
     """The same as canonical JSON, without going through those that have no score one by one."""
     corpus, order = ranking.corpus, ranking.order
     yield from encoded(_refused(ranking))
     yield from order.encoded(ranking.scored[selected:], reason, corpus)
-    others = order.places(chain(ranking.denied, islice(ranking, selected)))
-    left_out = sorted({*ranking.scored, *others})
+    chosen = islice(ranking.unscored(), max(0, selected - len(ranking.scored)))
+    left_out = sorted([*ranking.scored, *order.places(chain(ranking.denied, chosen))])
     yield from order.encoded_without(left_out, reason, corpus)
 
 

@@ -54,7 +54,7 @@ def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
     counts = Counter[int]()
     for term in terms:
         counts.update(_rows_with(term, corpus, vocabulary))
-    scores = {row: float(count) for row, count in counts.items()}
+    scores: dict[int, float] = dict(counts)
     if scoring.enable_tag_overlap:
         for row, count in _tagged(terms, corpus, vocabulary).items():
             scores[row] = scores.get(row, 0.0) + count * _TAG_BONUS

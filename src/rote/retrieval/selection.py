@@ -1,5 +1,6 @@
 """Ranking and cutting: which memories come back, and how much of each."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
@@ -39,18 +40,19 @@ class Ranking:
         return len(self.corpus) - len(self.denied)
 
     def __iter__(self) -> Iterator[int]:
+        return chain(map(self.order.row, self.scored), self.unscored())
+
+    def unscored(self) -> Iterator[int]:
+        """Those that have no score, in their order."""
         denied = frozenset(self.denied)
-        return chain(
-            map(self.order.row, self.scored),
-            (row for row in self.order if row not in self.scores and row not in denied),
-        )
+        return (row for row in self.order if row not in self.scores and row not in denied)
 
 
 def _by_score(scores: Mapping[int, float], order: Order) -> list[int]:
     """The places of the rows that have a score, best first."""
-    places: dict[float, list[int]] = {}
+    places = defaultdict[float, list[int]](list)
     for score, place in zip(scores.values(), order.places(scores), strict=True):
-        places.setdefault(score, []).append(place)
+        places[score].append(place)
     return [place for score in sorted(places, reverse=True) for place in sorted(places[score])]
 
 
@@ -64,7 +66,7 @@ def select(ranking: Ranking, budget: Budget) -> tuple[list[Selected], str]:
         if used + tokens > budget.max_excerpt_tokens:
             return selected, BUDGET_EXHAUSTED
         used += tokens
-        selected.append(Selected(row, ranking.scores.get(row, 0.0), excerpt, tokens))
+        selected.append(Selected(row, float(ranking.scores.get(row, 0)), excerpt, tokens))
     return selected, MAX_ITEMS_REACHED
 
 
