@@ -2,13 +2,10 @@
 
 Nearly all memories are dropped, and they stand in this order whatever is asked. It is cut into
 blocks: a few changes make a few blocks anew, and all others are shared.
-
-    place   where a row stands: the position of its block, then its index there; in order as numbers
-    spot    the same with the number of the block, which stays while others come and go
 """
 
 from array import array
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from typing import Protocol
@@ -21,8 +18,6 @@ _BLOCK_ROWS = 1_024
 # Blocks that have grown to twice their size are cut; an index always has room in these bits.
 _INDEX_BITS = 16
 _INDEX = (1 << _INDEX_BITS) - 1
-# Pieces that are hashed together: a call of its own for each costs more than the hash.
-_SLICES_MAX = 4_096
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
@@ -61,6 +56,9 @@ class _Block:
         self.rows = rows
         self._pieces: dict[str, _Pieces] = {}
 
+    def arranged(self, cells: bytes | bytearray) -> bytes:
+        return bytes(map(cells.__getitem__, self.rows))
+
     def pieces(self, reason: str, corpus: Rows) -> _Pieces:
         kept = self._pieces.get(reason)
         if kept is None:
@@ -75,61 +73,33 @@ class Order:
 
     def __init__(self, blocks: list[_Block], spots: "array[int]") -> None:
         self._blocks = blocks
-        self._spots = spots  # of all rows
-        self._positions = {block.number: place for place, block in enumerate(blocks)}
+        self._spots = spots  # for each row the number of its block, and its index there
+        self._positions = {block.number: position for position, block in enumerate(blocks)}
 
     def __iter__(self) -> Iterator[int]:
         return chain.from_iterable(block.rows for block in self._blocks)
 
-    def places(self, rows: Iterable[int]) -> list[int]:
-        spots, positions = self._spots, self._positions
-        return [
-            positions[spot >> _INDEX_BITS] << _INDEX_BITS | spot & _INDEX
-            for spot in map(spots.__getitem__, rows)
-        ]
+    def arranged(self, cells: bytes | bytearray) -> list[bytes]:
+        """A byte for each row, given by row, in the order: a text for each block."""
+        return [block.arranged(cells) for block in self._blocks]
 
-    def row(self, place: int) -> int:
-        return self._blocks[place >> _INDEX_BITS].rows[place & _INDEX]
+    def rows_in(self, position: int, start: int, end: int) -> list[int]:
+        """The rows of a block from one index up to another."""
+        return self._blocks[position].rows[start:end]
 
-    def encoded(self, places: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
-        """The rows at some places as dropped ones. Places that follow each other are one slice."""
-        slices: list[bytes] = []
-        start = end = 0
-        position, data, ends = -1, b"", array("Q")
-        for place in chain(places, (-1,)):
-            if place == end:
-                end += 1
-                continue
-            if start < end:
-                if start >> _INDEX_BITS != position:
-                    position = start >> _INDEX_BITS
-                    data, ends = self._blocks[position].pieces(reason, corpus)
-                slices.append(data[ends[start & _INDEX] : ends[end & _INDEX]])
-                if len(slices) == _SLICES_MAX:
-                    yield b"".join(slices)
-                    slices.clear()
-            start, end = place, place + 1
-        if slices:
-            yield b"".join(slices)
+    def encoded_in(
+        self, position: int, spans: Iterable[tuple[int, int]], reason: str, corpus: Rows
+    ) -> bytes:
+        """Some rows of a block as dropped ones."""
+        data, ends = self._blocks[position].pieces(reason, corpus)
+        return b"".join([data[ends[start] : ends[end]] for start, end in spans])
 
-    def encoded_without(
-        self, left_out: Sequence[int], reason: str, corpus: Rows
-    ) -> Iterator[bytes]:
-        """All rows but those at some places, which are given in order."""
-        first = 0
-        for position, block in enumerate(self._blocks):
+    def encoded(self, rows: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
+        """Some rows, in whatever order, as dropped ones."""
+        for spot in map(self._spots.__getitem__, rows):
+            block = self._blocks[self._positions[spot >> _INDEX_BITS]]
             data, ends = block.pieces(reason, corpus)
-            base = position << _INDEX_BITS
-            last = bisect_left(left_out, base + _INDEX, first)
-            if first == last:
-                yield data
-                continue
-            if last - first < len(block.rows):
-                # What is kept lies before, between and after those that are left out.
-                indexes = [place - base for place in left_out[first:last]]
-                between = zip([-1, *indexes], [*indexes, len(block.rows)], strict=True)
-                yield b"".join([data[ends[a + 1] : ends[b]] for a, b in between if a + 1 < b])
-            first = last
+            yield data[ends[spot & _INDEX] : ends[(spot & _INDEX) + 1]]
 
     def changed(self, corpus: Rows, *, gone: Collection[int], added: Collection[int]) -> "Order":
         """The order without some rows and with new ones, whose numbers follow those of all others."""

@@ -5,7 +5,7 @@ The hash covers every dropped memory, also when the caller only wants them count
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
@@ -114,20 +114,16 @@ def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
 
 
 def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes]:
-    """The same as canonical JSON, without going through those that have no score one by one."""
-    corpus, order = ranking.corpus, ranking.order
+    """The same as canonical JSON, without going through them one by one."""
     yield from encoded(_refused(ranking))
-    yield from order.encoded(ranking.scored[selected:], reason, corpus)
-    chosen = islice(ranking.unscored(), max(0, selected - len(ranking.scored)))
-    left_out = sorted([*ranking.scored, *order.places(chain(ranking.denied, chosen))])
-    yield from order.encoded_without(left_out, reason, corpus)
+    yield from ranking.encoded(selected, reason)
 
 
 def _counts(ranking: Ranking, selected: int, reason: str) -> dict[str, int]:
     counts = {
         INVALID_RECORD_SCHEMA: len(ranking.corpus.invalid),
         TRUST_DENIED: len(ranking.denied),
-        reason: len(ranking) - selected,
+        reason: len(ranking.corpus) - len(ranking.denied) - selected,
     }
     return {reason: count for reason, count in sorted(counts.items()) if count}
 
