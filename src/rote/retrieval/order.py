@@ -7,7 +7,7 @@ blocks: a few changes make a few blocks anew, and all others are shared.
 from array import array
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, compress
 from typing import Protocol
 
 import msgspec
@@ -18,6 +18,8 @@ _BLOCK_ROWS = 1_024
 # Blocks that have grown to twice their size are cut; an index always has room in these bits.
 _INDEX_BITS = 16
 _INDEX = (1 << _INDEX_BITS) - 1
+# One of so many rows are few enough to be gone through one by one.
+_FEW = 8
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
@@ -56,9 +58,6 @@ class _Block:
         self.rows = rows
         self._pieces: dict[str, _Pieces] = {}
 
-    def arranged(self, cells: bytes | bytearray) -> bytes:
-        return bytes(map(cells.__getitem__, self.rows))
-
     def pieces(self, reason: str, corpus: Rows) -> _Pieces:
         kept = self._pieces.get(reason)
         if kept is None:
@@ -79,9 +78,17 @@ class Order:
     def __iter__(self) -> Iterator[int]:
         return chain.from_iterable(block.rows for block in self._blocks)
 
-    def arranged(self, cells: bytes | bytearray) -> list[bytes]:
-        """A byte for each row, given by row, in the order: a text for each block."""
-        return [block.arranged(cells) for block in self._blocks]
+    def arranged(self, cells: bytearray) -> list[bytearray]:
+        """A byte for each row, given by row, in the order: a text for each block. Rows that are
+        not in the order have a zero."""
+        marked = list(compress(range(len(cells)), cells))
+        if len(marked) > len(cells) // _FEW:
+            return [bytearray([cells[row] for row in block.rows]) for block in self._blocks]
+        found = [bytearray(len(block.rows)) for block in self._blocks]
+        for row in marked:
+            spot = self._spots[row]
+            found[self._positions[spot >> _INDEX_BITS]][spot & _INDEX] = cells[row]
+        return found
 
     def rows_in(self, position: int, start: int, end: int) -> list[int]:
         """The rows of a block from one index up to another."""

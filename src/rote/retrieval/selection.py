@@ -57,6 +57,8 @@ class _RankingByHalves:
         self.corpus = corpus
         self.denied = denied
         self._halves = halves
+        for row in corpus.gone:
+            halves[row] = 0
         for row in denied:
             halves[row] = _DENIED
         self._blocks = corpus.order.arranged(halves)
