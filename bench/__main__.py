@@ -20,6 +20,7 @@ from bench import (
     queries,
     reads,
     records,
+    retrieval,
     values,
 )
 from bench.harness import Benchmark, Effort, Row
@@ -31,6 +32,7 @@ BENCHMARKS = [
     *history.BENCHMARKS,
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
+    *retrieval.BENCHMARKS,
     *queries.BENCHMARKS,
     *jsonl.BENCHMARKS,
     *values.BENCHMARKS,

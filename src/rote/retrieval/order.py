@@ -2,15 +2,12 @@
 
 Nearly all memories are dropped, and they stand in this order whatever is asked. It is cut into
 blocks: a few changes make a few blocks anew, and all others are shared.
-
-    place   where a row stands: the position of its block, then its index there; in order as numbers
-    spot    the same with the number of the block, which stays while others come and go
 """
 
 from array import array
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, compress, islice
 from typing import Protocol
 
 import msgspec
@@ -22,6 +19,8 @@ _BLOCK_ROWS = 1_024
 # Blocks that have grown to twice their size are cut; an index always has room in these bits.
 _INDEX_BITS = 16
 _INDEX = (1 << _INDEX_BITS) - 1
+# One of so many rows are few enough to be gone through one by one.
+_FEW = 8
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
@@ -48,26 +47,27 @@ def encoded(drops: Iterable[Drop]) -> list[bytes]:
     return [b"," + piece for piece in map(_encode, drops)]
 
 
+# The dropped of a block one after the other, and where each of them begins and ends.
+_Pieces = tuple[bytes, "array[int]"]
+
+
 class _Block:
     """Rows that follow each other."""
 
     def __init__(self, number: int, rows: list[int]) -> None:
         self.number = number
         self.rows = rows
-        self._pieces: dict[str, tuple[memoryview, array[int]]] = {}
+        self._pieces: dict[str, _Pieces] = {}
 
-    def between(self, start: int, end: int, reason: str, corpus: Rows) -> memoryview:
-        """The dropped from one index up to another."""
+    def pieces(self, reason: str, corpus: Rows) -> _Pieces:
         kept = self._pieces.get(reason)
         if kept is None:
             # Lines and items after a comma are equally long, and no line break is in an item.
             lines = _encode_lines(list(corpus.drops(self.rows, reason)))
             sizes = (len(line) + 1 for line in lines.split(b"\n"))
             ends = array("Q", accumulate(islice(sizes, len(self.rows)), initial=0))
-            data = memoryview(b"," + lines[:-1].replace(b"\n", b","))
-            kept = self._pieces[reason] = data, ends
-        data, ends = kept
-        return data[ends[start] : ends[end]]
+            kept = self._pieces[reason] = b"," + lines[:-1].replace(b"\n", b","), ends
+        return kept
 
 
 class Order:
@@ -75,56 +75,41 @@ class Order:
 
     def __init__(self, blocks: list[_Block], spots: "array[int]") -> None:
         self._blocks = blocks
-        self._spots = spots  # of all rows
-        self._positions = {block.number: place for place, block in enumerate(blocks)}
+        self._spots = spots  # for each row the number of its block, and its index there
+        self._positions = {block.number: position for position, block in enumerate(blocks)}
 
     def __iter__(self) -> Iterator[int]:
         return chain.from_iterable(block.rows for block in self._blocks)
 
-    def places(self, rows: Iterable[int]) -> list[int]:
-        spots, positions = self._spots, self._positions
-        return [
-            positions[spot >> _INDEX_BITS] << _INDEX_BITS | spot & _INDEX
-            for spot in map(spots.__getitem__, rows)
-        ]
+    def arranged(self, cells: bytearray) -> list[bytearray]:
+        """A byte for each row, given by row, in the order: a text for each block. Rows that are
+        not in the order have a zero."""
+        marked = list(compress(range(len(cells)), cells))
+        if len(marked) > len(cells) // _FEW:
+            return [bytearray([cells[row] for row in block.rows]) for block in self._blocks]
+        found = [bytearray(len(block.rows)) for block in self._blocks]
+        for row in marked:
+            spot = self._spots[row]
+            found[self._positions[spot >> _INDEX_BITS]][spot & _INDEX] = cells[row]
+        return found
 
-    def row(self, place: int) -> int:
-        return self._blocks[place >> _INDEX_BITS].rows[place & _INDEX]
+    def rows_in(self, position: int, start: int, end: int) -> list[int]:
+        """The rows of a block from one index up to another."""
+        return self._blocks[position].rows[start:end]
 
-    def encoded(self, places: Iterable[int], reason: str, corpus: Rows) -> Iterator[memoryview]:
-        """The rows at some places as dropped ones; those that follow each other come as one."""
-        start = end = 0
-        for place in places:
-            if place != end:
-                if start < end:
-                    yield self._between(start, end, reason, corpus)
-                start = place
-            end = place + 1
-        if start < end:
-            yield self._between(start, end, reason, corpus)
+    def encoded_in(
+        self, position: int, spans: Iterable[tuple[int, int]], reason: str, corpus: Rows
+    ) -> bytes:
+        """Some rows of a block as dropped ones."""
+        data, ends = self._blocks[position].pieces(reason, corpus)
+        return b"".join([data[ends[start] : ends[end]] for start, end in spans])
 
-    def encoded_without(
-        self, left_out: Sequence[int], reason: str, corpus: Rows
-    ) -> Iterator[memoryview]:
-        """All rows but those at some places, which are given in order."""
-        waiting = 0
-        for position, block in enumerate(self._blocks):
-            start = place = position << _INDEX_BITS
-            end = start + len(block.rows)
-            while waiting < len(left_out) and left_out[waiting] < end:
-                place = left_out[waiting]
-                if start < place:
-                    yield self._between(start, place, reason, corpus)
-                start = place + 1
-                waiting += 1
-            if start < end:
-                yield self._between(start, end, reason, corpus)
-
-    def _between(self, start: int, end: int, reason: str, corpus: Rows) -> memoryview:
-        """From one place up to another in the same block."""
-        first = start & _INDEX
-        block = self._blocks[start >> _INDEX_BITS]
-        return block.between(first, first + end - start, reason, corpus)
+    def encoded(self, rows: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
+        """Some rows, in whatever order, as dropped ones."""
+        for spot in map(self._spots.__getitem__, rows):
+            block = self._blocks[self._positions[spot >> _INDEX_BITS]]
+            data, ends = block.pieces(reason, corpus)
+            yield data[ends[spot & _INDEX] : ends[(spot & _INDEX) + 1]]
 
     def changed(self, corpus: Rows, *, gone: Collection[int], added: Collection[int]) -> "Order":
         """The order without some rows and with new ones, whose numbers follow those of all others."""

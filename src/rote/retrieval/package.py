@@ -5,7 +5,7 @@ The hash covers every dropped memory, also when the caller only wants them count
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
@@ -113,21 +113,17 @@ def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
     return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
 
 
-def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
-    """The same as canonical JSON, without going through those that have no score one by one."""
-    corpus, order = ranking.corpus, ranking.order
+def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes]:
+    """The same as canonical JSON, without going through them one by one."""
     yield from encoded(_refused(ranking))
-    yield from order.encoded(ranking.scored[selected:], reason, corpus)
-    others = order.places(chain(ranking.denied, islice(ranking, selected)))
-    left_out = sorted({*ranking.scored, *others})
-    yield from order.encoded_without(left_out, reason, corpus)
+    yield from ranking.encoded(selected, reason)
 
 
 def _counts(ranking: Ranking, selected: int, reason: str) -> dict[str, int]:
     counts = {
         INVALID_RECORD_SCHEMA: len(ranking.corpus.invalid),
         TRUST_DENIED: len(ranking.denied),
-        reason: len(ranking) - selected,
+        reason: len(ranking.corpus) - len(ranking.denied) - selected,
     }
     return {reason: count for reason, count in sorted(counts.items()) if count}
 

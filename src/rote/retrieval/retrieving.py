@@ -11,8 +11,8 @@ from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped, receipt
-from rote.retrieval.scoring import Reasons, reasons_of, score
-from rote.retrieval.selection import Ranking, select
+from rote.retrieval.scoring import Reasons, reasons_of
+from rote.retrieval.selection import rank, select
 from rote.retrieval.sidecars import Sidecars
 from rote.retrieval.spaces import Named, open_state
 from rote.retrieval.states import read_state
@@ -57,7 +57,7 @@ def explain(
     read = zip(places, parsed.store_paths, strict=True)
     corpus = join([_read(place, path, sidecars) for place, path in read])
     denied = denials.rows(corpus)
-    ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
+    ranking = rank(parsed, corpus, denied)
     selected, reason = select(ranking, parsed.budget)
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
     package = build_package(parsed, ranking, selected, reason, told)

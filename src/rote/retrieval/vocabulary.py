@@ -8,8 +8,10 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain, compress
 
+# To look at a text costs as much as to note so many rows.
+_POSTINGS_MAX = 8
 # No word holds white space.
 _BREAK = "\n"
 
@@ -26,18 +28,25 @@ class Vocabulary:
         self._rows = list(rows.values())
 
     def rows_with(self, part: str) -> Collection[int] | None:
-        """The rows that have a word with a part in it; None when there are so many of them that
-        to look at every text costs less."""
+        """The rows that have a word with a part in it; None when it is in so many words that to
+        look at every text costs less."""
         found: list[tuple[int, ...]] = []
         count, place = 0, self._words.find(part)
         while place >= 0:
             number = bisect_right(self._starts, place) - 1
             found.append(self._rows[number])
             count += len(self._rows[number])
-            if count > self.size:
+            if count > _POSTINGS_MAX * self.size:
                 return None
             place = self._words.find(part, self._starts[number + 1])
-        return found[0] if len(found) == 1 else set().union(*found)
+        if len(found) == 1:
+            return found[0]
+        if count < self.size // 4:
+            return set().union(*found)
+        marks = bytearray(self.size)
+        for row in chain.from_iterable(found):
+            marks[row] = 1
+        return list(compress(range(self.size), marks))
 
     def rows_tagged(self, tag: str) -> Sequence[int]:
         return self._tagged.get(tag, ())

@@ -35,7 +35,7 @@ from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
-from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
@@ -90,6 +90,11 @@ class SpaceSuite(
 
 
 class SharedSpaceSuite(
-    SpaceSuite, SharingTests, SharedConformanceTests, SharedRecordTests, SharedWatchTests
+    SpaceSuite,
+    SharingTests,
+    SharedConformanceTests,
+    SharedRecordTests,
+    SharedRetrievalTests,
+    SharedWatchTests,
 ):
     """A store whose place can be opened again and by several at once."""
