@@ -113,12 +113,11 @@ class _Content:
                     continue
                 self._add_long(corpus, long_start, offset + len(ended))
                 long_start = None
-            lines, newline, tail = text.rpartition(b"\n")
-            if newline:
-                self._add_lines(corpus, rest + lines)
-                rest = tail
-            else:
-                rest += tail
+            end = text.rfind(b"\n")
+            if end >= 0:
+                self._add_lines(corpus, b"".join((rest, memoryview(text)[:end])))
+                rest = b""
+            rest += text[end + 1 :]
             if len(rest) > JSONL_LINE_BYTES_MAX:
                 long_start, rest = offset + len(chunk) - len(rest), b""
         if long_start is not None:
@@ -126,17 +125,17 @@ class _Content:
         self._add_lines(corpus, rest)
 
     def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
-        start = 0
+        start, whole = 0, memoryview(lines)
         while start < len(lines):
             end = lines.find(b"\n", start + JSONL_DECODED_BYTES)
-            some = lines[start:] if end < 0 else lines[start:end]
+            some = whole[start:] if end < 0 else whole[start:end]
             start += len(some) + 1
             if not self._add_simple(corpus, some):
-                for line in some.split(b"\n"):
+                for line in bytes(some).split(b"\n"):
                     if not self._add_simple(corpus, line):
                         self._add_strictly(corpus, line.strip(_BLANK))
 
-    def _add_simple(self, corpus: Corpus, lines: bytes) -> bool:
+    def _add_simple(self, corpus: Corpus, lines: bytes | memoryview) -> bool:
         """Take lines that are all as most lines are; false when one of them is not."""
         try:
             records = _decoder.decode_lines(lines)
