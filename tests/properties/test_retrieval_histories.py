@@ -12,6 +12,7 @@ import pytest
 from rote.engines.sqlite import SqliteEngine
 from rote.opening.keys import MemoryKeys
 from rote.retrieval import order, states
+from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import FixedClock
 from rote.testing.retrieval_histories import RetrievalHistory
@@ -55,7 +56,7 @@ def miss_expiries(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_a_branch_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = states._changes
 
-    def of_main(last: states.StateCorpus, view: states.Space) -> states._Changes | None:
+    def of_main(last: states.StateCorpus, view: Space) -> states._Changes | None:
         return changes(last, view if view.branch == "main" else view.on("main"))
 
     monkeypatch.setattr(states, "_changes", of_main)
@@ -68,7 +69,7 @@ def follow_an_erasure(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only that of the head."""
 
-    def newest_of(self: states.StateCorpus, view: states.Space) -> bool:
+    def newest_of(self: states.StateCorpus, view: Space) -> bool:
         return self.version >= view.version
 
     monkeypatch.setattr(states.StateCorpus, "is_of", newest_of)

@@ -21,6 +21,7 @@ from rote.testing.retrieval_draws import Memories
 from rote.values import canonical, digest
 
 _FILE = "plain.jsonl"
+_BESIDE = "beside.jsonl"  # is read before the file and before every space
 _SNAPSHOT = "denied.json"
 _BRANCHES_MAX = 3
 _IDS = ("1", "2", "a/b", "c%", "10", "é")
@@ -114,7 +115,9 @@ class RetrievalHistory:
             exported = BytesIO()
             write_export(Memory(space), exported, format="retrieval")
             assert exported.getvalue().rstrip(b"\n") == lines
-        request = self._draws.request([_FILE])
+        (self._folder / _BESIDE).write_bytes(lines)
+        beside = [_BESIDE] if self._draws.chance(0.2) else []
+        request = self._draws.request([*beside, _FILE])
         if self._draws.chance(0.2):
             entries = [
                 {"memory_id": f"ops/{kind}/{id}", "classification": "malicious"}
@@ -122,8 +125,8 @@ class RetrievalHistory:
             ]
             (self._folder / _SNAPSHOT).write_bytes(canonical({"classifications": entries}))
             request["trust_filter"] = {"trust_snapshot_path": _SNAPSHOT}
-        expected = renamed(naive_retrieve(request, self._folder), path)
-        request["store_paths"] = [path]
+        expected = renamed(naive_retrieve(request, self._folder), path, was=_FILE)
+        request["store_paths"] = [path, *beside]
         told = self._random.choice(("full", "counts"))
         found = retrieve(request, root=self._folder, store=self._store, dropped=told)
         if told == "full":
@@ -159,11 +162,12 @@ def plain_lines(view: Space) -> bytes:
     return b"\n".join(lines)
 
 
-def renamed(package: dict[str, Any], path: str) -> dict[str, Any]:
-    """The package with another store path, and the hash of that."""
+def renamed(package: dict[str, Any], path: str, *, was: str) -> dict[str, Any]:
+    """The package with another store path in the place of one, and the hash of that."""
     for items in package["selection"].values():
         for item in items:
-            item["store_path"] = path
+            if item["store_path"] == was:
+                item["store_path"] = path
     package = {name: value for name, value in package.items() if name != "package_hash"}
     return {**package, "package_hash": digest(package)}
 

@@ -11,6 +11,7 @@ from rote.errors import InvalidInput, NotFound
 from rote.records import Memory
 from rote.retrieval import receipt, retrieve
 from rote.retrieval.cache import CORPORA
+from rote.retrieval.corpus import Corpus
 from rote.retrieval.states import Place
 from rote.testing.naive_retrieval import naive_retrieve
 from rote.testing.retrieval_draws import Memories
@@ -53,7 +54,7 @@ class RetrievalTests(SpaceGround):
         assert exported.getvalue() == (self.place / "file.jsonl").read_bytes() + b"\n"
         for seed in range(20):
             request = Memories(seed).request(["file.jsonl"])
-            expected = renamed(naive_retrieve(request, self.place), "rote:notes")
+            expected = renamed(naive_retrieve(request, self.place), "rote:notes", was="file.jsonl")
             request["store_paths"] = ["rote:notes"]
             assert dict(retrieve(request, store=self.store)) == expected
 
@@ -88,6 +89,22 @@ class RetrievalTests(SpaceGround):
         for seed in range(HISTORIES):
             store = self.store if seed == 0 else self.open_fresh(str(seed))
             RetrievalHistory(store, self.clock, self.place, seed).run(STEPS)
+
+    def test_what_is_kept_follows_the_commits_and_is_not_read_anew(self) -> None:
+        memory = Memory(self.space)
+        for number in range(3):
+            memory.put("ops", "k", str(number), {"text": "word"})
+        self.asked("rote:notes")
+        first = _corpora(self.did)[-1]
+        self.asked("rote:notes")
+        assert _corpora(self.did)[-1] is first
+        memory.put("ops", "k", "1", {"text": "another word"})
+        memory.delete("ops", "k", "2")
+        assert self.asked("rote:notes") == ["ops/k/0", "ops/k/1"]
+        second = _corpora(self.did)[-1]
+        assert second is not first
+        assert second.ids is first.ids
+        assert len(first) == 3
 
     def test_what_was_erased_is_not_kept_for_any_branch(self) -> None:
         memory = Memory(self.space)
@@ -139,8 +156,9 @@ class RetrievalTests(SpaceGround):
             writing.result()
         states = []
         for version in range(self.space.version + 1):
-            package = dict(retrieve(_request(f"rote:notes:{version}"), store=self.store))
-            states.append(renamed(package, "rote:notes")["package_hash"])
+            path = f"rote:notes:{version}"
+            package = dict(retrieve(_request(path), store=self.store))
+            states.append(renamed(package, "rote:notes", was=path)["package_hash"])
         for version, hash in answers:
             assert hash in states[version:]
 
@@ -198,13 +216,18 @@ def _request(*paths: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kept(did: str) -> str:
-    """All that this process keeps of a space."""
-    kept = [
+def _corpora(did: str) -> list[Corpus]:
+    """All that this process keeps of a space, the last used at the end."""
+    return [
         corpus
         for place, (_, corpus, _) in CORPORA._kept.items()
         if isinstance(place, Place) and place.did == did
     ]
+
+
+def _kept(did: str) -> str:
+    """The same as text."""
+    kept = _corpora(did)
     words = [vars(corpus._vocabulary) for corpus in kept if corpus._vocabulary is not None]
     return repr([*map(vars, kept), *words])
 
