@@ -19,7 +19,7 @@ def add(corpus: Corpus, random: Random, count: int) -> range:
     corpus.extend(
         "s",
         [
-            Simple(f"m{start + number}", "text", ts_utc=f"2026-01-0{day}")
+            Simple(memory_id=f"m{start + number}", text="text", ts_utc=f"2026-01-0{day}")
             for number, day in enumerate(days)
         ],
     )
