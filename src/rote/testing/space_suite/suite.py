@@ -35,7 +35,7 @@ from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
-from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
@@ -103,6 +103,7 @@ class SharedSpaceSuite(
     SharingTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedRetrievalTests,
     SharedWatchTests,
     SharedRunTests,
 ):
