@@ -78,7 +78,12 @@ def _turn(path: Path, durability: str, work: Work, count: int) -> Measure:
                 memory.put("ops", "fact", f"{number}", {"text": f"the vault has key {number}"})
         work(store, space, space.version)
         start = space.version
-        return timed(count, lambda: [work(store, space, start + n) for n in range(count)])
+
+        def repeat() -> None:
+            for number in range(count):
+                work(store, space, start + number)
+
+        return timed(count, repeat)
 
 
 BENCHMARKS = [
