@@ -66,9 +66,8 @@ class Moment(Struct, frozen=True):
                 view = self._past(info, branch, version)
             elif info.did == self.space.did:
                 view = self.view(branch)
-                self.port.read(
-                    info.did, (), View(view.branch, self.version)
-                )  # is the branch there?
+                # Only to see whether the branch is there.
+                self.port.read(info.did, (), View(view.branch, self.version))
             else:
                 raise NotFound(f"a run sees its own space; say which version of {name!r} is meant")
             head = Space(self.port, info, turns=threading.RLock(), branch=view.branch)
