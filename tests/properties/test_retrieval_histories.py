@@ -54,12 +54,12 @@ def miss_expiries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keep_a_branch_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = states._changes
+    written = states._written
 
-    def of_main(last: states.StateCorpus, view: Space) -> states._Changes | None:
-        return changes(last, view if view.branch == "main" else view.on("main"))
+    def on_main(last: states.StateCorpus, view: Space) -> frozenset[str] | None:
+        return written(last, view.on("main"))
 
-    monkeypatch.setattr(states, "_changes", of_main)
+    monkeypatch.setattr(states, "_written", on_main)
 
 
 def follow_an_erasure(monkeypatch: pytest.MonkeyPatch) -> None:

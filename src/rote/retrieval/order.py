@@ -4,16 +4,18 @@ Nearly all memories are dropped, and they stand in this order whatever is asked.
 blocks: a few changes make a few blocks anew, and all others are shared.
 """
 
+import re
 from array import array
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, compress, islice
+from itertools import accumulate, chain, islice
 from typing import Protocol
 
 import msgspec
 
 _encode = msgspec.json.encode
 _encode_lines = msgspec.json.Encoder().encode_lines
+_marked = re.compile(rb"[^\0]").finditer
 
 _BLOCK_ROWS = 1_024
 # Blocks that have grown to twice their size are cut; an index always has room in these bits.
@@ -84,11 +86,11 @@ class Order:
     def arranged(self, cells: bytearray) -> list[bytearray]:
         """A byte for each row, given by row, in the order: a text for each block. Rows that are
         not in the order have a zero."""
-        marked = list(compress(range(len(cells)), cells))
-        if len(marked) > len(cells) // _FEW:
+        if (len(cells) - cells.count(0)) * _FEW > len(cells):
             return [bytearray([cells[row] for row in block.rows]) for block in self._blocks]
         found = [bytearray(len(block.rows)) for block in self._blocks]
-        for row in marked:
+        for marked in _marked(cells):
+            row = marked.start()
             spot = self._spots[row]
             found[self._positions[spot >> _INDEX_BITS]][spot & _INDEX] = cells[row]
         return found
@@ -98,11 +100,15 @@ class Order:
         return self._blocks[position].rows[start:end]
 
     def encoded_in(
-        self, position: int, spans: Iterable[tuple[int, int]], reason: str, corpus: Rows
-    ) -> bytes:
-        """Some rows of a block as dropped ones."""
-        data, ends = self._blocks[position].pieces(reason, corpus)
-        return b"".join([data[ends[start] : ends[end]] for start, end in spans])
+        self, position: int, spans: Collection[tuple[int, int]], reason: str, corpus: Rows
+    ) -> Iterable[bytes | memoryview]:
+        """Some rows of a block as dropped ones, without copying long pieces."""
+        block = self._blocks[position]
+        data, ends = block.pieces(reason, corpus)
+        if len(spans) * _FEW < len(block.rows):
+            whole = memoryview(data)
+            return [whole[ends[start] : ends[end]] for start, end in spans]
+        return [b"".join([data[ends[start] : ends[end]] for start, end in spans])]
 
     def encoded(self, rows: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
         """Some rows, in whatever order, as dropped ones."""

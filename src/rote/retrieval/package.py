@@ -113,7 +113,7 @@ def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
     return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
 
 
-def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes]:
+def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
     """The same as canonical JSON, without going through them one by one."""
     yield from encoded(_refused(ranking))
     yield from ranking.encoded(selected, reason)

@@ -2,19 +2,22 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import compress, count, islice
+from operator import add, and_
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from rote.questions import NO_INSTANT, Request, Scoring
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.vocabulary import Vocabulary
+from rote.retrieval.vocabulary import Vocabulary, marks_of
 
 # What a term adds, in halves: in the text, and as a tag.
 _TERM_HALVES, _TAG_HALVES = 2, 1
-_BYTE = 255  # above what a row may get where a byte is enough
+# So many terms give no row more than fits into a byte, and leave its highest number free.
+_TERMS_IN_BYTE = 254 // (_TERM_HALVES + _TAG_HALVES)
 _SCORE_DECIMALS = 9
 _DAY = 86_400_000_000  # microseconds
 
@@ -32,14 +35,15 @@ class Reasons(Struct, frozen=True):
 
 def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
     """What terms and tags add to the score of each row, in halves."""
-    terms, count = scoring.query_terms, corpus.row_count
-    # Nearly always a byte is enough.
-    is_small = len(terms) * (_TERM_HALVES + _TAG_HALVES) < _BYTE
-    halves: Halves = bytearray(count) if is_small else array("H", bytes(2 * count))
+    terms, size = scoring.query_terms, corpus.row_count
     vocabulary = corpus.vocabulary(len(terms))
-    for term in terms:
-        for row in _rows_with(term, corpus, vocabulary):
-            halves[row] += _TERM_HALVES
+    halves: Halves = bytearray(size)
+    for start in range(0, len(terms), _TERMS_IN_BYTE):
+        some = terms[start : start + _TERMS_IN_BYTE]
+        marks = sum(_marks(term, corpus, vocabulary) for term in some)
+        added = bytearray((marks * _TERM_HALVES).to_bytes(size, "little"))
+        # Nearly always a byte is enough.
+        halves = added if start == 0 else array("I", map(add, halves, added))
     if scoring.enable_tag_overlap:
         for row, tags in _tagged(terms, corpus, vocabulary).items():
             halves[row] += tags * _TAG_HALVES
@@ -73,16 +77,19 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     )
 
 
-def _rows_with(term: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Iterable[int]:
-    """The rows in whose normal text a term is, and perhaps some that are gone.
+def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary | None) -> int:
+    """A one for each row in whose normal text a term is, and perhaps for some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
     """
-    found = [_rows_with_part(part, corpus, vocabulary) for part in term.split(" ")]
-    if len(found) == 1:
-        return found[0]
-    rows = set(found[0]).intersection(*found[1:])
-    return [row for row in rows if _has(corpus.lowers[row], term)]
+    parts = [_marks_of_part(part, corpus, vocabulary) for part in term.split(" ")]
+    marks = reduce(and_, parts)
+    if len(parts) == 1:
+        return marks
+    rows = bytearray(marks.to_bytes(corpus.row_count, "little"))
+    for row in list(compress(count(), rows)):
+        rows[row] = _has(corpus.lowers[row], term)
+    return marks_of(rows)
 
 
 def _has(text: str, term: str) -> bool:
@@ -90,14 +97,11 @@ def _has(text: str, term: str) -> bool:
     return term in text or term in " ".join(text.split())
 
 
-def _rows_with_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Collection[int]:
-    texts, end = corpus.lowers, corpus.row_count
-    known = None if vocabulary is None else vocabulary.rows_with(part)
-    if vocabulary is None or known is None:
-        return list(compress(count(), [part in text for text in islice(texts, end)]))
-    if vocabulary.size == end:
-        return known
-    return [*known, *(row for row in range(vocabulary.size, end) if part in texts[row])]
+def _marks_of_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> int:
+    known = None if vocabulary is None else vocabulary.marks(part)
+    start = 0 if vocabulary is None or known is None else vocabulary.size
+    texts = corpus.lowers[start : corpus.row_count]
+    return (known or 0) | marks_of(bytes([part in text for text in texts])) << 8 * start
 
 
 def _tagged(

@@ -7,7 +7,7 @@ last one with them in it. It equals what reading everything gives, and whenever 
 everything is read: after an erasure, a compaction, or too much at once.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from sys import getsizeof
@@ -43,6 +43,10 @@ class Place(Struct, frozen=True):
     branch: str
     path: str
 
+    def is_beside(self, other: Hashable) -> bool:
+        """Whether another place is of the same space."""
+        return isinstance(other, Place) and (other.store, other.did) == (self.store, self.did)
+
 
 def read_state(named: Named, cache: CorpusCache) -> Corpus:
     """The living records of the state that a path names."""
@@ -76,12 +80,12 @@ def _bring_up(view: Space, place: Place, cache: CorpusCache) -> "StateCorpus":
     if isinstance(last, StateCorpus):
         if last.is_of(view):
             return last
-        changes = _changes(last, view)
-        if changes is not None and changes.has_erased:
-            # Its other branches may hold the same content.
-            cache.forget(lambda other: isinstance(other, Place) and other.did == place.did)
-        elif changes is not None:
-            found = last.followed(view, changes.ids)
+        written = _written(last, view)
+        if written is None:
+            # If something was erased, other branches may hold it too.
+            cache.forget(place.is_beside)
+        else:
+            found = last.followed(view, written)
     if found is None:
         found = _read(view, place.path)
     cache.put(place, found.hash or "", found, CORPUS_TIMES * found.size_bytes)
@@ -95,15 +99,9 @@ def _read(view: Space, path: str) -> "StateCorpus":
     return corpus
 
 
-class _Changes(Struct, frozen=True):
-    """What happened to the records of a branch between two states."""
-
-    ids: frozenset[str] = frozenset()  # of the entities that were written
-    has_erased: bool = False
-
-
-def _changes(last: "StateCorpus", view: Space) -> _Changes | None:
-    """What happened since; None when the log does not say it, or says too much."""
+def _written(last: "StateCorpus", view: Space) -> frozenset[str] | None:
+    """The records that were written on the branch since; None when the log does not say it, or
+    too much, or something was erased."""
     count, most = view.version - last.version, last.drift_max
     if not 0 < count <= most:
         return None
@@ -114,17 +112,15 @@ def _changes(last: "StateCorpus", view: Space) -> _Changes | None:
             if commit.previous != previous:
                 return None  # another log than the one that was read
             previous = commit.hash
-            if _has_erased_record(commit):
-                return _Changes(has_erased=True)
             # The lines of other branches meet this one only where it began, and in its merges,
             # which write to it.
             if commit.branch == view.branch:
                 ids.update(fact.id for fact in commit.facts if fact.id.startswith(PREFIX))
-            if len(ids) > most:
+            if len(ids) > most or _has_erased_record(commit):
                 return None
     except Compacted:
         return None
-    return _Changes(frozenset(ids)) if previous == view.head else None
+    return frozenset(ids) if previous == view.head else None
 
 
 def _has_erased_record(commit: Commit) -> bool:
