@@ -22,9 +22,9 @@ class RecordFileTests(RecordGround):
             self.memory.append("daily_log", "note", "2026-03-20", {"text": text}, 60)
         sent = self._exported(self.memory)
         other = Memory(self.open_fresh("other").space("other"))
-        assert import_records(other, BytesIO(sent)).changed == 1
+        assert import_records(other, BytesIO(sent)).written == 1
         assert self._exported(other) == sent
-        assert import_records(other, BytesIO(sent)).changed == 0
+        assert import_records(other, BytesIO(sent)).written == 0
 
     def test_daily_logs_travel_as_markdown(self) -> None:
         for text in TEXTS:
@@ -33,10 +33,10 @@ class RecordFileTests(RecordGround):
         root = self.place / "logs"
         assert export_markdown(self.memory, root).written == 2
         other = Memory(self.open_fresh("other").space("other"))
-        assert import_markdown(other, root).changed == 2
+        assert import_markdown(other, root).written == 2
         assert self._exported(other) == self._exported(self.memory)
         before = other.space.head
-        assert import_markdown(other, root).changed == 0
+        assert import_markdown(other, root).written == 0
         assert other.space.head == before
         assert export_markdown(other, root).written == 0
 
@@ -46,12 +46,12 @@ class RecordFileTests(RecordGround):
         (root / "MEMORY.md").write_text("- sun\n\n## Preferences\n- tea\n- vim\n", "utf-8")
         (root / "2026-03-20.md").write_text("- [2026-03-20T09:00:00Z] asked\n", "utf-8")
         rehearsed = import_markdown(self.memory, root, dry_run=True)
-        assert (rehearsed.changed, self.space.head) == (4, None)
-        assert import_markdown(self.memory, root).changed == 4
+        assert (rehearsed.written, self.space.head) == (4, None)
+        assert import_markdown(self.memory, root).written == 4
         assert self.space.version == 1
         assert len(self.listed("long_term", "preference")) == 2
         self.memory.append("daily_log", "note", "2026-03-20", {"text": "more"})
         self.clock.move(seconds=1)
         before = self.space.head
-        assert import_markdown(self.memory, root).changed == 0
+        assert import_markdown(self.memory, root).written == 0
         assert self.space.head == before
