@@ -2,7 +2,10 @@
 
 from io import BytesIO
 
+import pytest
+
 from rote.bridges import export_markdown, import_markdown, import_records, write_export
+from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.testing.space_suite.records import RecordGround
 
@@ -55,3 +58,31 @@ class RecordFileTests(RecordGround):
         before = self.space.head
         assert import_markdown(self.memory, root).written == 0
         assert self.space.head == before
+
+    def test_what_was_edited_on_one_side_is_taken_and_on_both_is_refused(self) -> None:
+        key = ("daily_log", "note", "2026-03-20")
+        root = self.place / "edited"
+        self.memory.append(*key, {"text": "one"})
+        export_markdown(self.memory, root)
+        [file] = root.rglob("*.md")
+        for text in ("two", "three"):
+            self.clock.move(seconds=1)
+            self.memory.append(*key, {"text": text})
+            self.memory.touch(*key)
+            assert import_markdown(self.memory, root).counts.outdated == 1
+            assert export_markdown(self.memory, root).written == 1
+        file.write_text(file.read_text("utf-8") + "- by hand\n", "utf-8")
+        with pytest.raises(InvalidInput, match="was edited"):
+            export_markdown(self.memory, root)
+        assert import_markdown(self.memory, root).counts.changed == 1
+        file.write_text(file.read_text("utf-8") + "- and again\n", "utf-8")
+        self.clock.move(seconds=1)
+        self.memory.append(*key, {"text": "four"})
+        before = self.space.head
+        with pytest.raises(InvalidInput, match="newer than the file"):
+            import_markdown(self.memory, root)
+        with pytest.raises(InvalidInput, match="was edited"):
+            export_markdown(self.memory, root)
+        assert self.space.head == before
+        entries = self.memory.get(*key)["record"]["payload"]["entries"]
+        assert [e["text"] for e in entries] == ["one", "two", "three", "by hand", "four"]
