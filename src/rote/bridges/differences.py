@@ -98,22 +98,29 @@ def differences(
             yield judge(memory, item, state, now, overwrite)
 
 
-def check_none_newer(found: Iterable[Difference]) -> None:
-    """InvalidInput when something newer would be replaced; it names what."""
-    newer = [difference for difference in found if difference.outcome == NEWER]
-    if not newer:
-        return
-    named = "; ".join(map(told_newer, newer[:NAMED_IN_ERROR_MAX]))
-    more = len(newer) - NAMED_IN_ERROR_MAX
-    raise InvalidInput(
-        f"what is there is newer than the file: {named}{f'; and {more:,} more' if more > 0 else ''};"
-        " nothing is replaced: export it and bring both together, or take the file's with --overwrite",
-        code="record_is_newer",
-        places=[difference.item.place for difference in newer[:NAMED_IN_ERROR_MAX]],
-    )  # fmt: skip
+def none_newer(compared: Iterable[Difference]) -> Iterator[Difference]:
+    """The same; InvalidInput when something newer would be replaced, which names it."""
+    newer: list[Difference] = []
+    for difference in compared:
+        if difference.outcome == NEWER:
+            newer.append(difference)
+            if len(newer) > NAMED_IN_ERROR_MAX:
+                break  # enough to act on, and each has cost a look into the past
+        yield difference
+    if newer:
+        named = newer[:NAMED_IN_ERROR_MAX]
+        told = "; ".join(map(_told_newer, named)) + (
+            "; and more" if len(newer) > len(named) else ""
+        )
+        raise InvalidInput(
+            f"what is there is newer than the file, and stays: {told};"
+            " export it to another folder and bring both together, or take the file's: --overwrite",
+            code="record_is_newer",
+            places=[difference.item.place for difference in named],
+        )
 
 
-def told_newer(difference: Difference) -> str:
+def _told_newer(difference: Difference) -> str:
     """A record that is newer than the file, for people."""
     record = difference.item.record
     key = " ".join(str(record[name]) for name in ("namespace", "record_kind", "record_id"))
@@ -128,25 +135,24 @@ def told_newer(difference: Difference) -> str:
 
 def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: bool) -> Difference:
     """A record that brings its times."""
-    life, there = life_of(item.record), _living(state, now)
+    life = life_of(item.record)
     assert life is not None
     has_expired = life.has_expired(now)
-
-    def outcome(name: str, *, written: bool) -> Difference:
-        value = item.record if written else None
-        return Difference(item, name, state.version, there, has_expired, value)
-
     if state.exists and canonical(state.value) == canonical(item.record):
-        return outcome(UNCHANGED, written=False)
-    if there is None:
-        return outcome(NEW, written=True)
-    known = life_of(there)
-    assert known is not None
-    if known.updated_at <= life.updated_at:
-        return outcome(CHANGED, written=True)
-    if not overwrite and was(memory.space, item.entity, item.record):
-        return outcome(OUTDATED, written=False)
-    return outcome(NEWER, written=overwrite)
+        return Difference(item, UNCHANGED, state.version, None, has_expired)
+    there = _living(state, now)
+    known = None if there is None else life_of(there)
+    if known is None:
+        outcome = NEW
+    elif known.updated_at <= life.updated_at:
+        outcome = CHANGED
+    elif not overwrite and was(memory.space, item.entity, item.record):
+        outcome = OUTDATED
+    else:
+        outcome = NEWER
+    is_written = outcome in (NEW, CHANGED) or overwrite
+    value = item.record if is_written else None
+    return Difference(item, outcome, state.version, there, has_expired, value)
 
 
 def _judge_note(

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
-from rote.bridges.differences import Counts, Difference, check_none_newer, differences
+from rote.bridges.differences import Counts, Difference, differences, none_newer
 from rote.bridges.validator import Problem, check_size, normal_record, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, invariant
 from rote.records import Memory
@@ -264,11 +264,10 @@ def _write(memory: Memory, items: list[Checked], manner: Manner) -> list[Differe
     by_entity = {item.entity: item for item in items}
 
     def write_once() -> list[Difference]:
-        found = list(differences(memory, by_entity, overwrite=manner.overwrite))
+        compared = differences(memory, by_entity, overwrite=manner.overwrite)
         if manner.dry_run:
-            return found
-        if not manner.overwrite:
-            check_none_newer(found)
+            return list(compared)
+        found = list(compared if manner.overwrite else none_newer(compared))
         written = [difference for difference in found if difference.value is not None]
         if written:
             memory.space.transact(
