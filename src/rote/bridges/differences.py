@@ -114,7 +114,8 @@ def none_newer(compared: Iterable[Difference]) -> Iterator[Difference]:
         )
         raise InvalidInput(
             f"what is there is newer than the file, and stays: {told};"
-            " export it to another folder and bring both together, or take the file's: --overwrite",
+            " export it to another folder to see it, bring both together in this file, and import it"
+            " with --overwrite",
             code="record_is_newer",
             places=[difference.item.place for difference in named],
         )

@@ -158,12 +158,16 @@ def _no_longer_there(memory: Memory, files: set[str], facts: set[str]) -> Iterat
             gone.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
     for file, keys in sorted(gone.items()):
         named = ", ".join(keys[:NAMED_IN_ERROR_MAX]) + (", …" if keys[NAMED_IN_ERROR_MAX:] else "")
-        words = "record that came from it is" if len(keys) == 1 else "records that came from it are"
-        yield Problem(
-            "warning",
-            file,
-            f"{len(keys):,} {words} not in it any more, and stay until they are deleted: {named}",
-        )
+        if len(keys) == 1:
+            words = (
+                "1 record that came from it is not in it any more, and stays until it is deleted"
+            )
+        else:
+            words = (
+                f"{len(keys):,} records that came from it are not in it any more, and stay until"
+                " they are deleted"
+            )
+        yield Problem("warning", file, f"{words}: {named}")
 
 
 class _Reading:

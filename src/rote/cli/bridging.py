@@ -195,7 +195,7 @@ def import_memory(
             made = import_markdown(
                 memory, file, batch=batch, dry_run=dry_run, overwrite=overwrite, progress=count
             )
-        _print_markdown_report(made, dry_run=dry_run, as_json=as_json)
+        _print_markdown_report(made, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
         return
     with opened_file(file) as (given, size):
         stream = _rehearsed(given, namespaces) if rehearse else given
@@ -206,10 +206,12 @@ def import_memory(
     if as_json:
         print_json(report.to_dict())
     else:
-        _print_counts(report.counts, dry_run=dry_run)
+        _print_counts(report.counts, dry_run=dry_run, overwrite=overwrite)
 
 
-def _print_markdown_report(report: MarkdownReport, *, dry_run: bool, as_json: bool) -> None:
+def _print_markdown_report(
+    report: MarkdownReport, *, dry_run: bool, overwrite: bool, as_json: bool
+) -> None:
     if as_json:
         print_json(report.to_dict())
         return
@@ -222,18 +224,19 @@ def _print_markdown_report(report: MarkdownReport, *, dry_run: bool, as_json: bo
             for made in report.made
         ),
     )
-    _print_counts(report.counts, dry_run=dry_run)
+    _print_counts(report.counts, dry_run=dry_run, overwrite=overwrite)
 
 
-def _print_counts(counts: Counts, *, dry_run: bool) -> None:
+def _print_counts(counts: Counts, *, dry_run: bool, overwrite: bool) -> None:
     done = "would be imported" if dry_run else "imported"
     print_line(
         f"{plural(counts.written, 'record')} {done} ({counts.new:,} new, {counts.changed:,}"
         f" changed), {counts.unchanged:,} there before"
     )
+    replaced = "replaced by it" if overwrite else "an import without --overwrite is refused"
     for count, words in (
         (counts.outdated, "outdated in the file: what is there has gone on since and stays"),
-        (counts.newer, "newer there than in the file: replaced only with --overwrite"),
+        (counts.newer, f"newer there than in the file: {replaced}"),
         (counts.expired, "expired already: nobody will see what has"),
     ):
         if count:
