@@ -109,9 +109,9 @@ def _names(records: Iterator[Envelope]) -> set[str]:
         there, other = names.setdefault(same_name(name), (name, kind))
         if (there, other) != (name, kind):
             refused.append(f"{kind} {name} and {other} {there} would be one file")
-        if len(names) > MARKDOWN_NAMES_MAX:
+        if len(names) + len(refused) > MARKDOWN_NAMES_MAX:
             raise LimitExceeded(
-                "the number of files", size=len(names), limit=MARKDOWN_NAMES_MAX,
+                "the number of files", size=len(names) + len(refused), limit=MARKDOWN_NAMES_MAX,
                 advice="export it as JSON lines",
             )  # fmt: skip
     if refused:
@@ -119,6 +119,7 @@ def _names(records: Iterator[Envelope]) -> set[str]:
             f"not every daily log can be a file by its name: {_told(refused)};"
             " export one --kind at a time to a folder of its own, or all as JSON lines",
             code="no_file_name",
+            records=refused[:MARKDOWN_WARNINGS_MAX],
         )
     return {name for name, _ in names.values()}
 
@@ -127,18 +128,19 @@ def _check_replaceable(
     folder: Folder, memory: Memory, records: Iterator[Envelope], *, overwrite: bool
 ) -> None:
     """InvalidInput when a file that is in the way would be lost."""
-    refused: list[str] = []
+    refused: dict[str, str] = {}
     for record in records:
         reason = _reason_to_keep(folder, memory, record, overwrite=overwrite)
         if reason is not None:
-            refused.append(f"{file_of(record)} {reason}")
+            refused[file_of(record)] = reason
         if len(refused) > NAMED_IN_ERROR_MAX:
             break  # enough to act on, and each has cost a look into the past
     if refused:
+        told = _told([f"{file} {reason}" for file, reason in refused.items()])
         raise InvalidInput(
-            f"nothing was exported, because it would replace what is nowhere else: {_told(refused)}",
+            f"nothing was exported, because it would replace what is nowhere else: {told}",
             code="file_in_the_way",
-            files=[told.partition(" ")[0] for told in refused],
+            files=list(refused),
         )
 
 
@@ -167,7 +169,10 @@ def _reason_to_keep(
         )
     if was(memory.space, entity_id(*wanted), there):
         return None
-    return "was edited, or comes from another store: import it first, or --overwrite it"
+    return (
+        "was edited (or is from another store, or older than the history):"
+        " import it first, or --overwrite it"
+    )
 
 
 def _write(

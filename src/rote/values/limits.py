@@ -220,8 +220,8 @@ TERMS_REMEMBERED = 4_096
 PRUNE_BATCH = 1_000
 # Versions of a record that a file is compared with, to see whether it was edited.
 RECORD_PAST_MAX = 256
-# What one message names; it counts the rest.
-NAMED_IN_ERROR_MAX = 5
+# What one message names before it says that there is more.
+NAMED_IN_ERROR_MAX = 20
 # Records that a retention report names; it counts all of them.
 REPORT_RECORDS_MAX = 1_000
 

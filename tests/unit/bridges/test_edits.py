@@ -154,7 +154,7 @@ def test_a_file_without_a_record_is_told_and_comes_back_with_an_import(diary: Di
 
 
 def test_all_ids_that_are_no_names_are_told_at_once(diary: Diary) -> None:
-    for id in ("a/b", "a:b", "x" * 300):
+    for id in ("a/b", "a:b", "x" * 300, "fine name"):
         diary.memory.append("daily_log", "odd", id, {})
     with pytest.raises(InvalidInput, match=r"'a/b' is no .*'a:b' is no .*too long.*--kind.*JSON"):
         diary.export()
@@ -362,3 +362,13 @@ def test_a_file_of_another_kind_is_told_what_is_taken(
 ) -> None:
     with pytest.raises(InvalidInput, match=told):
         import_records(ground.memory, BytesIO(data))
+
+
+def test_a_file_with_blanks_in_its_name_is_named_whole(ground: Diary) -> None:
+    ground.memory.append("daily_log", "note", "2026-03-20 tea", {"text": "x"})
+    ground.export()
+    [file] = ground.root.rglob("*.md")
+    file.write_text(file.read_text() + "- y\n")
+    with pytest.raises(InvalidInput) as raised:
+        ground.export()
+    assert raised.value.details["files"] == ["2026/2026-03-20 tea.md"]
