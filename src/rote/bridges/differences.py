@@ -4,7 +4,7 @@
     changed    it differs, and what is there is not newer: it is replaced
     unchanged  it is there like this
     outdated   it is what the record was before; what has come since stays
-    newer      what is there is newer than the file says, and not all of it came from there: refused
+    newer      what is there is newer than the file says, and never was as in the file: refused
 
 `overwrite` takes the last two from the file as well. A note has no times: what is there is newer
 when somebody else has written to it since it was imported.
