@@ -218,6 +218,10 @@ TIMES_REMEMBERED = 4_096
 TERMS_REMEMBERED = 4_096
 # Expired records deleted by one commit, so that other writers get their turn.
 PRUNE_BATCH = 1_000
+# Versions of a record that a file is compared with, to see whether it was edited.
+RECORD_PAST_MAX = 256
+# What one message names before it says that there is more.
+NAMED_IN_ERROR_MAX = 20
 # Records that a retention report names; it counts all of them.
 REPORT_RECORDS_MAX = 1_000
 
