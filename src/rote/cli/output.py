@@ -16,7 +16,7 @@ from typing import BinaryIO
 from rich import box
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from rote.errors import InvalidInput
@@ -27,6 +27,7 @@ from rote.values.limits import DEPTH_MAX, PAGE_MAX
 _tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').findall
 _INDENT = "  "
 _HASH_CHARACTERS_SHOWN = 12
+_CHARACTERS_WHOLE = 40
 
 
 class _Console(Console):
@@ -66,7 +67,9 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> N
             print("\t".join(row))
         return
     while page := list(islice(cells, PAGE_MAX)):
-        table = Table(*columns, box=box.SIMPLE_HEAD)
+        # What a row is about stays whole unless it is long; where it is narrow, the rest gives way.
+        is_whole = all(len(row[0]) <= _CHARACTERS_WHOLE for row in page)
+        table = Table(Column(columns[0], no_wrap=is_whole), *columns[1:], box=box.SIMPLE_HEAD)
         for row in page:
             table.add_row(*map(Text, row))
         console.print(table, soft_wrap=False)

@@ -52,6 +52,18 @@ def test_runs_are_listed_with_what_became_of_them(store: Path) -> None:
     assert run_ok("runs", "list", "--open", store=store) == ""
 
 
+def test_what_is_listed_of_a_drawn_id_is_enough_to_show_the_run(store_path: Path) -> None:
+    with rote.open(store_path) as opened:
+        space = opened.space("default")
+        with space.run(workflow_id="triage", model=None, policy_set_id="p") as drawn:
+            pass
+    id, *_, started = run_ok("runs", "list", store=store_path).rstrip("\n").split("\t")
+    assert (id, len(id)) == (drawn.run_id[:12], 12)
+    shown = run_json("runs", "show", id, store=store_path)
+    assert shown["run_id"] == drawn.run_id
+    assert started == f"{shown['started_at'][:19]}Z"
+
+
 def test_a_run_is_shown_by_its_id_or_how_that_begins(store: Path) -> None:
     shown = run_json("runs", "show", "first", store=store)
     assert (shown["state"], shown["version"], shown["validate"]) == ("commit_applied", 1, "answers")

@@ -40,6 +40,7 @@ from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
+from rote.testing.space_suite.run_traces import RunTraceTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
@@ -94,6 +95,7 @@ class SpaceSuite(
     RunConflictTests,
     RunLedgerTests,
     RunReplayTests,
+    RunTraceTests,
 ):
     """Every store, also one whose place ends with it."""
 
