@@ -10,7 +10,7 @@ JOBS ?= 2
 ARGS ?=
 ONLY ?=
 # Not docs/: its examples are laid out for readers.
-TREES := src tests bench tools
+TREES := src tests bench tools examples
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: help demo test test-slow check format lock bench schemas environment

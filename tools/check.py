@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-TREES = [name for name in ("src", "tests", "bench", "tools") if (ROOT / name).is_dir()]
+TREES = [name for name in ("src", "tests", "bench", "tools", "examples") if (ROOT / name).is_dir()]
 
 
 @dataclass(frozen=True, slots=True)

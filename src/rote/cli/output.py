@@ -16,9 +16,10 @@ from typing import BinaryIO
 from rich import box
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+from rote.errors import InvalidInput
 from rote.values import Json, canonical
 from rote.values.limits import DEPTH_MAX, PAGE_MAX
 
@@ -26,6 +27,7 @@ from rote.values.limits import DEPTH_MAX, PAGE_MAX
 _tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').findall
 _INDENT = "  "
 _HASH_CHARACTERS_SHOWN = 12
+_CHARACTERS_WHOLE = 40
 
 
 class _Console(Console):
@@ -55,19 +57,28 @@ def print_value(value: Json) -> None:
     stdout().print(JSONHighlighter()(Text(text)))
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on a terminal, a page at a time; one tab-separated line for each row elsewhere."""
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    """A table on a terminal, a page at a time; one tab-separated line for each row elsewhere, whose
+    numbers are digits alone."""
     console = stdout()
-    cells = ([printable(cell) for cell in row] for row in rows)
+    cells = ([_cell(cell, console.is_terminal) for cell in row] for row in rows)
     if not console.is_terminal:
         for row in cells:
             print("\t".join(row))
         return
     while page := list(islice(cells, PAGE_MAX)):
-        table = Table(*columns, box=box.SIMPLE_HEAD)
+        # What a row is about stays whole unless it is long; where it is narrow, the rest gives way.
+        is_whole = all(len(row[0]) <= _CHARACTERS_WHOLE for row in page)
+        table = Table(Column(columns[0], no_wrap=is_whole), *columns[1:], box=box.SIMPLE_HEAD)
         for row in page:
             table.add_row(*map(Text, row))
         console.print(table, soft_wrap=False)
+
+
+def _cell(cell: str | int, for_people: bool) -> str:
+    if isinstance(cell, str):
+        return printable(cell)
+    return f"{cell:,}" if for_people else str(cell)
 
 
 @contextmanager
@@ -77,7 +88,11 @@ def opened_target(path: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         return
-    with path.open("xb") as file:
+    try:
+        target = path.open("xb")
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists already; remove it, or name another file") from None
+    with target as file:
         try:
             yield file
         except BaseException:

@@ -1,5 +1,6 @@
 """Commands about runs: runs list, runs show, runs modes, recover."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 
 from rote.cli.options import STORE_DEFAULT, JsonOption, LimitOption, StoreOption, opened_store
 from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line, print_rows, print_value
+from rote.cli.output import plural, print_json, print_line, print_rows, print_value, short
 from rote.errors import NotFound
 from rote.opening.engines import locate
 from rote.runs import RunRecord
@@ -25,14 +26,16 @@ EnvironmentOption = Annotated[
     ),
 ]
 
+_is_drawn = re.compile(r"[0-9a-f]{32}").fullmatch
+
 runs = typer.Typer(help="Runs: what was started here, and what became of it.")
 
 
 @runs.command("list")
 def list_runs(
     *,
-    ongoing: Annotated[
-        bool, typer.Option("--ongoing", help="Only those that have not ended.")
+    open_only: Annotated[
+        bool, typer.Option("--open", help="Only those that have not ended.")
     ] = False,
     limit: LimitOption = None,
     store: StoreOption = STORE_DEFAULT,
@@ -40,22 +43,21 @@ def list_runs(
 ) -> None:
     """List runs, the newest last."""
     with opened_store(store) as opened:
-        records = [each for each in opened.runs() if not ongoing or each.ended_at is None]
+        records = [each for each in opened.runs() if not open_only or each.ended_at is None]
     shown = records if limit is None else records[len(records) - min(limit, len(records)) :]
     if as_json:
         print_json([record.to_dict() for record in shown])
         return
     print_rows(
-        ["run", "workflow", "mode", "state", "version", "started", "ended"],
+        ["run", "workflow", "mode", "state", "version", "started"],
         (
             [
-                record.run_id,
+                _shown_id(record),
                 record.workflow_id,
                 record.mode,
                 _standing(record),
                 "" if record.version is None else str(record.version),
-                record.started_at,
-                record.ended_at or "",
+                _to_the_second(record.started_at),
             ]
             for record in shown
         ),
@@ -64,7 +66,7 @@ def list_runs(
 
 @runs.command("show")
 def show_run(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Of a run, or how it begins.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Its id, or how it begins.")],
     *,
     store: StoreOption = STORE_DEFAULT,
     as_json: JsonOption = False,
@@ -117,7 +119,7 @@ def recover(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) 
         ["run", "workflow", "outcome", "version"],
         (
             [
-                record.run_id,
+                _shown_id(record),
                 record.workflow_id,
                 _standing(record),
                 "" if record.version is None else str(record.version),
@@ -140,6 +142,15 @@ def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[
     if not config.is_file():
         raise NotFound(f"there are no settings at {config}; make the file, or name another")
     return read_environment(config.read_bytes(), environment, place=str(config)).modes
+
+
+def _shown_id(record: RunRecord) -> str:
+    """An id that somebody chose, or the beginning of one that was drawn: `show` needs no more."""
+    return short(record.run_id) if _is_drawn(record.run_id) else record.run_id
+
+
+def _to_the_second(at: str) -> str:
+    return f"{at.partition('.')[0]}Z" if "." in at else at
 
 
 def _standing(record: RunRecord) -> str:

@@ -1,5 +1,6 @@
 """Commands about traces: trace check, trace compare, trace prune."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from rote.bridges.trace_files import (
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.options import JsonOption
 from rote.cli.outcome import cannot_say, confirm, no
-from rote.cli.output import compact, plural, print_json, print_line, print_rows
+from rote.cli.output import compact, plural, print_json, print_line, print_rows, short
 from rote.errors import InvalidInput
 from rote.traces import Failure, Report
 from rote.values import Json
@@ -24,6 +25,7 @@ from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES
 
 _VALUE_CHARACTERS_SHOWN = 60
 _DAYS_MAX = 36_500
+_is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 # The worst of several decides.
 _WORST = ("ineligible", "different", "equivalent")
 
@@ -182,5 +184,12 @@ def _print_failures(report: Report, columns: tuple[str, ...]) -> None:
 
 
 def _row(failure: Failure) -> tuple[str, ...]:
-    values = (compact(value)[:_VALUE_CHARACTERS_SHOWN] for value in (failure.left, failure.right))
-    return (failure.code, failure.pointer, *values)
+    return (failure.code, failure.pointer, _shown(failure.left), _shown(failure.right))
+
+
+def _shown(value: Json) -> str:
+    """A value in little room; of a hash the beginning, which is enough to tell two apart."""
+    if isinstance(value, str) and _is_hash(value):
+        return f"{short(value)}…"
+    text = compact(value)
+    return text if len(text) <= _VALUE_CHARACTERS_SHOWN else text[:_VALUE_CHARACTERS_SHOWN] + "…"

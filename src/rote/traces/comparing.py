@@ -39,7 +39,11 @@ _RETRIEVAL_FIELDS = (
     "query_fingerprint",
     "retrieval_mode",
 )
-_OUTPUT_FIELDS = ("output_type", "output_shape_hash", "normalization_version")
+_OUTPUT_FIELDS = (
+    ("output_type", "type"),
+    ("output_shape_hash", "structure"),
+    ("normalization_version", "normalization version"),
+)
 # Members of a call, the code of a difference in them, and how it is said.
 _CALL_FIELDS = (
     ("tool_name", "tool_name_mismatch", "another tool is called"),
@@ -192,7 +196,7 @@ def _compare_call(index: int, place: int, left: ToolCall, right: ToolCall, found
             if json_v1(a) == json_v1(b):
                 continue
         pointer = f"/events/{index}/tool_calls/{place}/{field}"
-        message = f"event {index}, tool call {place}: {words}"
+        message = f"event {index}, tool call {place} ({left.tool_name:.80}): {words}"
         found.add(f"{code}:{index}:{place}", pointer, a, b, message)
 
 
@@ -249,10 +253,10 @@ def _compare_retrieval(
 
 
 def _compare_output(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
-    for field in _OUTPUT_FIELDS:
+    for field, words in _OUTPUT_FIELDS:
         a, b = getattr(left.output, field), getattr(right.output, field)
         if a != b:
             found.add(
                 f"output_mismatch:{field}", f"/output/{field}", a, b,
-                f"the output has another {field.replace('_', ' ')}",
+                f"the output has another {words}",
             )  # fmt: skip

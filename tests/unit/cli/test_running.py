@@ -49,7 +49,19 @@ def test_runs_are_listed_with_what_became_of_them(store: Path) -> None:
     assert [each["run_id"] for each in run_json("runs", "list", store=store)] == ["first", "second"]
     assert run_ok("runs", "list", "--limit", "1", store=store).startswith("second\t")
     assert run_ok("runs", "list", "--limit", "0", store=store) == ""
-    assert run_ok("runs", "list", "--ongoing", store=store) == ""
+    assert run_ok("runs", "list", "--open", store=store) == ""
+
+
+def test_what_is_listed_of_a_drawn_id_is_enough_to_show_the_run(store_path: Path) -> None:
+    with rote.open(store_path) as opened:
+        space = opened.space("default")
+        with space.run(workflow_id="triage", model=None, policy_set_id="p") as drawn:
+            pass
+    id, *_, started = run_ok("runs", "list", store=store_path).rstrip("\n").split("\t")
+    assert (id, len(id)) == (drawn.run_id[:12], 12)
+    shown = run_json("runs", "show", id, store=store_path)
+    assert shown["run_id"] == drawn.run_id
+    assert started == f"{shown['started_at'][:19]}Z"
 
 
 def test_a_run_is_shown_by_its_id_or_how_that_begins(store: Path) -> None:
@@ -81,7 +93,7 @@ def test_other_commands_recover_too(left: Path) -> None:
 def test_a_living_run_goes_on(store: Path) -> None:
     with rote.open(store, modes=MODES) as opened, begin(opened, "third") as third:
         assert run_ok("recover", store=store) == "0 runs ended, 1 going on\n"
-        assert run_ok("runs", "list", "--ongoing", store=store).startswith("third\ttriage")
+        assert run_ok("runs", "list", "--open", store=store).startswith("third\ttriage")
         third.set(A, 2)
     assert run_json("runs", "show", "third", store=store)["version"] == 2
 

@@ -109,6 +109,19 @@ def test_two_files_are_compared(tmp_path: Path, change: Change, code: int, said:
     assert (told.exit_code, decode(told.stdout)) == (code, report.to_dict())
 
 
+def test_a_code_stays_whole_on_a_narrow_terminal_and_hashes_are_short(tmp_path: Path) -> None:
+    place = ("trace", "events", 1, "tool_calls", 0, "tool_result_fingerprint")
+    write(tmp_path, changing(changed(*place, to="a" * 64)), "left")
+    write(tmp_path, changing(changed(*place, to="b" * 64)), "right")
+    shown = on_terminal(
+        "trace", "compare", "left.json", "right.json", cwd=tmp_path, expected=1, COLUMNS="80"
+    )
+    assert "tool_result_fingerprint_mismatch:1:0" in shown
+    assert "a" * 13 not in shown
+    result = run("trace", "compare", str(tmp_path / "left.json"), str(tmp_path / "right.json"))
+    assert result.stdout.endswith(f"\t{'a' * 12}…\t{'b' * 12}…\n")
+
+
 def test_retrieval_traces_may_be_named_for_each_side(tmp_path: Path) -> None:
     paths = [write(tmp_path / name, good_run(name)) for name in ("left", "right")]
     options = []

@@ -49,7 +49,7 @@ def test_a_run_that_did_something_else_fails_with_every_difference(kept: Path) -
     assert refused(kept, made).splitlines() == [
         "the trace triage is different",
         "event_mismatch:1:role at /events/1/role: event 1 has another role",
-        "output_mismatch:output_type at /output/output_type: the output has another output type",
+        "output_mismatch:output_type at /output/output_type: the output has another type",
     ]
 
 

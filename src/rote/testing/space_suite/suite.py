@@ -36,11 +36,12 @@ from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordT
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
-from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
+from rote.testing.space_suite.run_traces import RunTraceTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
@@ -96,6 +97,7 @@ class SpaceSuite(
     RunConflictTests,
     RunLedgerTests,
     RunReplayTests,
+    RunTraceTests,
 ):
     """Every store, also one whose place ends with it."""
 
@@ -105,6 +107,7 @@ class SharedSpaceSuite(
     SharingTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedRetrievalTests,
     SharedWatchTests,
     SharedRunTests,
 ):
