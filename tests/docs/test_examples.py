@@ -18,11 +18,18 @@ RUNNABLE = [page for page in PAGES if any(b.tag in RUN for b in blocks(page.read
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
 def test_the_examples_of_a_page_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROTE_STORE", raising=False)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+    }
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
         if block.tag == "python":

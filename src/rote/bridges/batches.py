@@ -32,23 +32,34 @@ class Checked(Struct, frozen=True):
     size: int  # what it takes up in a commit, in bytes
 
 
-def distinct(records: Iterable[Checked]) -> Iterator[Checked]:
-    """Each key once. One that comes again is refused, in a later batch too: the two would take turns
-    whenever the file is imported. But a note that was found twice is one note."""
-    places: dict[bytes, str] = {}
-    notes: dict[bytes, bytes] = {}
-    for item in records:
-        key = _digest(item.entity.encode())
-        note = _digest(canonical(item.record["payload"])) if item.timeless else None
-        if key not in places:
-            places[key] = item.place
+class Keys:
+    """The keys that were met: each may come once, in later batches too, because two records of one
+    key would take turns whenever the file is imported. But a note that is found twice is one."""
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, str] = {}
+        self._notes: dict[bytes, bytes] = {}
+
+    def is_new(self, item: "Incoming | Checked") -> bool:
+        """Whether a record with a key is to be taken; InvalidInput when another one has its key."""
+        record = item.record
+        key = _digest(canonical([record[n] for n in ("namespace", "record_kind", "record_id")]))
+        note = _digest(canonical(record["payload"])) if item.timeless else None
+        if key not in self._places:
+            self._places[key] = item.place
             if note is not None:
-                notes[key] = note
-            yield item
-        elif note is None or notes.get(key) != note:
-            raise InvalidInput(
-                f"{item.place} has the key of {places[key]}; keep one of them", place=item.place
-            )
+                self._notes[key] = note
+            return True
+        if note is not None and self._notes.get(key) == note:
+            return False
+        reason = f"has the key of {self._places[key]}; keep one of them"
+        raise InvalidInput(f"{item.place} {reason}", place=item.place, reason=f"it {reason}")
+
+
+def distinct(records: Iterable[Checked]) -> Iterator[Checked]:
+    """Each key once."""
+    keys = Keys()
+    return (record for record in records if keys.is_new(record))
 
 
 def fitting(records: Iterable[Checked]) -> Iterator[Checked]:

@@ -1,8 +1,9 @@
 """What is said in Markdown that people and agents wrote: bullets and paragraphs under headings.
 
 A bullet takes along everything that is indented below it, nested bullets too; a fence or a comment
-goes on until it closes. That is as much of CommonMark as notes need; what a text means as Markdown
-is left as it is.
+goes on until it closes. A line that begins with a comment begins a block of its own, which ends with
+the line that closes it; one line of text that is underlined with = or -- is a heading. That is as
+much of CommonMark as notes need; what a text means as Markdown is left as it is.
 """
 
 import re
@@ -16,6 +17,8 @@ from rote.values.limits import MARKDOWN_LINE_BYTES_MAX
 _heading = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)").match
 _bullet = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)").match
 _fence = re.compile(r"`{3,}(?=[^`]*$)|~{3,}").match
+_underline = re.compile(r" {0,3}(=+|-{2,})[ \t]*").fullmatch
+_comment = re.compile(r" {0,3}<!--").match
 _COMMENT = ("<!--", "-->")
 _FRONT = "---"
 _member = re.compile(r"[A-Za-z0-9_-]+:(?: |$)").match
@@ -44,6 +47,11 @@ class _Open(Struct):
     start: int = 0  # the column of a bullet; others from two further on are part of it
     indent: int = 0  # of what belongs to a bullet; 0 for a paragraph
     closing: str | None = None  # what ends the fence or the comment that is open
+    is_comment: bool = False  # it began as one, and ends with it
+
+    @property
+    def may_be_heading(self) -> bool:
+        return len(self.lines) == 1 and not self.indent and not self.is_comment
 
     def take(self, line: str) -> None:
         if self.closing is not None:
@@ -79,6 +87,11 @@ def read_blocks(page: Page) -> Iterator[Block]:
         if not line.strip():
             gap += 1
             continue
+        underline = _underline(line) if current is not None and not gap else None
+        if underline is not None and current is not None and current.may_be_heading:
+            above.enter(1 if underline[1][0] == "=" else 2, current.lines[0].strip())
+            current = None
+            continue
         if current is not None:
             yield from above.block(current)
         current, gap = None, 0
@@ -94,17 +107,19 @@ def read_blocks(page: Page) -> Iterator[Block]:
 def _goes_on(current: _Open, line: str, gap: int) -> bool:
     if current.closing is not None:
         return True
-    if not line.strip():
+    if not line.strip() or current.is_comment:
         return False
     if current.indent and line[0] in " \t":
         return not _bullet(line) or _width(line) >= current.start + 2
-    return not gap and not (_heading(line) or _is_break(line) or _bullet(line))
+    if gap or (_underline(line) and current.may_be_heading):
+        return False
+    return not (_heading(line) or _is_break(line) or _bullet(line) or _comment(line))
 
 
 def _opened(number: int, line: str) -> _Open:
     bullet = _bullet(line)
     text = line if bullet is None else line[bullet.end() :].lstrip(" \t")
-    current = _Open(number, [])
+    current = _Open(number, [], is_comment=_comment(line) is not None)
     current.take(text)
     if bullet is not None:
         current.start, current.indent = _width(line), max(bullet.end(), 2)

@@ -31,10 +31,11 @@ the payload beside its entries; a payload whose `entries` are no list of objects
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from rote.bridges.pages import Page
+from rote.bridges.validator import Problem
 from rote.errors import InvalidInput
 from rote.records.envelope import Envelope
 from rote.records.metadata import instant_of
@@ -51,7 +52,13 @@ _EXTRA = ("more", "payload", "order")
 _TIMES = ("at", "ts", "time")
 _TIME_CHARACTERS_MAX = 64
 
+# How far down a damaged file is looked at: all that an export has above its bullets, and a little.
+_DAMAGED_LINES = 20
+
 _front_line = re.compile(r"([a-z_]+): (.*)").fullmatch
+_front_name = re.compile(r"\s*(?:rote|record_kind|record_id)\s*:").match
+_odd_time = re.compile(r" {0,3}[-*+] +(\[(?:(?:ts|time) )?[0-9]{4}-[0-9]{2}.*)").match
+_star = re.compile(r"[*+]( |$)|[0-9]{1,9}[.)]( |$)").match
 _time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]{0,63})\](?: |$)").match
 # What no editor shows, or takes for the end of a line. Tabs and line feeds are themselves.
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff"
@@ -69,6 +76,39 @@ def begins_log(data: bytes) -> bool:
     """The same for the first bytes of a file."""
     lines = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
     return lines.startswith(f"{_FENCE}\nrote: ".encode())
+
+
+def check_no_log(page: Page) -> None:
+    """InvalidInput when a page that is not of this form was of it once: as a note it would replace
+    the record and lose what the front matter says."""
+    for number, line in enumerate(page.lines[:_DAMAGED_LINES], start=1):
+        if _front_name(line):
+            raise page.fault(
+                number,
+                "this looks like an export, but its front matter is damaged: the first line must be"
+                f" {_FENCE} and the second {_FIRST}, without blanks around them; mend it, or remove"
+                " all of the front matter to make it a note",
+            )
+
+
+def odd_times(page: Page) -> list[Problem]:
+    """Warnings for bullets that begin with what is nearly a time in brackets."""
+    return [
+        Problem(
+            "warning",
+            page.place(number),
+            "what is in brackets is no RFC 3339 time with an offset, as in"
+            " [2026-03-20T09:00:00Z], so it is text",
+        )
+        for number, line in enumerate(page.lines, start=1)
+        if (match := _odd_time(line)) and not timed(match[1])[0]
+    ]
+
+
+def has_kind(data: bytes, kinds: Collection[str]) -> bool:
+    """Whether the first bytes of a file say that it is a log of one of these kinds."""
+    lines = data.decode(errors="replace").replace("\r", "").split("\n")
+    return any(f"record_kind: {_json(kind)}" in lines for kind in kinds)
 
 
 def entry_time(entry: dict[str, Any]) -> tuple[str, str] | None:
@@ -176,34 +216,59 @@ def _json(value: Json) -> str:
 
 def parse_log(page: Page) -> Envelope:
     """The record of a text; the validator of envelopes has not seen it yet."""
-    front, body = _front_matter(page)
+    front, lines, body = _front_matter(page)
     entries = [_entry(page, number, lines) for number, lines in _bullets(page, body)]
     record: Envelope = {"namespace": NAMESPACE, **{name: front.get(name) for name in _ENVELOPE}}
     if "payload" in front:
         if entries or "more" in front or "order" in front:
-            raise page.fault(1, "beside `payload` there are no bullets, no `more` and no `order`")
+            raise page.fault(
+                lines["payload"], "beside `payload` there are no bullets, no `more` and no `order`"
+            )
         return {**record, "payload": front["payload"]}
     more = front.get("more", {})
     if type(more) is not dict or "entries" in more:
-        raise page.fault(1, "`more` is an object without `entries`, which are the bullets")
-    return {**record, "payload": {**more, "entries": _in_order(page, entries, front.get("order"))}}
+        raise page.fault(
+            lines["more"], "`more` is an object without `entries`, which are the bullets"
+        )
+    if "order" in front:
+        entries = _in_order(page, lines["order"], entries, front["order"])
+    return {**record, "payload": {**more, "entries": entries}}
 
 
-def _front_matter(page: Page) -> tuple[dict[str, Json], int]:
-    """The members, and the number of the first line below."""
+def _front_matter(page: Page) -> tuple[dict[str, Json], dict[str, int], int]:
+    """The members, the numbers of their lines, and that of the first line below."""
     if page.lines[1] != _FIRST:
         raise page.fault(2, f"this is no form that is known; known is {_FIRST}")
     front: dict[str, Json] = {}
+    lines: dict[str, int] = {}
     for number, line in enumerate(page.lines[2:], start=3):
         if line == _FENCE:
-            return front, number + 1
+            return front, lines, number + 1
         match = _front_line(line)
         if match is None or match[1] not in _ENVELOPE + _EXTRA:
-            raise page.fault(number, f"front matter ends with {_FENCE} and has no such line")
+            raise page.fault(
+                number,
+                f"front matter has no such line: it has {', '.join(_ENVELOPE + _EXTRA)}, and ends"
+                f" with {_FENCE}; what you want to add is a member of metadata",
+            )
         if match[1] in front:
             raise page.fault(number, f"{match[1]} is there already")
-        front[match[1]] = _decoded(page, number, match[2])
+        front[match[1]] = _member(page, number, match[1], match[2])
+        lines[match[1]] = number
     raise page.fault(len(page.lines), f"the front matter never ends; write {_FENCE} below it")
+
+
+def _member(page: Page, number: int, name: str, text: str) -> Json:
+    """A value of the front matter."""
+    try:
+        return _decoded(page, number, text)
+    except InvalidInput as error:
+        like = {"ttl_seconds": "86400, or null for never", "metadata": '{"tags":["tea"]}, or null'}
+        like |= {"more": '{"title":"A day"}', "payload": '{"text":"tea"}', "order": "[1,0]"}
+        example = like.get(name, '"text in quotes"')
+        raise page.fault(
+            number, f"{name} is JSON, like {example}; {error.details['reason']}"
+        ) from None
 
 
 def _bullets(page: Page, start: int) -> Iterator[tuple[int, list[str]]]:
@@ -220,9 +285,21 @@ def _bullets(page: Page, start: int) -> Iterator[tuple[int, list[str]]]:
                 yield begun, lines
             begun, lines, blanks = number, [line[2:]], 0
         elif begun or not line.startswith("# "):
-            raise page.fault(number, "a daily log has bullets; make this one, or indent it by two")
+            raise page.fault(number, _no_bullet(line))
     if begun:
         yield begun, lines
+
+
+def _no_bullet(line: str) -> str:
+    """What to do about a line that belongs to no bullet."""
+    text = line.lstrip()
+    if line[0] == "\t":
+        return "a line that goes on with a bullet is indented by two blanks, not by a tab"
+    if _star(text) or text.startswith("-"):
+        return "a bullet begins with - and a blank, at the beginning of its line"
+    if text.startswith("#"):
+        return "a daily log has one heading, above its bullets; make this a bullet, or remove it"
+    return "a daily log has bullets; make this one, or indent it by two"
 
 
 def _entry(page: Page, number: int, lines: list[str]) -> dict[str, Json]:
@@ -251,13 +328,14 @@ def _as_character(match: re.Match[str]) -> str:
     return character if _hidden.match(character) else match[0]
 
 
-def _in_order(page: Page, entries: list[dict[str, Json]], order: Json) -> list[dict[str, Json]]:
-    if order is None:
-        return entries
+def _in_order(
+    page: Page, number: int, entries: list[dict[str, Json]], order: Json
+) -> list[dict[str, Json]]:
     if type(order) is not list or sorted(order, key=str) != sorted(range(len(entries)), key=str):
         raise page.fault(
-            1,
-            f"`order` does not name the {len(entries)} bullets; without it they stand as they are",
+            number,
+            f"`order` has the place of each bullet from 0 on, and does not fit the {len(entries)}"
+            " that are there; delete the line order: and they stand as they are written",
         )
     placed = dict(zip(order, entries, strict=True))
     return [placed[place] for place in range(len(entries))]

@@ -8,7 +8,7 @@
 In the order of namespace, kind and id, so equal memories give equal bytes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
 from rote.errors import InvalidInput
@@ -28,28 +28,45 @@ Told = Callable[[int], None]  # how many records are done
 def export_records(
     memory: Memory,
     *,
-    namespace: str | None = None,
-    kind: str | None = None,
+    namespace: str | Sequence[str] | None = None,
+    kind: str | Sequence[str] | None = None,
     by_state: bool = False,
 ) -> Iterator[Envelope]:
-    """All of one state, also while others write; expired by the clock, or by that state's time."""
-    if kind is not None:
-        check_kind(kind)
-    chosen = memory.namespaces if namespace is None else (namespace,)
+    """All of one state, also while others write; expired by the clock, or by that state's time.
+
+    namespace, kind  one, or several; left out, or none: all
+    """
+    kinds = check_kinds(kind)
+    chosen = _several(namespace) or memory.namespaces
     for name in chosen:
         memory.check_namespace(name)
     view = memory.space.at(memory.space.version)
     now = micros_of(view.now if by_state else memory.space.now)
     for name in chosen:
-        yield from find_records(view, Filters(), namespace=name, kind=kind, id_prefix="", now=now)
+        for one in kinds or (None,):
+            yield from find_records(
+                view, Filters(), namespace=name, kind=one, id_prefix="", now=now
+            )
+
+
+def check_kinds(kind: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The kinds that are meant, in order; none for all."""
+    return tuple(check_kind(one) for one in _several(kind))
+
+
+def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One name or several, each once and in the order of exports."""
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(sorted(set(names)))
 
 
 def write_export(
     memory: Memory,
     stream: BinaryIO,
     *,
-    namespace: str | None = None,
-    kind: str | None = None,
+    namespace: str | Sequence[str] | None = None,
+    kind: str | Sequence[str] | None = None,
     format: str = "jsonl",
     progress: Told | None = None,
 ) -> int:

@@ -27,6 +27,13 @@ _REFUSED = frozenset('/\\<>:"|?*')
 _REFUSED_CATEGORIES = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
 
 
+def check_path(path: str | os.PathLike[str]) -> Path:
+    """A path that somebody meant: an empty one would be the folder that happens to be the current."""
+    if os.fspath(path) == "":
+        raise InvalidInput("the path is empty; name a file or a folder, or . for this one")
+    return Path(path)
+
+
 def check_file_name(name: str) -> str:
     """InvalidInput unless a name is that of one file in its folder, on every file system."""
     stem = name.partition(".")[0].rstrip(" ").upper()
@@ -73,7 +80,7 @@ class Folder:
         os.close(self._root)
 
     def files(self) -> tuple[list[str], list[tuple[str, str]]]:
-        """The Markdown files here and below; and what could be one but is not read, and why.
+        """The Markdown files here and below; and what else there is and is not read, and why.
 
         Both are sorted. What is hidden stays hidden.
         """
@@ -97,6 +104,8 @@ class Folder:
                             others.append((_shown(name), "its name is not UTF-8, or it is no file"))
                         else:
                             files.append(name)
+                    else:
+                        others.append((_shown(name), "it does not end with .md; it is left out"))
         return sorted(files), sorted(others)
 
     def read(self, name: str, *, size_bytes_max: int) -> bytes | None:

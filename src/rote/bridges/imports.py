@@ -2,55 +2,59 @@
 
 Everything is checked first and written by one commit, or, in batches, by one commit for each. A
 record that is there already as it is in the file is left alone, so an import that is run again
-changes nothing; one that differs is replaced, also a newer one. Times are those of the file; where
-it has none, they are those of the commit.
+changes nothing; one that differs is replaced, unless it is newer (differences.py). Times are those
+of the file; where it has none, they are those of the commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from msgspec import Struct
 
 from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
+from rote.bridges.differences import Counts, Difference, differences, none_newer
 from rote.bridges.validator import Problem, check_size, normal_record, validate
-from rote.contract import State
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, invariant
 from rote.records import Memory
-from rote.records.envelope import Envelope, life_of, record_of
+from rote.records.envelope import Envelope
 from rote.records.profiles import V1
-from rote.values import Json, canonical, decode, micros_of
+from rote.values import Json, canonical, decode
 from rote.values.limits import (
     COMMIT_BYTES_MAX,
     DEPTH_MAX,
+    NAMED_IN_ERROR_MAX,
+    NAMESPACES_MAX,
     OPERATIONS_MAX,
-    PAGE_MAX,
     VALUE_BYTES_MAX,
 )
 
 Told = Callable[[int], None]  # how many bytes of the file were read
-TIMES = ("/created_at", "/updated_at")
 _ANY_TIMES = {"created_at": "1970-01-01T00:00:00Z", "updated_at": "1970-01-01T00:00:00Z"}
 _NO_TIMES = dict.fromkeys(_ANY_TIMES)
 _STAMPS_BYTES = 160  # as much as a commit counts for two stamps
 # A line holds one value; escapes can make a text six times as long as what it means.
 _LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
+# How files of gzip, zip, Zstandard, bzip2 and xz begin.
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
 class ImportReport(Struct, frozen=True, gc=False):
-    """What an import did."""
+    """What an import did, or would do."""
 
-    records: int  # in the file
-    changed: int  # written, because they were not there or not like this
+    counts: Counts
     commits: int
 
+    @property
+    def records(self) -> int:
+        return self.counts.records
+
+    @property
+    def written(self) -> int:
+        return self.counts.written
+
     def to_dict(self) -> dict[str, Json]:
-        return {
-            "records": self.records,
-            "changed": self.changed,
-            "unchanged": self.records - self.changed,
-            "commits": self.commits,
-        }
+        return {**self.counts.to_dict(), "commits": self.commits}
 
 
 def import_records(
@@ -59,30 +63,39 @@ def import_records(
     *,
     batch: int | None = None,
     dry_run: bool = False,
+    overwrite: bool = False,
     progress: Told | None = None,
 ) -> ImportReport:
     """Bring in a file of JSON lines, or of one JSON array.
 
-    batch    records in one commit; without it everything is one commit or nothing
-    dry_run  everything but the commits
+    batch      records in one commit; without it everything is one commit or nothing
+    dry_run    everything but the commits, and what would be refused as newer is counted
+    overwrite  replace what is newer there, too
     """
     values = read_records(stream, progress)
     incoming = (Incoming(f"record {number}", value) for number, value in values)
-    records = changed = commits = 0
-    for some, written in write_incoming(memory, incoming, batch=batch, dry_run=dry_run):
-        records += len(some)
-        changed += len(written)
-        commits += 1 if written and not dry_run else 0
-    return ImportReport(records, changed, commits)
+    manner = Manner(batch, dry_run, overwrite)
+    counts, commits = Counts(), 0
+    for found in write_incoming(memory, incoming, manner):
+        some = Counts.of(found)
+        counts = counts.plus(some)
+        commits += 1 if some.written and not dry_run else 0
+    return ImportReport(counts, commits)
 
 
-Batch = tuple[list[Checked], list[Checked]]  # the records of one commit, and those that changed
+class Manner(Struct, frozen=True):
+    """How an import is to be done."""
+
+    batch: int | None
+    dry_run: bool
+    overwrite: bool
 
 
 def write_incoming(
-    memory: Memory, incoming: Iterable[Incoming], *, batch: int | None, dry_run: bool
-) -> Iterator[Batch]:
+    memory: Memory, incoming: Iterable[Incoming], manner: Manner
+) -> Iterator[list[Difference]]:
     """Check everything that comes and write what differs: at once, or batch by batch."""
+    batch = manner.batch
     if batch is not None and (type(batch) is not int or not 1 <= batch <= OPERATIONS_MAX):
         raise InvalidInput(f"a batch has 1 to {OPERATIONS_MAX:,} records", argument="batch")
     records = distinct(check_incoming(memory, incoming))
@@ -93,13 +106,13 @@ def write_incoming(
                 "the number of records", size=len(whole), limit=OPERATIONS_MAX,
                 advice="import it in batches",
             )  # fmt: skip
-        yield _write(memory, whole, dry_run=dry_run)
+        yield _write(memory, whole, manner)
         return
     written = 0
     try:
         for some in in_batches(records, batch):
-            done = _write(memory, some, dry_run=dry_run)
-            written += 0 if dry_run else len(some)
+            done = _write(memory, some, manner)
+            written += 0 if manner.dry_run else len(some)
             yield done
     except RoteError as error:
         raise _told_after(error, written) from None
@@ -135,9 +148,20 @@ def try_records(
             return
         if line.strip():
             value = _decoded(line.rstrip(), f"line {number}", _LINE_BYTES_MAX)
+            if number == 1 and isinstance(value, InvalidInput):
+                value = _told_what_is_taken(value, line)
             yield number, value
             if isinstance(value, LimitExceeded):
                 return  # where the next line begins is not known
+
+
+def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
+    """The error of a file that begins with something else."""
+    words = "an import takes JSON lines, one JSON array, or Markdown, which is a folder or ends with .md"
+    if line.startswith(_COMPRESSED):
+        words = "the file is compressed; unpack it first"
+    reason = f"{error.details['reason']}; {words}"
+    return InvalidInput(f"{error}; {words}", **{**error.details, "reason": reason})
 
 
 def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json | RoteError]]:
@@ -170,10 +194,12 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Che
     """The records in their normal form, each looked at once; the first that is wrong is told by its
     place."""
     namespaces, profile = memory.namespaces, memory.profile
-    for item in incoming:
+    rest = iter(incoming)
+    for item in rest:
         found = normal_record(_timed(item, profile), namespaces=namespaces, profile=profile)
         if found is None:
-            raise _refusal(item, problems_of(item, namespaces=namespaces, profile=profile))
+            problems = problems_of(item, namespaces=namespaces, profile=profile)
+            raise _refusal(item, problems, rest, namespaces)
         entity, record = found
         stamps = 0
         if item.timeless:
@@ -203,64 +229,51 @@ def _timed(item: Incoming, profile: str) -> Envelope:
     return record
 
 
-def _refusal(item: Incoming, problems: list[Problem]) -> InvalidInput:
-    """The first error of a record."""
+def _refusal(
+    item: Incoming, problems: list[Problem], rest: Iterator[Incoming], namespaces: Iterable[str]
+) -> InvalidInput:
+    """All errors of a record. When its namespace is unknown, the others that are unknown too."""
     errors = [problem for problem in problems if problem.kind == "error"]
     invariant(bool(errors), "the validator finds what is wrong with what is refused")
-    path, message = errors[0].path, errors[0].message
+    told = [f"{'at ' if error.path else ''}{error.path}: {error.message}" for error in errors]
+    if any(error.path == "/namespace" for error in errors) and type(item.record) is dict:
+        known = {*namespaces, item.record.get("namespace")}
+        others = sorted(_namespaces_of(rest) - known)[:NAMED_IN_ERROR_MAX]
+        told += [f"further on there is {name!r:.80}" for name in others]
+    first, *more = told
+    space = "" if first.startswith(":") else " "
     return InvalidInput(
-        f"{item.place}{path and ' at '}{path}: {message}", place=item.place, path=path
+        "; ".join([f"{item.place}{space}{first}", *more]), place=item.place, path=errors[0].path
     )
 
 
-def _write(memory: Memory, items: list[Checked], *, dry_run: bool) -> Batch:
+def _namespaces_of(rest: Iterator[Incoming]) -> set[str]:
+    """Those of what has not been looked at yet, as far as it can be read."""
+    found: set[str] = set()
+    try:
+        for item in rest:
+            namespace = item.record.get("namespace") if type(item.record) is dict else None
+            if type(namespace) is str and len(found) < NAMESPACES_MAX:
+                found.add(namespace)
+    except RoteError:
+        pass  # it will be told when this one is mended
+    return found
+
+
+def _write(memory: Memory, items: list[Checked], manner: Manner) -> list[Difference]:
     by_entity = {item.entity: item for item in items}
 
-    def write_once() -> list[Checked]:
-        operations, reads = _differences(memory, by_entity)
-        if operations and not dry_run:
-            memory.space.transact(operations, reads=reads)
-        return [by_entity[operation["id"]] for operation in operations]
+    def write_once() -> list[Difference]:
+        compared = differences(memory, by_entity, overwrite=manner.overwrite)
+        if manner.dry_run:
+            return list(compared)
+        found = list(compared if manner.overwrite else none_newer(compared))
+        written = [difference for difference in found if difference.value is not None]
+        if written:
+            memory.space.transact(
+                [difference.operation for difference in written],
+                reads=[difference.read for difference in written],
+            )
+        return found
 
-    return items, memory.space.retry(write_once)
-
-
-def _differences(
-    memory: Memory, incoming: dict[str, Checked]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What has to be written, and what must not change meanwhile."""
-    now = micros_of(memory.space.now)
-    operations: list[dict[str, Any]] = []
-    reads: list[dict[str, Any]] = []
-    ids = iter(incoming)
-    while some := list(islice(ids, PAGE_MAX)):
-        for state in memory.space.read_many(some):
-            item = incoming[state.id]
-            if item.timeless:
-                operation = _timeless_operation(item.record, state, now)
-                if operation is not None:
-                    reads.append({"id": state.id, "version": state.version})
-                    operations.append(operation)
-            elif not state.exists or canonical(state.value) != canonical(item.record):
-                operations.append({"op": "set", "id": state.id, "value": item.record})
-    return operations, reads
-
-
-def _timeless_operation(record: Envelope, state: State, now: int) -> dict[str, Any] | None:
-    """The write of a record without times; None when what it says is there."""
-    there = record_of(state)
-    life = None if there is None else life_of(there)
-    if there is None or life is None or life.has_expired(now):
-        return {"op": "set", "id": state.id, "value": record, "stamp": list(TIMES)}
-    if _holds(there["payload"], record["payload"]):
-        return None
-    value = {**record, "created_at": there["created_at"]}
-    return {"op": "set", "id": state.id, "value": value, "stamp": [TIMES[1]]}
-
-
-def _holds(there: dict[str, Any], payload: dict[str, Any]) -> bool:
-    """Whether a payload is there; a log may have gone on since."""
-    entries, wanted = there.get("entries"), payload.get("entries")
-    if type(entries) is list and type(wanted) is list:
-        there = {**there, "entries": entries[: len(wanted)]}
-    return canonical(there) == canonical(payload)
+    return memory.space.retry(write_once)

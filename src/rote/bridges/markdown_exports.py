@@ -1,29 +1,39 @@
 """Daily logs out: <root>/<yyyy>/<id>.md, a file for each record.
 
-All names are checked before the first file is written. A file is in place whole or not at all, one
-that is as it should be is left alone, and one that is no export is never replaced.
+Everything is checked before the first file is written. A file is in place whole or not at all, and
+one that is as it should be is left alone. One that is there is replaced only when nothing is lost:
+it says what its record is, or was before. What somebody has edited, what is another record's and
+what is no export stays, and the export is refused.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
 
 from msgspec import Struct
 
-from rote.bridges.daily_logs import NAMESPACE, begins_log, render_log
-from rote.bridges.exports import Told
-from rote.bridges.folders import Folder, check_file_name, same_name
+from rote.bridges.daily_logs import NAMESPACE, begins_log, has_kind, parse_log, render_log
+from rote.bridges.exports import Told, check_kinds
+from rote.bridges.folders import Folder, check_file_name, check_path, same_name
+from rote.bridges.pages import parse_page
+from rote.bridges.past import was
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.filters import Filters
-from rote.records.keys import check_kind
+from rote.records.keys import entity_id
 from rote.records.listing import find_records
 from rote.records.metadata import instant_of
 from rote.values import Json, format_time, micros_of
-from rote.values.limits import MARKDOWN_FILE_BYTES_MAX, MARKDOWN_NAMES_MAX
+from rote.values.limits import (
+    MARKDOWN_FILE_BYTES_MAX,
+    MARKDOWN_NAMES_MAX,
+    MARKDOWN_WARNINGS_MAX,
+    NAMED_IN_ERROR_MAX,
+)
 
-_BEGINNING_BYTES = 64
+# Enough for the first three lines of a log.
+_BEGINNING_BYTES = 4096
 
 _begins_with_day = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}").match
 
@@ -33,34 +43,46 @@ class MarkdownExport(Struct, frozen=True, gc=False):
 
     records: int
     written: int  # files that were not there, or not like this
+    without_record: tuple[str, ...]  # files of records that are gone; an import brings them back
 
     def to_dict(self) -> dict[str, Json]:
         return {
             "records": self.records,
             "written": self.written,
             "unchanged": self.records - self.written,
+            "without_record": list(self.without_record),
         }
 
 
 def export_markdown(
-    memory: Memory, root: Path, *, kind: str | None = None, progress: Told | None = None
+    memory: Memory,
+    root: str | PathLike[str],
+    *,
+    kind: str | Sequence[str] | None = None,
+    overwrite: bool = False,
+    progress: Told | None = None,
 ) -> MarkdownExport:
-    """Write the living daily logs, of one kind or of all, to a folder, which is made when missing."""
+    """Write the living daily logs, of some kinds or of all, to a folder, which is made when missing.
+
+    overwrite  replace files that were edited, and those of other records, too
+    """
+    path, kinds = check_path(root), check_kinds(kind)
     memory.check_namespace(NAMESPACE)
-    if kind is not None:
-        check_kind(kind)
     now = micros_of(memory.space.now)
     view = memory.space.at(memory.space.version)
 
     def logs() -> Iterator[Envelope]:
-        return find_records(view, Filters(), namespace=NAMESPACE, kind=kind, id_prefix="", now=now)
+        for chosen in kinds or (None,):
+            yield from find_records(
+                view, Filters(), namespace=NAMESPACE, kind=chosen, id_prefix="", now=now
+            )
 
     names = _names(logs())
-    root.mkdir(parents=True, exist_ok=True)
-    with Folder(root) as folder:
-        for name in names:
-            _check_replaceable(folder, name)
-        return _write(folder, logs, progress)
+    path.mkdir(parents=True, exist_ok=True)
+    with Folder(path) as folder:
+        _check_replaceable(folder, memory, logs(), overwrite=overwrite)
+        records, written = _write(folder, logs, progress)
+        return MarkdownExport(records, written, _without_record(folder, names, kinds))
 
 
 def file_of(record: Envelope) -> str:
@@ -71,39 +93,92 @@ def file_of(record: Envelope) -> str:
     return f"{year}/{check_file_name(record['record_id'] + '.md')}"
 
 
-def _names(records: Iterator[Envelope]) -> list[str]:
+def _names(records: Iterator[Envelope]) -> set[str]:
     """The files of all records; no two may be one."""
-    names: dict[str, str] = {}
-    kinds: dict[str, str] = {}
+    names: dict[str, tuple[str, str]] = {}
+    refused: list[str] = []
     for record in records:
-        name, kind = file_of(record), record["record_kind"]
-        same = same_name(name)
-        if same in names:
-            raise InvalidInput(
-                f"{kind} {name} and {kinds[same]} {names[same]} would be one file;"
-                " export one kind at a time, or as JSON",
-                file=name,
-            )
-        names[same], kinds[same] = name, kind
-        if len(names) > MARKDOWN_NAMES_MAX:
+        id, kind = record["record_id"], record["record_kind"]
+        try:
+            name = file_of(record)
+        except (InvalidInput, LimitExceeded) as error:
+            is_long = isinstance(error, LimitExceeded)
+            words = "is too long for a name" if is_long else "is no name for a file"
+            refused.append(f"{kind} {id!r:.80} {words}")
+            continue
+        there, other = names.setdefault(same_name(name), (name, kind))
+        if (there, other) != (name, kind):
+            refused.append(f"{kind} {name} and {other} {there} would be one file")
+        if len(names) + len(refused) > MARKDOWN_NAMES_MAX:
             raise LimitExceeded(
-                "the number of files", size=len(names), limit=MARKDOWN_NAMES_MAX,
+                "the number of files", size=len(names) + len(refused), limit=MARKDOWN_NAMES_MAX,
                 advice="export it as JSON lines",
             )  # fmt: skip
-    return list(names.values())
-
-
-def _check_replaceable(folder: Folder, name: str) -> None:
-    there = folder.read(name, size_bytes_max=_BEGINNING_BYTES)
-    if there is not None and not begins_log(there):
+    if refused:
         raise InvalidInput(
-            f"{name} is there and is no export; move it, or export to another folder", file=name
+            f"not every daily log can be a file by its name: {_told(refused)};"
+            " export one --kind at a time to a folder of its own, or all as JSON lines",
+            code="no_file_name",
+            records=refused[:MARKDOWN_WARNINGS_MAX],
         )
+    return {name for name, _ in names.values()}
+
+
+def _check_replaceable(
+    folder: Folder, memory: Memory, records: Iterator[Envelope], *, overwrite: bool
+) -> None:
+    """InvalidInput when a file that is in the way would be lost."""
+    refused: dict[str, str] = {}
+    for record in records:
+        reason = _reason_to_keep(folder, memory, record, overwrite=overwrite)
+        if reason is not None:
+            refused[file_of(record)] = reason
+        if len(refused) > NAMED_IN_ERROR_MAX:
+            break  # enough to act on, and each has cost a look into the past
+    if refused:
+        told = _told([f"{file} {reason}" for file, reason in refused.items()])
+        raise InvalidInput(
+            f"nothing was exported, because it would replace what is nowhere else: {told}",
+            code="file_in_the_way",
+            files=list(refused),
+        )
+
+
+def _reason_to_keep(
+    folder: Folder, memory: Memory, record: Envelope, *, overwrite: bool
+) -> str | None:
+    """Why the file of a record must not be replaced; None when it may be."""
+    name = file_of(record)
+    data = folder.read(name, size_bytes_max=MARKDOWN_FILE_BYTES_MAX)
+    if data is None or data == render_log(record).encode():
+        return None
+    if not begins_log(data):
+        return "is no export: move it, or export to another folder"
+    if overwrite:
+        return None
+    try:
+        there = parse_log(parse_page(name, data))
+    except (InvalidInput, LimitExceeded) as error:
+        return f"was edited and cannot be read ({error}): mend and import it, or --overwrite it"
+    key = [there[part] for part in ("namespace", "record_kind", "record_id")]
+    wanted = [record[part] for part in ("namespace", "record_kind", "record_id")]
+    if key != wanted:
+        return (
+            f"is the file of {key[1]!s:.80} {key[2]!s:.80}: use one folder per kind,"
+            " or --overwrite it"
+        )
+    if was(memory.space, entity_id(*wanted), there):
+        return None
+    return (
+        "was edited (or is from another store, or older than the history):"
+        " import it first, or --overwrite it"
+    )
 
 
 def _write(
     folder: Folder, logs: Callable[[], Iterator[Envelope]], progress: Told | None
-) -> MarkdownExport:
+) -> tuple[int, int]:
+    """How many records there are, and how many files were written."""
     records = written = 0
     for record in logs():
         name, data = file_of(record), render_log(record).encode()
@@ -113,4 +188,22 @@ def _write(
         records += 1
         if progress is not None:
             progress(records)
-    return MarkdownExport(records, written)
+    return records, written
+
+
+def _without_record(folder: Folder, names: set[str], kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """The logs in a folder that no record stands behind any more."""
+    found: list[str] = []
+    for name in folder.files()[0]:
+        if name in names or len(found) == MARKDOWN_WARNINGS_MAX:
+            continue
+        data = folder.read(name, size_bytes_max=_BEGINNING_BYTES) or b""
+        if begins_log(data) and (not kinds or has_kind(data, kinds)):
+            found.append(name)
+    return tuple(found)
+
+
+def _told(refused: list[str]) -> str:
+    more = len(refused) - NAMED_IN_ERROR_MAX
+    named = "; ".join(refused[:NAMED_IN_ERROR_MAX])
+    return named if more <= 0 else f"{named}; and more"

@@ -9,46 +9,51 @@ unless it is written in batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from os import PathLike
 from pathlib import Path
 
 from msgspec import Struct
 
-from rote.bridges.batches import Checked, Incoming
-from rote.bridges.daily_logs import is_daily_log, parse_log
-from rote.bridges.folders import Folder, is_markdown
-from rote.bridges.imports import problems_of, write_incoming
-from rote.bridges.notes import Notes, day_in, facts_of, is_memory, log_of
+from rote.bridges.batches import Incoming, Keys
+from rote.bridges.daily_logs import check_no_log, is_daily_log, odd_times, parse_log
+from rote.bridges.differences import NEWER, OUTDATED, Counts, Difference
+from rote.bridges.folders import Folder, check_path, is_markdown
+from rote.bridges.imports import Manner, problems_of, write_incoming
+from rote.bridges.notes import LONG_TERM, SOURCE, Notes, day_in, facts_of, is_memory, log_of
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
-from rote.errors import LimitExceeded, RoteError
+from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.records import Memory
+from rote.records.filters import Filters
+from rote.records.listing import find_records
 from rote.records.profiles import V1_1, check_profile
-from rote.values import Json
+from rote.values import Json, micros_of
 from rote.values.limits import (
     MARKDOWN_FILE_BYTES_MAX,
     MARKDOWN_FOLDER_BYTES_MAX,
     MARKDOWN_WARNINGS_MAX,
+    NAMED_IN_ERROR_MAX,
 )
 
 Told = Callable[[int], None]  # how many files are done
 _OTHER = "it is neither MEMORY.md, nor named after a day, nor an export; it is left out"
 
 
-class Made(Struct, frozen=True, gc=False):
+class Made(Struct, frozen=True):
     """The records of one kind."""
 
     namespace: str
     record_kind: str
-    records: int
-    changed: int
+    counts: Counts
+
+    @property
+    def records(self) -> int:
+        return self.counts.records
 
     def to_dict(self) -> dict[str, Json]:
-        return {
-            "namespace": self.namespace,
-            "record_kind": self.record_kind,
-            "records": self.records,
-            "changed": self.changed,
-        }
+        key = {"namespace": self.namespace, "record_kind": self.record_kind}
+        return {**key, **self.counts.to_dict()}
 
 
 class MarkdownReport(Struct, frozen=True):
@@ -60,19 +65,21 @@ class MarkdownReport(Struct, frozen=True):
     warnings: tuple[Problem, ...]  # what was left out
 
     @property
-    def records(self) -> int:
-        return sum(made.records for made in self.made)
+    def counts(self) -> Counts:
+        return reduce(Counts.plus, (made.counts for made in self.made), Counts())
 
     @property
-    def changed(self) -> int:
-        return sum(made.changed for made in self.made)
+    def records(self) -> int:
+        return self.counts.records
+
+    @property
+    def written(self) -> int:
+        return self.counts.written
 
     def to_dict(self) -> dict[str, Json]:
         return {
             "files": self.files,
-            "records": self.records,
-            "changed": self.changed,
-            "unchanged": self.records - self.changed,
+            **self.counts.to_dict(),
             "commits": self.commits,
             "made": [made.to_dict() for made in self.made],
             "warnings": [problem.to_dict() for problem in self.warnings],
@@ -86,35 +93,81 @@ def is_markdown_path(path: Path) -> bool:
 
 def import_markdown(
     memory: Memory,
-    path: Path,
+    path: str | PathLike[str],
     *,
     batch: int | None = None,
     dry_run: bool = False,
+    overwrite: bool = False,
     progress: Told | None = None,
 ) -> MarkdownReport:
     """Bring in a file or a folder of Markdown.
 
-    batch    records in one commit; without it everything is one commit or nothing
-    dry_run  everything but the commits
+    batch      records in one commit; without it everything is one commit or nothing
+    dry_run    everything but the commits, and what would be refused as newer is a warning
+    overwrite  replace what is newer there, too
     """
     reading = _Reading(
         progress, size_bytes_max=MARKDOWN_FOLDER_BYTES_MAX if batch is None else None
     )
-    counts: dict[tuple[str, str], list[int]] = {}
+    counts: dict[tuple[str, str], Counts] = {}
     commits = 0
-    written = write_incoming(memory, reading.records(path), batch=batch, dry_run=dry_run)
-    for records, changed in written:
-        _count(counts, records, 0)
-        _count(counts, changed, 1)
-        commits += 1 if changed and not dry_run else 0
-    made = tuple(Made(*key, *counted) for key, counted in sorted(counts.items()))
+    manner = Manner(batch, dry_run, overwrite)
+    for found in write_incoming(memory, reading.records(check_path(path)), manner):
+        for key, some in _by_kind(found):
+            counts[key] = counts.get(key, Counts()).plus(Counts.of(some))
+        written = any(difference.value is not None for difference in found)
+        commits += 1 if written and not dry_run else 0
+        reading.warn(_warnings(found, overwrite=overwrite))
+    reading.warn(_no_longer_there(memory, reading.facts_of, reading.facts))
+    made = tuple(Made(*key, counted) for key, counted in sorted(counts.items()))
     return MarkdownReport(reading.files, made, commits, tuple(reading.warnings))
 
 
-def _count(counts: dict[tuple[str, str], list[int]], items: list[Checked], place: int) -> None:
-    for item in items:
-        key = item.record["namespace"], item.record["record_kind"]
-        counts.setdefault(key, [0, 0])[place] += 1
+def _by_kind(found: list[Difference]) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
+    kinds: dict[tuple[str, str], list[Difference]] = {}
+    for difference in found:
+        record = difference.item.record
+        kinds.setdefault((record["namespace"], record["record_kind"]), []).append(difference)
+    yield from kinds.items()
+
+
+def _warnings(found: list[Difference], *, overwrite: bool) -> Iterator[Problem]:
+    for difference in found:
+        place = difference.item.place
+        if difference.has_expired:
+            yield Problem("warning", place, "it has expired, so nobody will see it")
+        if difference.outcome == OUTDATED:
+            yield Problem("warning", place, "the record has gone on since; it is left alone")
+        elif difference.outcome == NEWER:
+            words = "it is replaced" if overwrite else "an import refuses to replace it"
+            yield Problem("warning", place, f"the record is newer; {words}")
+
+
+def _no_longer_there(memory: Memory, files: set[str], facts: set[str]) -> Iterator[Problem]:
+    """Warnings for files that facts were imported from and are not in now: an edited fact is another
+    one, and the first stays."""
+    if not files or LONG_TERM not in memory.namespaces:
+        return
+    view, now = memory.space.at(memory.space.version), micros_of(memory.space.now)
+    gone: dict[str, list[str]] = {}
+    for record in find_records(
+        view, Filters(source=SOURCE), namespace=LONG_TERM, kind=None, id_prefix="", now=now
+    ):
+        file = record["metadata"].get("file")
+        if file in files and record["record_id"] not in facts:
+            gone.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
+    for file, keys in sorted(gone.items()):
+        named = ", ".join(keys[:NAMED_IN_ERROR_MAX]) + (", …" if keys[NAMED_IN_ERROR_MAX:] else "")
+        if len(keys) == 1:
+            words = (
+                "1 record that came from it is not in it any more, and stays until it is deleted"
+            )
+        else:
+            words = (
+                f"{len(keys):,} records that came from it are not in it any more, and stay until"
+                " they are deleted"
+            )
+        yield Problem("warning", file, f"{words}: {named}")
 
 
 class _Reading:
@@ -123,6 +176,8 @@ class _Reading:
     def __init__(self, progress: Told | None, *, size_bytes_max: int | None) -> None:
         self.files = 0
         self.warnings: list[Problem] = []
+        self.facts_of: set[str] = set()  # the files whose notes are facts
+        self.facts: set[str] = set()  # their ids
         self._progress = progress
         self._size_bytes_max = size_bytes_max
 
@@ -130,7 +185,7 @@ class _Reading:
         size = done = 0
         for item in _pages(path):
             if isinstance(item, Problem):
-                self._warn([item])
+                self.warn([item])
                 continue
             name, data = item
             size += len(data)
@@ -141,40 +196,49 @@ class _Reading:
                 )  # fmt: skip
             notes = _notes_of(parse_page(name, data), alone=not path.is_dir())
             self.files += 1 if notes.records else 0
-            self._warn(notes.warnings)
+            self.warn(notes.warnings)
+            if notes.facts_of is not None:
+                self.facts_of.add(notes.facts_of)
+                self.facts.update(item.record["record_id"] for item in notes.records)
             yield from notes.records
             done += 1
             if self._progress is not None:
                 self._progress(done)
 
-    def _warn(self, problems: Iterable[Problem]) -> None:
+    def warn(self, problems: Iterable[Problem]) -> None:
         self.warnings += problems
         del self.warnings[MARKDOWN_WARNINGS_MAX:]
 
 
 def validate_markdown(
-    path: Path, *, namespaces: Iterable[str], profile: str = V1_1
+    path: str | PathLike[str], *, namespaces: Iterable[str], profile: str = V1_1
 ) -> Iterator[tuple[int, list[Problem]]]:
     """For each file how many records it has, and all problems; their paths begin with file and line."""
     check_profile(profile)
-    known = tuple(namespaces)
-    for item in _pages(path):
+    root, known, keys = check_path(path), tuple(namespaces), Keys()
+    for item in _pages(root):
         if isinstance(item, Problem):
             yield 0, [item]
             continue
         name, data = item
         try:
-            notes = _notes_of(parse_page(name, data), alone=not path.is_dir())
+            notes = _notes_of(parse_page(name, data), alone=not root.is_dir())
         except RoteError as error:
             place = f"{name}:{error.details['line']}" if "line" in error.details else name
             yield 0, [Problem("error", place, error.details.get("reason", str(error)))]
             continue
-        problems = notes.warnings + [
-            Problem(problem.kind, item.place + problem.path, problem.message)
-            for item in notes.records
-            for problem in problems_of(item, namespaces=known, profile=profile)
-        ]
-        yield len(notes.records), problems
+        count, problems = 0, list(notes.warnings)
+        for record in notes.records:
+            found = problems_of(record, namespaces=known, profile=profile)
+            problems += [
+                Problem(problem.kind, record.place + problem.path, problem.message)
+                for problem in found
+            ]
+            try:
+                count += keys.is_new(record)
+            except InvalidInput as error:
+                problems.append(Problem("error", record.place, error.details["reason"]))
+        yield count, problems
 
 
 def _pages(path: Path) -> Iterator[tuple[str, bytes] | Problem]:
@@ -198,10 +262,12 @@ def _notes_of(page: Page, *, alone: bool) -> Notes:
         record = parse_log(page)
         if record["record_id"] != page.stem:
             raise page.fault(1, f"the record_id is not the name of the file, {page.stem!r:.80}")
-        return Notes([Incoming(page.place(1), record)], [])
+        return Notes([Incoming(page.place(1), record)], odd_times(page))
+    check_no_log(page)
     day = day_in(page.stem)
     if day is not None:
-        return log_of(page, day)
+        notes = log_of(page, day)
+        return Notes(notes.records, notes.warnings + odd_times(page))
     if alone or is_memory(page):
         return facts_of(page)
     return Notes([], [Problem("warning", page.name, _OTHER)])

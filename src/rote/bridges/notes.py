@@ -40,6 +40,7 @@ class Notes(Struct, frozen=True):
 
     records: list[Incoming]
     warnings: list[Problem]  # what was left out
+    facts_of: str | None = None  # the file, when its notes are facts
 
 
 def is_memory(page: Page) -> bool:
@@ -61,7 +62,7 @@ def day_in(name: str) -> str | None:
 def facts_of(page: Page) -> Notes:
     """The facts and preferences of a page."""
     blocks, warnings = _read(page)
-    return Notes([_fact(page, block) for block in blocks], warnings)
+    return Notes([_fact(page, block) for block in blocks], warnings, page.name)
 
 
 def log_of(page: Page, day: str) -> Notes:
@@ -95,7 +96,7 @@ def _read(page: Page) -> tuple[list[Block], list[Problem]]:
 
 def _fact(page: Page, block: Block) -> Incoming:
     says_so = any(map(_says_preference, (page.stem, block.title, *block.headings)))
-    metadata: dict[str, Json] = {"source": SOURCE}
+    metadata: dict[str, Json] = {"source": SOURCE, "file": page.name}
     if block.headings:
         metadata["tags"] = list(dict.fromkeys(block.headings))
     record = envelope(

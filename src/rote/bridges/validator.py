@@ -77,7 +77,10 @@ def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
 def _key(record: dict[str, Any], namespaces: tuple[str, ...]) -> Iterator[Problem]:
     namespace = record.get("namespace")
     if "namespace" in record and namespace not in namespaces:
-        message = f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)}"
+        message = (
+            f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)};"
+            " name a new one in --namespaces (in Python: of the Memory)"
+        )
         yield Problem("error", "/namespace", message)
     if "record_kind" in record:
         yield from _told("/record_kind", lambda: entity_id("x", record["record_kind"], "id"))

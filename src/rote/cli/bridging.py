@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from rote.bridges import (
+    FORMATS,
+    MarkdownExport,
     MarkdownReport,
     Problem,
     check_file,
@@ -20,6 +21,8 @@ from rote.bridges import (
     write_export,
 )
 from rote.bridges.daily_logs import NAMESPACE as DAILY_LOG
+from rote.bridges.differences import Counts
+from rote.bridges.folders import check_path
 from rote.cli.input import opened_file
 from rote.cli.options import (
     BRANCH_DEFAULT,
@@ -30,18 +33,19 @@ from rote.cli.options import (
     NamespacesOption,
     SpaceOption,
     StoreOption,
+    is_there,
     memory_of,
     namespaces_in,
     opened_space,
+    scratch_space,
 )
 from rote.cli.outcome import no
 from rote.cli.output import opened_target, plural, print_json, print_line, print_rows
 from rote.cli.progress import byte_bar, count_bar
-from rote.errors import InvalidInput, LimitExceeded, NotFound
-from rote.opening import open as open_store
+from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
 from rote.records.profiles import V1_1
-from rote.values.limits import COMMIT_BYTES_MAX
+from rote.values.limits import COMMIT_BYTES_MAX, NAMED_IN_ERROR_MAX
 
 # A commit's bytes; escapes can make a text six times as long as what it means.
 _KEPT_BYTES_MAX = 6 * COMMIT_BYTES_MAX
@@ -56,13 +60,20 @@ FileArgument = Annotated[
 ]
 
 
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace also what is newer, or was edited.")
+]
+
+
 def export_memory(
     *,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", metavar="NS", help="Only this one.")
+        list[str] | None,
+        typer.Option("--namespace", metavar="NS", help="Only this one; may be given again."),
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", metavar="KIND", help="Only records of this one.")
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help="Only this one; may be given again."),
     ] = None,
     format: Annotated[
         str,
@@ -73,46 +84,75 @@ def export_memory(
         ),
     ] = "jsonl",
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output", "-o", metavar="FILE|DIR", help="A new file to write it to, or the folder."
         ),
     ] = None,
+    overwrite: OverwriteOption = False,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
     """Write all living records to stdout or a file; as Markdown, the daily logs to a folder."""
-    if as_json and output is None:
-        raise InvalidInput("--json tells of what is written to -o")
-    folder = _folder(namespace, output) if format == _MARKDOWN else None
+    target = None if output == "-" else output
+    _check_export(namespace or [], format, target, overwrite=overwrite, as_json=as_json)
     with opened_space(store, space, branch) as opened, count_bar("exporting records") as advance:
         memory = memory_of(opened)
-        if folder is not None:
-            report = export_markdown(memory, folder, kind=kind, progress=advance)
+        if format == _MARKDOWN:
+            assert target is not None
+            report = export_markdown(
+                memory, target, kind=kind, overwrite=overwrite, progress=advance
+            )
         else:
-            if namespace is not None:
-                memory.check_namespace(namespace)
-            with opened_target(output) as stream:
+            for name in namespace or ():
+                memory.check_namespace(name)
+            with opened_target(None if target is None else check_path(target)) as stream:
                 count = write_export(
                     memory, stream, namespace=namespace, kind=kind, format=format, progress=advance
                 )
-    if as_json:
-        print_json({"records": count} if folder is None else report.to_dict())
-    elif folder is not None:
-        same = report.records - report.written
-        print_line(f"{plural(report.written, 'file')} written to {folder}, {same:,} there before")
-    elif output is not None:
-        print_line(f"{plural(count, 'record')} written to {output}")
+    if format == _MARKDOWN:
+        _print_export(report, f"{target}", as_json=as_json)
+    elif as_json:
+        print_json({"records": count})
+    elif target is not None:
+        print_line(f"{plural(count, 'record')} written to {target}")
 
 
-def _folder(namespace: str | None, output: Path | None) -> Path:
-    if output is None:
+def _check_export(
+    namespaces: list[str], format: str, target: str | None, *, overwrite: bool, as_json: bool
+) -> None:
+    formats = (*FORMATS, _MARKDOWN)
+    if format not in formats:
+        raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(formats)}")
+    if format != _MARKDOWN:
+        if overwrite:
+            raise InvalidInput("--overwrite goes with --format markdown; name a new file in -o")
+        if as_json and target is None:
+            raise InvalidInput("--json tells of what is written to -o")
+        return
+    if target is None:
         raise InvalidInput("Markdown goes to a folder: -o DIR")
-    if namespace not in (None, DAILY_LOG):
-        raise InvalidInput(f"what leaves as Markdown is {DAILY_LOG}; export {namespace} as JSON")
-    return output
+    for name in namespaces:
+        if name != DAILY_LOG:
+            raise InvalidInput(f"what leaves as Markdown is {DAILY_LOG}; export {name} as JSON")
+
+
+def _print_export(report: MarkdownExport, folder: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_dict())
+        return
+    same, gone = report.records - report.written, report.without_record
+    print_line(f"{plural(report.written, 'file')} written to {folder}, {same:,} there before")
+    if gone:
+        named = ", ".join(gone[:NAMED_IN_ERROR_MAX])
+        more = ", …" if gone[NAMED_IN_ERROR_MAX:] else ""
+        verb = "has" if len(gone) == 1 else "have"
+        print_line(
+            f"{plural(len(gone), 'file')} {verb} no record any more: {named}{more};"
+            " the next import brings it back unless you remove it"
+        )
 
 
 def import_memory(
@@ -125,69 +165,82 @@ def import_memory(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and count, but write nothing.")
     ] = False,
+    overwrite: OverwriteOption = False,
     namespaces: NamespacesOption = None,
     store: StoreOption = STORE_DEFAULT,
     space: SpaceOption = SPACE_DEFAULT,
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in records, all or none; those that are there and differ are replaced."""
+    """Bring in records, all or none; those that are there and differ are replaced if not newer."""
+    is_new = not is_there(store, space)
     # What is refused should not leave a new store behind.
-    rehearse = batch is None and not dry_run and not _is_there(store, space)
+    rehearse = is_new and batch is None and not dry_run
+
+    @contextmanager
+    def target() -> Iterator[Memory]:
+        if is_new and dry_run:
+            with _scratch(namespaces) as scratch:
+                yield scratch
+        else:
+            with opened_space(store, space, branch, create=not dry_run) as opened:
+                yield memory_of(opened, namespaces)
+
     if _is_markdown(file):
-        path = Path(file)
-        path.stat()  # a file that is missing is told before a store is made
+        check_path(file).stat()  # a file that is missing is told before a store is made
         if rehearse:
             with _scratch(namespaces) as scratch:
-                import_markdown(scratch, path)
-        with (
-            opened_space(store, space, branch, create=not dry_run) as opened,
-            count_bar("importing files") as count,
-        ):
-            memory = memory_of(opened, namespaces)
-            made = import_markdown(memory, path, batch=batch, dry_run=dry_run, progress=count)
-        _print_markdown_report(made, dry_run=dry_run, as_json=as_json)
+                import_markdown(scratch, file)
+        with target() as memory, count_bar("importing files") as count:
+            made = import_markdown(
+                memory, file, batch=batch, dry_run=dry_run, overwrite=overwrite, progress=count
+            )
+        _print_markdown_report(made, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
         return
     with opened_file(file) as (given, size):
         stream = _rehearsed(given, namespaces) if rehearse else given
-        with (
-            opened_space(store, space, branch, create=not dry_run) as opened,
-            byte_bar("importing", size) as advance,
-        ):
-            memory = memory_of(opened, namespaces)
-            report = import_records(memory, stream, batch=batch, dry_run=dry_run, progress=advance)
+        with target() as memory, byte_bar("importing", size) as advance:
+            report = import_records(
+                memory, stream, batch=batch, dry_run=dry_run, overwrite=overwrite, progress=advance
+            )
     if as_json:
         print_json(report.to_dict())
     else:
-        _print_counts(report.records, report.changed, dry_run=dry_run)
+        _print_counts(report.counts, dry_run=dry_run, overwrite=overwrite)
 
 
-def _print_markdown_report(report: MarkdownReport, *, dry_run: bool, as_json: bool) -> None:
+def _print_markdown_report(
+    report: MarkdownReport, *, dry_run: bool, overwrite: bool, as_json: bool
+) -> None:
     if as_json:
         print_json(report.to_dict())
         return
     print_rows(("kind", "where", "what"), (_row(problem) for problem in report.warnings))
+    columns = ("records", "new", "changed", "outdated", "newer")
     print_rows(
-        ("namespace", "kind", "records", "changed"),
+        ("namespace", "kind", *columns),
         (
-            (made.namespace, made.record_kind, f"{made.records:,}", f"{made.changed:,}")
+            (made.namespace, made.record_kind, *(made.counts.to_dict()[name] for name in columns))
             for made in report.made
         ),
     )
-    _print_counts(report.records, report.changed, dry_run=dry_run)
+    _print_counts(report.counts, dry_run=dry_run, overwrite=overwrite)
 
 
-def _print_counts(records: int, changed: int, *, dry_run: bool) -> None:
+def _print_counts(counts: Counts, *, dry_run: bool, overwrite: bool) -> None:
     done = "would be imported" if dry_run else "imported"
-    print_line(f"{plural(changed, 'record')} {done}, {records - changed:,} there before")
-
-
-def _is_there(store: str, space: str) -> bool:
-    try:
-        with opened_space(store, space):
-            return True
-    except NotFound:
-        return False
+    print_line(
+        f"{plural(counts.written, 'record')} {done} ({counts.new:,} new, {counts.changed:,}"
+        f" changed), {counts.unchanged:,} there before"
+    )
+    replaced = "replaced by it" if overwrite else "an import without --overwrite is refused"
+    for count, words in (
+        (counts.outdated, "outdated in the file: what is there has gone on since and stays"),
+        (counts.newer, f"newer there than in the file: {replaced}"),
+        (counts.expired, "expired already: nobody will see what has"),
+    ):
+        if count:
+            print_line(f"{plural(count, 'record')} {words}")
 
 
 def _rehearsed(stream: BinaryIO, namespaces: str | None) -> BinaryIO:
@@ -210,8 +263,8 @@ def _rehearsed(stream: BinaryIO, namespaces: str | None) -> BinaryIO:
 @contextmanager
 def _scratch(namespaces: str | None) -> Iterator[Memory]:
     """A memory to try things in."""
-    with open_store(":memory:") as store:
-        yield memory_of(store.space("scratch"), namespaces)
+    with scratch_space() as space:
+        yield memory_of(space, namespaces)
 
 
 def validate_file(
@@ -246,7 +299,7 @@ def _checked(
     """How many records were looked at, the number of the one in a JSON file, and its problems."""
     if _is_markdown(file):
         with count_bar("validating files") as count:
-            found = validate_markdown(Path(file), namespaces=namespaces, profile=profile)
+            found = validate_markdown(file, namespaces=namespaces, profile=profile)
             for done, (records, problems) in enumerate(found, start=1):
                 count(done)
                 yield records, None, problems
@@ -258,7 +311,7 @@ def _checked(
 
 
 def _is_markdown(file: str) -> bool:
-    return file != "-" and is_markdown_path(Path(file))
+    return file != "-" and is_markdown_path(check_path(file))
 
 
 def _print_problems(numbered: Iterable[tuple[int | None, Problem]], *, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """Commands about memory records: rote memory put, get, append, list, delete, prune, stats, report."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +18,11 @@ from rote.cli.options import (
     NamespacesOption,
     SpaceOption,
     StoreOption,
+    is_there,
     memory_of,
     opened_space,
     point_of,
+    scratch_space,
 )
 from rote.cli.outcome import no
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
@@ -72,10 +75,12 @@ def put_record(
     """Store a record whole; makes the store and the space when they are new."""
     body = decode_object(payload)
     living, known = _ttl(ttl), _metadata(metadata)
-    with opened_space(store, space, branch, create=True) as opened:
-        written = _writable(opened, namespace, namespaces).put(
-            namespace, kind, id, body, living, known
-        )
+
+    def put(opened: Space) -> dict[str, Any]:
+        memory = _writable(opened, namespace, namespaces)
+        return memory.put(namespace, kind, id, body, living, known)
+
+    written = _write(put, store, space, branch)
     _print_written(written, "created" if written["created"] else "replaced", as_json=as_json)
 
 
@@ -97,10 +102,12 @@ def append_entry(
     """Add an entry to a record's list of entries; makes the record when it is new."""
     added = decode_object(entry)
     living, known = _ttl(ttl), _metadata(metadata)
-    with opened_space(store, space, branch, create=True) as opened:
-        written = _writable(opened, namespace, namespaces).append(
-            namespace, kind, id, added, living, known
-        )
+
+    def append(opened: Space) -> dict[str, Any]:
+        memory = _writable(opened, namespace, namespaces)
+        return memory.append(namespace, kind, id, added, living, known)
+
+    written = _write(append, store, space, branch)
     entries = f"{written['entries']:,} " + ("entry" if written["entries"] == 1 else "entries")
     _print_written(written, entries, as_json=as_json)
 
@@ -243,7 +250,7 @@ def show_stats(
     rows = [*result["by_namespace"].items(), ("all", result)]
     print_rows(
         ("namespace", "records", "bytes"),
-        ((name, f"{counts['records']:,}", f"{counts['bytes']:,}") for name, counts in rows),
+        ((name, counts["records"], counts["bytes"]) for name, counts in rows),
     )
 
 
@@ -271,9 +278,9 @@ def show_report(
     rows = [*result["by_namespace"].items(), ("all", result["totals"])]
     print_rows(
         ("namespace", *names),
-        ((name, *(f"{counts[column]:,}" for column in names)) for name, counts in rows),
+        ((name, *(counts[column] for column in names)) for name, counts in rows),
     )
-    print_rows(("age", "records"), ((age, f"{count:,}") for age, count in result["age"].items()))
+    print_rows(("age", "records"), result["age"].items())
 
 
 def _filters(text: str | None, **options: Any) -> dict[str, Any]:
@@ -287,6 +294,17 @@ def _filters(text: str | None, **options: Any) -> dict[str, Any]:
             raise InvalidInput(f"{option} and {name} in --filters are one filter; give it once")
         given[name] = value
     return given
+
+
+def _write(
+    write: Callable[[Space], dict[str, Any]], store: str, space: str, branch: str
+) -> dict[str, Any]:
+    """Write to a space; what is refused leaves no new one behind."""
+    if not is_there(store, space):
+        with scratch_space() as scratch:
+            write(scratch)
+    with opened_space(store, space, branch, create=True) as opened:
+        return write(opened)
 
 
 def _writable(space: Space, namespace: str, namespaces: str | None) -> Memory:

@@ -72,6 +72,22 @@ def opened_space(
         yield space if branch == BRANCH_DEFAULT else space.on(branch)
 
 
+def is_there(url: str, name: str) -> bool:
+    """Whether a store has a space; nothing is made."""
+    try:
+        with opened_space(url, name):
+            return True
+    except NotFound:
+        return False
+
+
+@contextmanager
+def scratch_space() -> Iterator[Space]:
+    """An empty space to try things in."""
+    with open_store(":memory:") as store:
+        yield store.space("scratch")
+
+
 def _space(store: Store, name: str) -> Space:
     try:
         return store.space(name)

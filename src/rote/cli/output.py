@@ -19,6 +19,7 @@ from rich.highlighter import JSONHighlighter
 from rich.table import Column, Table
 from rich.text import Text
 
+from rote.errors import InvalidInput
 from rote.values import Json, canonical
 from rote.values.limits import DEPTH_MAX, PAGE_MAX
 
@@ -56,10 +57,11 @@ def print_value(value: Json) -> None:
     stdout().print(JSONHighlighter()(Text(text)))
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on a terminal, a page at a time; one tab-separated line for each row elsewhere."""
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    """A table on a terminal, a page at a time; one tab-separated line for each row elsewhere, whose
+    numbers are digits alone."""
     console = stdout()
-    cells = ([printable(cell) for cell in row] for row in rows)
+    cells = ([_cell(cell, console.is_terminal) for cell in row] for row in rows)
     if not console.is_terminal:
         for row in cells:
             print("\t".join(row))
@@ -73,6 +75,12 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         console.print(table, soft_wrap=False)
 
 
+def _cell(cell: str | int, for_people: bool) -> str:
+    if isinstance(cell, str):
+        return printable(cell)
+    return f"{cell:,}" if for_people else str(cell)
+
+
 @contextmanager
 def opened_target(path: Path | None) -> Iterator[BinaryIO]:
     """Standard output; or a new file, which is whole at the end or gone."""
@@ -80,7 +88,11 @@ def opened_target(path: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield sys.stdout.buffer
         return
-    with path.open("xb") as file:
+    try:
+        target = path.open("xb")
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists already; remove it, or name another file") from None
+    with target as file:
         try:
             yield file
         except BaseException:

@@ -1,5 +1,6 @@
 """The command that answers a question from memory: retrieve."""
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ import typer
 from rote.cli.input import decode_argument
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
 from rote.cli.output import plural, print_json, print_line, print_rows, short
+from rote.errors import InvalidInput
 from rote.retrieval import Reasons
 from rote.retrieval import explain as explain_package
 
@@ -23,6 +25,15 @@ RootOption = Annotated[
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="Say what each got its score for, and who was dropped.")
 ]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache", metavar="DIR", help="Where what files hold is kept ready; yours by default."
+    ),
+]
+NoCacheOption = Annotated[
+    bool, typer.Option("--no-cache", help="Read files anew, and leave nothing behind.")
+]
 
 
 def retrieve_package(
@@ -30,6 +41,8 @@ def retrieve_package(
     *,
     root: RootOption = Path(),
     explain: ExplainOption = False,
+    cache: CacheOption = None,
+    no_cache: NoCacheOption = False,
     store: StoreOption = STORE_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
@@ -37,9 +50,12 @@ def retrieve_package(
 
     Stores are JSONL files, or spaces as rote:NAME[@BRANCH][:VERSION] in --store.
     """
+    if cache is not None and no_cache:
+        raise InvalidInput("--cache and --no-cache exclude each other")
+    folder = None if no_cache else cache or _users_cache()
     parsed: Any = decode_argument(_as_argument(request))
     with opened_store(store) if _names_a_space(parsed) else nullcontext() as opened:
-        package, reasons = explain_package(parsed, root=root, store=opened)
+        package, reasons = explain_package(parsed, root=root, store=opened, cache=folder)
     if as_json:
         print_json(dict(package))
         return
@@ -71,6 +87,17 @@ def retrieve_package(
         f" {budget['used_excerpt_tokens']:,} of {budget['max_excerpt_tokens']:,} tokens,"
         f" {len(dropped):,} dropped, package {short(package['package_hash'])}"
     )
+
+
+def _users_cache() -> Path | None:
+    """The folder that a user's caches belong in (XDG Base Directory Specification), if any."""
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not home.is_absolute():
+        try:
+            home = Path.home() / ".cache"
+        except RuntimeError:
+            return None
+    return home / "rote" / "retrieval" if home.is_absolute() else None
 
 
 def _as_argument(request: str) -> str:

@@ -34,8 +34,8 @@ runs = typer.Typer(help="Runs: what was started here, and what became of it.")
 @runs.command("list")
 def list_runs(
     *,
-    ongoing: Annotated[
-        bool, typer.Option("--ongoing", help="Only those that have not ended.")
+    open_only: Annotated[
+        bool, typer.Option("--open", help="Only those that have not ended.")
     ] = False,
     limit: LimitOption = None,
     store: StoreOption = STORE_DEFAULT,
@@ -43,7 +43,7 @@ def list_runs(
 ) -> None:
     """List runs, the newest last."""
     with opened_store(store) as opened:
-        records = [each for each in opened.runs() if not ongoing or each.ended_at is None]
+        records = [each for each in opened.runs() if not open_only or each.ended_at is None]
     shown = records if limit is None else records[len(records) - min(limit, len(records)) :]
     if as_json:
         print_json([record.to_dict() for record in shown])
@@ -66,7 +66,7 @@ def list_runs(
 
 @runs.command("show")
 def show_run(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Of a run, or how it begins.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Its id, or how it begins.")],
     *,
     store: StoreOption = STORE_DEFAULT,
     as_json: JsonOption = False,

@@ -1,6 +1,6 @@
 """Questions: what a retrieval may ask, in its one normal form. Pure, and frozen: hashes depend on it."""
 
-from rote.questions.instants import NO_INSTANT, NormalTimes
+from rote.questions.instants import NO_INSTANT, NormalTimes, read_column
 from rote.questions.request import (
     SPACE_SCHEME,
     Budget,
@@ -21,4 +21,5 @@ __all__ = [
     "Scoring",
     "TrustFilter",
     "parse_request",
+    "read_column",
 ]

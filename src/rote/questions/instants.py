@@ -8,7 +8,10 @@ The normal form is frozen: record hashes depend on it.
 """
 
 import re
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from rote.errors import InvalidInput
 from rote.values import format_time, micros_of, parse_time
@@ -69,3 +72,31 @@ def _normal(text: str | None) -> tuple[int, str | None]:
     if instant is None:
         return NO_INSTANT, None
     return instant, format_time(instant).replace(".000000Z", "Z")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+_encode = msgspec.json.encode
+_decode_moments = msgspec.json.Decoder(list[datetime | None]).decode
+_decode_texts = msgspec.json.Decoder(list[str | None]).decode
+
+
+def read_column(texts: Sequence[str | None]) -> tuple[list[int], Sequence[str | None]] | None:
+    """Instants and normal forms of many texts at once; None if one of them is not as most are.
+
+    What ends with Z and is written as it was read is in normal form. +00:00 is as good as Z, and
+    no fraction as good as one of zeros.
+    """
+    given = _encode(texts)
+    normal = given.replace(b'+00:00"', b'Z"').replace(b'.000000Z"', b'Z"')
+    try:
+        moments = _decode_moments(normal)
+    except msgspec.MsgspecError:
+        return None
+    if normal.count(b'Z"') + texts.count(None) < len(texts) or _encode(moments) != normal:
+        return None
+    instants = [
+        NO_INSTANT if moment is None else (moment - _EPOCH) // _MICROSECOND for moment in moments
+    ]
+    return instants, texts if normal == given else _decode_texts(normal)

@@ -84,13 +84,18 @@ def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:
 
 def scan_records(view: Space, prefix: str) -> Iterator[Envelope]:
     """The records whose ids start with a prefix, in order."""
+    return (record for _, record in scan_entities(view, prefix))
+
+
+def scan_entities(view: Space, prefix: str) -> Iterator[tuple[str, Envelope]]:
+    """The same, each with the entity that holds it."""
     after, count = None, RECORDS_READ_FIRST
     while True:
         states = list(view.scan(prefix, after=after, limit=count))
         for state in states:
             record = record_of(state)
             if record is not None:
-                yield record
+                yield state.id, record
         if len(states) < count:
             return
         after, count = states[-1].id, RECORDS_READ_AT_ONCE

@@ -1,15 +1,18 @@
 """Corpora that are kept inside the process, so that an unchanged store is not read again.
 
-A file is unchanged when its content has the same hash, never because a date says so. What is kept
-is bounded, and nothing of it is ever written anywhere.
+A file is unchanged when its content has the same hash, never because a date says so; a space when
+its head has. What is kept is bounded, and nothing of it is ever written anywhere.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from rote.retrieval.corpus import Corpus
 from rote.values.limits import RETRIEVAL_CACHE_BYTES_MAX
+
+# Places whose corpora can be made at the same time; two that share a lock only wait.
+_TURNS = 64
 
 
 class CorpusCache:
@@ -20,6 +23,7 @@ class CorpusCache:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, tuple[str, Corpus, int]] = OrderedDict()
         self._size_bytes = 0
+        self._turns = [threading.Lock() for _ in range(_TURNS)]
 
     def holds(self, place: Hashable) -> bool:
         return place in self._kept
@@ -33,6 +37,19 @@ class CorpusCache:
             self._kept.move_to_end(place)
             return found[1]
 
+    def last(self, place: Hashable) -> Corpus | None:
+        """What was read at a place last, whatever it holds now."""
+        with self._lock:
+            found = self._kept.get(place)
+            if found is None:
+                return None
+            self._kept.move_to_end(place)
+            return found[1]
+
+    def turn(self, place: Hashable) -> threading.Lock:
+        """Held by who makes the corpus of a place, so that others wait for it and do not make it too."""
+        return self._turns[hash(place) % _TURNS]
+
     def put(self, place: Hashable, hash: str, corpus: Corpus, size_bytes: int) -> None:
         """Keep a corpus that takes about so much memory, unless it alone is more than there is."""
         with self._lock:
@@ -43,6 +60,12 @@ class CorpusCache:
             self._size_bytes += size_bytes
             while self._size_bytes > self._size_bytes_max:
                 self._drop(next(iter(self._kept)))
+
+    def forget(self, is_forgotten: Callable[[Hashable], bool]) -> None:
+        """Let go of what is kept for some places."""
+        with self._lock:
+            for place in [place for place in self._kept if is_forgotten(place)]:
+                self._drop(place)
 
     def _drop(self, place: Hashable) -> None:
         found = self._kept.pop(place, None)

@@ -1,50 +1,42 @@
 """A corpus: memories as columns, ready to be scored and ordered."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import accumulate, chain, repeat
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
 
 from rote.errors import InvalidInput
-from rote.questions import NormalTags, NormalTimes
+from rote.questions import NormalTags, NormalTimes, read_column
+from rote.retrieval.order import Drop, Order, order_of
+from rote.retrieval.vocabulary import Vocabulary
 from rote.values import Json, canonical
+from rote.values.limits import RETRIEVAL_TERMS_PLAIN_MAX
 
 _encode = msgspec.json.encode
 
 
-class Simple(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A record as most are."""
+class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
+    """A record as most are; members in canonical order, for the digest of its normal form."""
 
     memory_id: str
+    refs: tuple[()] | None = ()  # what is in others has to be looked at
+    tags: tuple[str, ...] | None = ()
     text: str
-    refs: tuple[()] | None = None  # what is in others has to be looked at
-    tags: tuple[str, ...] | None = None
     ts_utc: str | None = None
 
 
-class _Form(msgspec.Struct, gc=False):
-    """The normal form, whose digest is the record hash; members in canonical order."""
-
-    memory_id: str
-    refs: tuple[()]
-    tags: tuple[str, ...]
-    text: str
-    ts_utc: str | None
-
-
-class Drop(msgspec.Struct, frozen=True, gc=False):
-    """A memory that does not come back; members in canonical order."""
-
-    memory_id: str
-    reason: str
-    record_hash: str
-    store_path: str
+# One entry for each row; what is no record is beside them.
+COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags")
 
 
 class Corpus:
-    """The memories of some stores: one entry in each column for each, in the order of reading."""
+    """The memories of some stores: one entry in each column for each."""
+
+    # A vocabulary is made when so many terms were looked for without one.
+    looked_for_min = RETRIEVAL_TERMS_PLAIN_MAX
 
     def __init__(self) -> None:
         self.paths: list[str] = []  # as the package names the stores
@@ -57,27 +49,70 @@ class Corpus:
         self.invalid: list[tuple[str, str, str]] = []  # path, memory id, hash of what is no record
         self._times = NormalTimes()
         self._tags = NormalTags()
-        self._order: list[int] | None = None
-        self._fragments: _Fragments | None = None
+        self.gone: set[int] = set()  # rows of what is not there any more
+        self._order: Order | None = None
+        self._vocabulary: Vocabulary | None = None
+        self._looked_for = 0  # terms, so far
+        self._lock = threading.Lock()
 
-    def __len__(self) -> int:
+    @property
+    def row_count(self) -> int:
+        """How many rows there are, with those that are gone; what follows in the columns is not
+        of this corpus."""
         return len(self.ids)
 
+    def __len__(self) -> int:
+        return self.row_count - len(self.gone)
+
+    def rows(self) -> Iterable[int]:
+        """All that are there, in the order of reading."""
+        return range(self.row_count)
+
     def extend(self, path: str, records: Sequence[Simple]) -> None:
-        """Records without refs; whole columns cost less than rows."""
-        times = [self._times[record.ts_utc] for record in records]
+        """Records without refs, which are brought into normal form."""
         tags = [self._tags[record.tags] for record in records]
-        # No number and no object is in these, so every encoder writes the canonical form.
-        forms = [
-            _Form(record.memory_id, (), normal, record.text, time)
-            for record, normal, (_, time) in zip(records, tags, times, strict=True)
-        ]
-        self.hashes += [sha256(form).hexdigest() for form in map(_encode, forms)]
-        self.paths += [path] * len(records)
-        self.ids += [record.memory_id for record in records]
-        self.instants += [instant for instant, _ in times]
-        self.texts += [record.text for record in records]
-        self.lowers += [record.text.lower() for record in records]
+        instants, times = self._read_times([record.ts_utc for record in records])
+        for record, record_tags, time in zip(records, tags, times, strict=True):
+            record.refs, record.tags, record.ts_utc = (), record_tags, time
+        self.extend_columns(
+            path,
+            ids=[record.memory_id for record in records],
+            # No number and no object is in these, so every encoder writes the canonical form.
+            hashes=[sha256(form).hexdigest() for form in map(_encode, records)],
+            instants=instants,
+            texts=[record.text for record in records],
+            tags=tags,
+        )
+
+    def _read_times(
+        self, texts: Sequence[str | None]
+    ) -> tuple[Sequence[int], Sequence[str | None]]:
+        """Instants and normal forms."""
+        read = read_column(texts)
+        if read is None:
+            found = [self._times[text] for text in texts]
+            read = [instant for instant, _ in found], [normal for _, normal in found]
+        return read
+
+    def extend_columns(
+        self,
+        path: str,
+        *,
+        ids: Sequence[str],
+        hashes: Sequence[str],
+        instants: Sequence[int],
+        texts: Sequence[str],
+        tags: Sequence[tuple[str, ...]],
+    ) -> None:
+        """Rows that are ready, column by column; ValueError when one column is shorter."""
+        if not len(ids) == len(hashes) == len(instants) == len(texts) == len(tags):
+            raise ValueError("the columns of a corpus are equally long")
+        self.paths += [path] * len(ids)
+        self.ids += ids
+        self.hashes += hashes
+        self.instants += instants
+        self.texts += texts
+        self.lowers += [text.lower() for text in texts]
         self.tags += tags
 
     def add(self, path: str, value: Json) -> None:
@@ -88,77 +123,46 @@ class Corpus:
         form: Json = {
             "memory_id": id, "refs": refs or [], "tags": list(tags), "text": text, "ts_utc": ts_utc
         }  # fmt: skip
-        self.hashes.append(sha256(canonical(form)).hexdigest())
-        self.paths.append(path)
-        self.ids.append(id)
-        self.instants.append(instant)
-        self.texts.append(text)
-        self.lowers.append(text.lower())
-        self.tags.append(tags)
+        hash = sha256(canonical(form)).hexdigest()
+        self.extend_columns(
+            path, ids=[id], hashes=[hash], instants=[instant], texts=[text], tags=[tags]
+        )
 
     @property
-    def order(self) -> list[int]:
+    def order(self) -> Order:
         """The rows as they rank when nothing else decides: newest first, then by path, id, hash."""
         if self._order is None:
             # One sort by each column, the least important first: a column that is in order
             # already, as ids of a log are, costs next to nothing.
-            rows = list(range(len(self.ids)))
-            if len(set(self.ids)) < len(rows):
+            rows = list(self.rows())
+            if len(set(map(self.ids.__getitem__, rows))) < len(rows):
                 rows.sort(key=self.hashes.__getitem__)
             rows.sort(key=self.ids.__getitem__)
             rows.sort(key=self.paths.__getitem__)
             rows.sort(key=self.instants.__getitem__, reverse=True)
-            self._order = rows
+            self._order = order_of(rows, self.row_count)
         return self._order
+
+    def vocabulary(self, terms: int) -> Vocabulary | None:
+        """The words of the first rows, for so many terms to look for; None while it does not pay
+        to make it."""
+        with self._lock:
+            if self._vocabulary is None and self._looked_for >= self.looked_for_min:
+                count = self.row_count
+                self._vocabulary = Vocabulary(self.lowers[:count], self.tags[:count])
+            self._looked_for += terms
+            return self._vocabulary
 
     def rank_key(self, row: int) -> tuple[int, str, str, str]:
         """How rows of equal score rank."""
         return -self.instants[row], self.paths[row], self.ids[row], self.hashes[row]
 
-    def drops(self, rows: Iterable[int], reason: str) -> list[Drop]:
-        ids, hashes, paths = self.ids, self.hashes, self.paths
-        return [Drop(ids[row], reason, hashes[row], paths[row]) for row in rows]
-
-    def encoded_without(self, left_out: Collection[int], reason: str) -> Iterator[memoryview]:
-        """All rows but some in order, dropped for a reason, as `encoded` gives them."""
-        kept = self._fragments
-        if kept is None or kept.reason != reason:
-            kept = self._fragments = _Fragments(self, reason)
-        return kept.without(left_out)
-
-
-def encoded(drops: Iterable[Drop]) -> Iterator[bytes]:
-    """The dropped as canonical JSON in pieces, each item after a comma."""
-    return (b"," + _encode(drop) for drop in drops)
-
-
-class _Fragments:
-    """The dropped as they are hashed. Nearly all of them stand in one order whatever is asked."""
-
-    def __init__(self, corpus: Corpus, reason: str) -> None:
-        self.reason = reason
-        self._places = [0] * len(corpus)  # of rows in the order
-        for place, row in enumerate(corpus.order):
-            self._places[row] = place
-        # In the order of reading first: rows that lie together in memory are soon encoded.
-        drops = map(Drop, corpus.ids, repeat(reason), corpus.hashes, corpus.paths)
-        by_row = list(map(_encode, drops))
-        pieces = [by_row[row] for row in corpus.order]
-        self._sizes = [0, *accumulate(map(len, pieces))]  # of all that stand before a place
-        self._bytes = memoryview(b",".join([b"", *pieces]))
-
-    def without(self, left_out: Collection[int]) -> Iterator[memoryview]:
-        start = 0
-        for place in sorted(self._places[row] for row in left_out):
-            if place > start:
-                yield self._between(start, place)
-            start = place + 1
-        if start < len(self._places):
-            yield self._between(start, len(self._places))
-
-    def _between(self, start: int, end: int) -> memoryview:
-        """From one place up to another; every piece before them has a comma of its own."""
-        return self._bytes[self._sizes[start] + start : self._sizes[end] + end]
+    def drops(self, rows: Sequence[int], reason: str) -> Iterable[Drop]:
+        """These rows, dropped for a reason."""
+        ids, hashes, paths = (
+            map(column.__getitem__, rows) for column in (self.ids, self.hashes, self.paths)
+        )
+        return map(Drop, ids, repeat(reason), hashes, paths)
 
 
 def join(corpora: Sequence[Corpus]) -> Corpus:
@@ -166,8 +170,12 @@ def join(corpora: Sequence[Corpus]) -> Corpus:
     if len(corpora) == 1:
         return corpora[0]
     whole = Corpus()
-    for name in ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags", "invalid"):
-        setattr(whole, name, list(chain.from_iterable(getattr(each, name) for each in corpora)))
+    for corpus in corpora:
+        rows = list(corpus.rows())
+        for name in COLUMNS:
+            column = getattr(corpus, name)
+            getattr(whole, name).extend(map(column.__getitem__, rows))
+    whole.invalid = list(chain.from_iterable(corpus.invalid for corpus in corpora))
     return whole
 
 

@@ -2,8 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -13,13 +12,18 @@ import msgspec
 from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus, Simple
+from rote.retrieval.pieces import PieceHash, hash_pieces
+from rote.retrieval.sidecars import Sidecars
 from rote.values import decode, sha256_hex
-from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import (
+    CORPUS_TIMES,
+    JSONL_DECODED_BYTES,
+    JSONL_LINE_BYTES_MAX,
+    JSONL_READ_BYTES,
+)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
-# Threads that hash: it needs no interpreter, so it goes on beside everything else.
-_HASHERS = 2
 
 _decoder = msgspec.json.Decoder(Simple)
 
@@ -40,21 +44,33 @@ def check_file(path: Path, name: str) -> None:
         )
 
 
-def read_file(path: Path, name: str, cache: CorpusCache) -> Corpus:
+def read_file(
+    path: Path, name: str, cache: CorpusCache, sidecars: Sidecars | None = None
+) -> Corpus:
     """The records of a file as it was when reading began: what is appended meanwhile is not seen."""
     try:
         with path.open("rb", buffering=0) as file:
             content = _Content(file, os.fstat(file.fileno()).st_size, name)
             place = (name, content.size)
             # Only what was read before and is as long as then can be the same.
-            kept = cache.get(place, content.hash()) if cache.holds(place) else None
-            if kept is not None:
-                return kept
-            corpus, hash = content.read()
-            cache.put(place, hash, corpus, CORPUS_TIMES * content.size)
+            hash = content.hash() if sidecars is not None or cache.holds(place) else None
+            corpus = None if hash is None else cache.get(place, hash)
+            if corpus is None:
+                if sidecars is not None and hash is not None:
+                    corpus = sidecars.get(_key(hash), name)
+                if corpus is None or hash is None:
+                    corpus, hash = content.read()
+                cache.put(place, hash, corpus, CORPUS_TIMES * content.size)
+            if sidecars is not None and hash is not None:
+                sidecars.keep(_key(hash), corpus)
             return corpus
     except OSError as error:
         raise _refused(error, name) from None
+
+
+def _key(hash: str) -> str:
+    """Of a file's content among the sidecars, where other things may be kept too."""
+    return f"file {hash}"
 
 
 class _Content:
@@ -66,14 +82,12 @@ class _Content:
         self._name = name
 
     def hash(self) -> str:
-        """The hash of everything: of the hashes of its pieces, which are made side by side."""
-        with ThreadPoolExecutor(_HASHERS) as hashers:
-            starts = range(0, self.size, JSONL_READ_BYTES)
-            return _hash_of_hashes(hashers.map(self._hash_at, starts))
+        """The hash of everything."""
+        starts = range(0, self.size, JSONL_READ_BYTES)
+        return hash_pieces(self._piece_at, starts).hex()
 
-    def _hash_at(self, start: int) -> bytes:
-        end = min(start + JSONL_READ_BYTES, self.size)
-        return _hash_of(next(self._chunks(start, end))[1])
+    def _piece_at(self, start: int) -> bytes:
+        return next(self._chunks(start, self.size))[1]
 
     def read(self) -> tuple[Corpus, str]:
         """The records, and the hash of everything.
@@ -81,12 +95,10 @@ class _Content:
         The last line may be torn by a writer that has not ended it: it is a line like any other.
         """
         corpus = Corpus()
-        hashes: list[Future[bytes]] = []
-        with ThreadPoolExecutor(1) as hasher:
+        with PieceHash() as hash:
             for chunk in self._take(corpus):
-                hashes.append(hasher.submit(_hash_of, chunk))
-                hashes[-_HASHERS:][0].result()  # never far behind
-            return corpus, _hash_of_hashes(future.result() for future in hashes)
+                hash.add(chunk)
+            return corpus, hash.digest().hex()
 
     def _take(self, corpus: Corpus) -> Iterator[bytes]:
         """Add all records; what was read is given back piece by piece."""
@@ -101,12 +113,11 @@ class _Content:
                     continue
                 self._add_long(corpus, long_start, offset + len(ended))
                 long_start = None
-            lines, newline, tail = text.rpartition(b"\n")
-            if newline:
-                self._add_lines(corpus, rest + lines)
-                rest = tail
-            else:
-                rest += tail
+            end = text.rfind(b"\n")
+            if end >= 0:
+                self._add_lines(corpus, b"".join((rest, memoryview(text)[:end])))
+                rest = b""
+            rest += text[end + 1 :]
             if len(rest) > JSONL_LINE_BYTES_MAX:
                 long_start, rest = offset + len(chunk) - len(rest), b""
         if long_start is not None:
@@ -114,12 +125,17 @@ class _Content:
         self._add_lines(corpus, rest)
 
     def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
-        if not self._add_simple(corpus, lines):
-            for line in lines.split(b"\n"):
-                if not self._add_simple(corpus, line):
-                    self._add_strictly(corpus, line.strip(_BLANK))
+        start, whole = 0, memoryview(lines)
+        while start < len(lines):
+            end = lines.find(b"\n", start + JSONL_DECODED_BYTES)
+            some = whole[start:] if end < 0 else whole[start:end]
+            start += len(some) + 1
+            if not self._add_simple(corpus, some):
+                for line in bytes(some).split(b"\n"):
+                    if not self._add_simple(corpus, line):
+                        self._add_strictly(corpus, line.strip(_BLANK))
 
-    def _add_simple(self, corpus: Corpus, lines: bytes) -> bool:
+    def _add_simple(self, corpus: Corpus, lines: bytes | memoryview) -> bool:
         """Take lines that are all as most lines are; false when one of them is not."""
         try:
             records = _decoder.decode_lines(lines)
@@ -168,14 +184,6 @@ class _Content:
                 )
             yield start, chunk
             start += size
-
-
-def _hash_of(chunk: bytes) -> bytes:
-    return sha256(chunk).digest()
-
-
-def _hash_of_hashes(hashes: Iterable[bytes]) -> str:
-    return sha256_hex(b"".join(hashes))
 
 
 def _refused(error: OSError, name: str) -> RoteError:

@@ -12,7 +12,8 @@ from msgspec.structs import asdict
 
 from rote.errors import InvalidInput
 from rote.questions import Request
-from rote.retrieval.corpus import Corpus, Drop, encoded
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.order import Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
 
@@ -102,30 +103,27 @@ def _refused(ranking: Ranking) -> list[Drop]:
     corpus = ranking.corpus
     return [
         *(Drop(id, INVALID_RECORD_SCHEMA, hash, path) for path, id, hash in corpus.invalid),
-        *corpus.drops(sorted(ranking.denied), TRUST_DENIED),
+        *corpus.drops(ranking.denied, TRUST_DENIED),
     ]
 
 
 def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
     """All that does not come back: those refused, then what ranks below the selected."""
-    below = islice(ranking, selected, None)
+    below = list(islice(ranking, selected, None))
     return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
 
 
 def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
-    """The same as canonical JSON, without going through those that have no score one by one."""
-    corpus = ranking.corpus
+    """The same as canonical JSON, without going through them one by one."""
     yield from encoded(_refused(ranking))
-    yield from encoded(corpus.drops(ranking.scored[selected:], reason))
-    chosen = islice(ranking, selected)
-    yield from corpus.encoded_without({*ranking.denied, *ranking.scored, *chosen}, reason)
+    yield from ranking.encoded(selected, reason)
 
 
 def _counts(ranking: Ranking, selected: int, reason: str) -> dict[str, int]:
     counts = {
         INVALID_RECORD_SCHEMA: len(ranking.corpus.invalid),
         TRUST_DENIED: len(ranking.denied),
-        reason: len(ranking) - selected,
+        reason: len(ranking.corpus) - len(ranking.denied) - selected,
     }
     return {reason: count for reason, count in sorted(counts.items()) if count}
 

@@ -12,9 +12,11 @@ from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Package, build_package, check_dropped, receipt
-from rote.retrieval.scoring import Reasons, reasons_of, score
-from rote.retrieval.selection import Ranking, select
-from rote.retrieval.spaces import open_state, read_state
+from rote.retrieval.scoring import Reasons, reasons_of
+from rote.retrieval.selection import rank, select
+from rote.retrieval.sidecars import Sidecars
+from rote.retrieval.spaces import Named, open_state
+from rote.retrieval.states import read_state
 from rote.retrieval.trust import read_denials
 from rote.space import Space, Store
 
@@ -28,9 +30,13 @@ def retrieve(
     root: str | os.PathLike[str] = ".",
     store: Store | None = None,
     dropped: str = "full",
+    cache: str | os.PathLike[str] | None = None,
 ) -> Package:
-    """The memories that answer a question, within its budget, with a hash over all of it."""
-    return explain(request, root=root, store=store, dropped=dropped)[0]
+    """The memories that answer a question, within its budget, with a hash over all of it.
+
+    `cache` names a directory for what files hold, ready for the next process; texts are in it.
+    """
+    return explain(request, root=root, store=store, dropped=dropped, cache=cache)[0]
 
 
 def explain(
@@ -39,12 +45,15 @@ def explain(
     root: str | os.PathLike[str] = ".",
     store: Store | None = None,
     dropped: str = "full",
+    cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Package, list[Reasons]]:
     """The package, and for each of its memories what it got its score for."""
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
     open_space = None if store is None else partial(open_state, store)
-    package, reasons, spaces = examine(request, root=root, open_space=open_space, dropped=dropped)
+    package, reasons, spaces = examine(
+        request, root=root, open_space=open_space, dropped=dropped, cache=cache
+    )
     if store is not None:
         asked = spaces[0].did if spaces else _LEDGER
         store.add_receipt(asked, receipt(package))
@@ -55,26 +64,28 @@ def examine(
     request: Mapping[str, Any],
     *,
     root: str | os.PathLike[str],
-    open_space: Callable[[str], Space] | None,
+    open_space: Callable[[str], Named] | None,
     dropped: str,
+    cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Package, list[Reasons], list[Space]]:
-    """The same for whoever knows which state a path that names a space stands for; and the states
+    """The same for whoever knows which state a path that names a space stands for; and the spaces
     that were read. It leaves no receipt."""
     told = check_dropped(dropped)
+    sidecars = None if cache is None else Sidecars(cache)
     parsed = parse_request(request, has_store=open_space is not None)
     places = [_open(path, Path(root), open_space) for path in parsed.store_paths]
     denials = read_denials(parsed.trust_filter, Path(root))
     read = zip(places, parsed.store_paths, strict=True)
-    corpus = join([_read(place, path) for place, path in read])
+    corpus = join([_read(place, path, sidecars) for place, path in read])
     denied = denials.rows(corpus)
-    ranking = Ranking(corpus, score(parsed, corpus, denied), denied)
+    ranking = rank(parsed, corpus, denied)
     selected, reason = select(ranking, parsed.budget)
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
     package = build_package(parsed, ranking, selected, reason, told)
-    return package, reasons, [place for place in places if isinstance(place, Space)]
+    return package, reasons, [place.space for place in places if isinstance(place, Named)]
 
 
-def _open(path: str, root: Path, open_space: Callable[[str], Space] | None) -> Path | Space:
+def _open(path: str, root: Path, open_space: Callable[[str], Named] | None) -> Path | Named:
     """What a store path names; all are looked for before any is read."""
     if open_space is not None and path.startswith(SPACE_SCHEME):
         return open_space(path)
@@ -82,5 +93,7 @@ def _open(path: str, root: Path, open_space: Callable[[str], Space] | None) -> P
     return root / path
 
 
-def _read(place: Path | Space, path: str) -> Corpus:
-    return read_state(place, path) if isinstance(place, Space) else read_file(place, path, CORPORA)
+def _read(place: Path | Named, path: str, sidecars: Sidecars | None) -> Corpus:
+    if isinstance(place, Named):
+        return read_state(place, CORPORA)
+    return read_file(place, path, CORPORA, sidecars)

@@ -1,16 +1,28 @@
 """Scores: plain arithmetic on doubles in a fixed order, rounded so that it prints as it ranks."""
 
-from collections.abc import Iterable, Iterator
-from itertools import compress, count
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import compress, count, islice
+from operator import add, and_
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from rote.questions import NO_INSTANT, Request, Scoring
 from rote.retrieval.corpus import Corpus
+from rote.retrieval.vocabulary import Vocabulary, marks_of
 
-_TAG_BONUS = 0.5
+# What a term adds, in halves: in the text, and as a tag.
+_TERM_HALVES, _TAG_HALVES = 2, 1
+# So many terms give no row more than fits into a byte, and leave its highest number free.
+_TERMS_IN_BYTE = 254 // (_TERM_HALVES + _TAG_HALVES)
 _SCORE_DECIMALS = 9
 _DAY = 86_400_000_000  # microseconds
+
+
+Halves: TypeAlias = "bytearray | array[int]"
 
 
 class Reasons(Struct, frozen=True):
@@ -21,73 +33,99 @@ class Reasons(Struct, frozen=True):
     recency: float  # what its age adds
 
 
-def score(request: Request, corpus: Corpus, denied: Iterable[int]) -> dict[int, float]:
-    """The scores of all rows that may come back and have one above zero."""
+def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
+    """What terms and tags add to the score of each row, in halves."""
+    terms, size = scoring.query_terms, corpus.row_count
+    vocabulary = corpus.vocabulary(len(terms))
+    halves: Halves = bytearray(size)
+    for start in range(0, len(terms), _TERMS_IN_BYTE):
+        some = terms[start : start + _TERMS_IN_BYTE]
+        marks = sum(_marks(term, corpus, vocabulary) for term in some)
+        added = bytearray((marks * _TERM_HALVES).to_bytes(size, "little"))
+        # Nearly always a byte is enough.
+        halves = added if start == 0 else array("I", map(add, halves, added))
+    if scoring.enable_tag_overlap:
+        for row, tags in _tagged(terms, corpus, vocabulary).items():
+            halves[row] += tags * _TAG_HALVES
+    return halves
+
+
+def add_recency(halves: Halves, request: Request, corpus: Corpus) -> list[float]:
+    """The score of each row, with what its age adds where that counts."""
+    scores = [number / 2 for number in halves]
     scoring = request.scoring
-    scores = _term_scores(scoring, corpus)
     if scoring.enable_recency_weight and request.now is not None:
-        _add_recency(scores, corpus, request.now, scoring.recency_half_life_days)
-    for row in denied:
-        scores.pop(row, None)
+        for row, instant in enumerate(islice(corpus.instants, corpus.row_count)):
+            recency = _recency(instant, request.now, scoring.recency_half_life_days)
+            scores[row] = round(scores[row] + recency, _SCORE_DECIMALS)
     return scores
 
 
 def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     """The same for one row, in words."""
     scoring, text = request.scoring, " ".join(corpus.lowers[row].split())
-    recency: dict[int, float] = {}
+    recency = 0.0
     if scoring.enable_recency_weight and request.now is not None:
-        _add_recency(recency, corpus, request.now, scoring.recency_half_life_days, rows=(row,))
+        instant = corpus.instants[row]
+        recency = _recency(instant, request.now, scoring.recency_half_life_days)
+        recency = round(recency, _SCORE_DECIMALS)
     tags = corpus.tags[row] if scoring.enable_tag_overlap else ()
     return Reasons(
         terms=tuple(term for term in scoring.query_terms if term in text),
         tags=tuple(term for term in scoring.query_terms if term in tags),
-        recency=recency.get(row, 0.0),
+        recency=recency,
     )
 
 
-def _term_scores(scoring: Scoring, corpus: Corpus) -> dict[int, float]:
-    """One for each term that is in the text, and the bonus for each that is a tag."""
-    scores: dict[int, float] = {}
-    for term in scoring.query_terms:
-        for row in _rows_with(term, corpus):
-            scores[row] = scores.get(row, 0.0) + 1.0
-    if scoring.enable_tag_overlap:
-        terms = frozenset(scoring.query_terms)
-        bonus = {
-            tags: len(terms.intersection(tags)) * _TAG_BONUS
-            for tags in set(corpus.tags)
-            if not terms.isdisjoint(tags)
-        }
-        if bonus:
-            for row in compress(count(), [tags in bonus for tags in corpus.tags]):
-                scores[row] = scores.get(row, 0.0) + bonus[corpus.tags[row]]
-    return scores
-
-
-def _rows_with(term: str, corpus: Corpus) -> Iterator[int]:
-    """The rows in whose normal text a term is.
+def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary | None) -> int:
+    """A one for each row in whose normal text a term is, and perhaps for some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
     """
-    word = max(term.split(" "), key=len)
-    rows = compress(count(), [word in text for text in corpus.lowers])
-    if word == term:
-        return rows
-    return (row for row in rows if term in " ".join(corpus.lowers[row].split()))
+    parts = [_marks_of_part(part, corpus, vocabulary) for part in term.split(" ")]
+    marks = reduce(and_, parts)
+    if len(parts) == 1:
+        return marks
+    rows = bytearray(marks.to_bytes(corpus.row_count, "little"))
+    for row in list(compress(count(), rows)):
+        rows[row] = _has(corpus.lowers[row], term)
+    return marks_of(rows)
 
 
-def _add_recency(
-    scores: dict[int, float],
-    corpus: Corpus,
-    now: int,
-    half_life_days: int,
-    rows: Iterable[int] | None = None,
-) -> None:
-    instants = corpus.instants
-    for row in range(len(corpus)) if rows is None else rows:
-        if instants[row] != NO_INSTANT:
-            age_days = max(0, now - instants[row]) / _DAY
-            value = scores.get(row, 0.0) + 0.5 ** (age_days / half_life_days)
-            if rounded := round(value, _SCORE_DECIMALS):
-                scores[row] = rounded
+def _has(text: str, term: str) -> bool:
+    """Most texts have single blanks between words, and then there is nothing to make normal."""
+    return term in text or term in " ".join(text.split())
+
+
+def _marks_of_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> int:
+    known = None if vocabulary is None else vocabulary.marks(part)
+    start = 0 if vocabulary is None or known is None else vocabulary.size
+    texts = corpus.lowers[start : corpus.row_count]
+    return (known or 0) | marks_of(bytes([part in text for text in texts])) << 8 * start
+
+
+def _tagged(
+    terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary | None
+) -> Mapping[int, int]:
+    """How many of the terms are tags of a row, for those that have one."""
+    counts = Counter[int]()
+    size = 0
+    if vocabulary is not None:
+        size = vocabulary.size
+        for term in terms:
+            counts.update(vocabulary.rows_tagged(term))
+    later = corpus.tags[size : corpus.row_count]
+    numbers = {tags: len(found) for tags in set(later) if (found := set(terms).intersection(tags))}
+    if numbers:
+        for row, tags in enumerate(later, size):
+            if tags in numbers:
+                counts[row] = numbers[tags]
+    return counts
+
+
+def _recency(instant: int, now: int, half_life_days: int) -> float:
+    if instant == NO_INSTANT:
+        return 0.0
+    age_days = max(0, now - instant) / _DAY
+    recency: float = 0.5 ** (age_days / half_life_days)
+    return recency

@@ -1,17 +1,22 @@
 """Ranking and cutting: which memories come back, and how much of each."""
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import chain, islice
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Protocol
 
 from msgspec import Struct
 
-from rote.questions import Budget
+from rote.questions import Budget, Request
 from rote.retrieval.corpus import Corpus
+from rote.retrieval.scoring import add_recency, count_halves
 
 BUDGET_EXHAUSTED = "budget_exhausted"
 MAX_ITEMS_REACHED = "max_items_reached"
 
 _TOKEN_BYTES = 4
+# In the place of halves; no score has so many where they are bytes.
+_DENIED = 255
 
 
 class Selected(Struct, frozen=True):
@@ -23,26 +28,100 @@ class Selected(Struct, frozen=True):
     tokens: int
 
 
-class Ranking:
+class Ranking(Protocol):
     """All rows of a corpus that may come back, best first."""
 
-    def __init__(
-        self, corpus: Corpus, scores: Mapping[int, float], denied: Collection[int]
-    ) -> None:
-        self.corpus = corpus
-        self.scores = scores
-        self.denied = frozenset(denied)
-        # Most have no score, and among them only the fixed order decides.
-        self.scored = sorted(scores, key=lambda row: (-scores[row], corpus.rank_key(row)))
+    corpus: Corpus
+    denied: Sequence[int]  # in the order of reading
 
-    def __len__(self) -> int:
-        return len(self.corpus) - len(self.denied)
+    def __iter__(self) -> Iterator[int]: ...
+
+    def score(self, row: int) -> float: ...
+
+    def encoded(self, selected: int, reason: str) -> Iterator[bytes | memoryview]:
+        """The rows after the first so many as dropped ones."""
+        ...
+
+
+def rank(request: Request, corpus: Corpus, denied: Sequence[int]) -> Ranking:
+    halves = count_halves(request.scoring, corpus)
+    if isinstance(halves, bytearray) and not request.scoring.enable_recency_weight:
+        return _RankingByHalves(corpus, halves, denied)
+    return _RankingByScore(corpus, add_recency(halves, request, corpus), denied)
+
+
+class _RankingByHalves:
+    """Scores of a few sizes: those of one size stand in the order of the corpus."""
+
+    def __init__(self, corpus: Corpus, halves: bytearray, denied: Sequence[int]) -> None:
+        self.corpus = corpus
+        self.denied = denied
+        self._halves = halves
+        for row in corpus.gone:
+            halves[row] = 0
+        for row in denied:
+            halves[row] = _DENIED
+        self._blocks = corpus.order.arranged(halves)
+        # Nearly all are zeros, which need not be looked at one by one.
+        sizes = {0, *b"".join(self._blocks).translate(None, b"\0")}
+        self._sizes = sorted(sizes - {_DENIED}, reverse=True)
 
     def __iter__(self) -> Iterator[int]:
-        return chain(
-            self.scored,
-            (row for row in self.corpus.order if row not in self.scores and row not in self.denied),
-        )
+        for position, spans in self._spans():
+            for start, end in spans:
+                yield from self.corpus.order.rows_in(position, start, end)
+
+    def score(self, row: int) -> float:
+        return self._halves[row] / 2
+
+    def encoded(self, selected: int, reason: str) -> Iterator[bytes | memoryview]:
+        order = self.corpus.order
+        for position, spans in self._spans():
+            if selected:
+                selected, spans = _after(selected, spans)
+            if spans:
+                yield from order.encoded_in(position, spans, reason, self.corpus)
+
+    def _spans(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Size by size and block by block, where rows of that size follow each other."""
+        for size in self._sizes:
+            runs = re.compile(re.escape(bytes((size,))) + b"+").finditer
+            for position, block in enumerate(self._blocks):
+                if size in block:
+                    yield position, [run.span() for run in runs(block)]
+
+
+def _after(count: int, spans: list[tuple[int, int]]) -> tuple[int, list[tuple[int, int]]]:
+    """What is left of spans after the first so many, and how many more are to be left out."""
+    left = []
+    for start, end in spans:
+        taken = min(count, end - start)
+        count -= taken
+        if start + taken < end:
+            left.append((start + taken, end))
+    return count, left
+
+
+class _RankingByScore:
+    """Scores of any size."""
+
+    def __init__(self, corpus: Corpus, scores: Sequence[float], denied: Sequence[int]) -> None:
+        self.corpus = corpus
+        self.denied = denied
+        self._scores = scores
+        refused = frozenset(denied)
+        self._rows = [row for row in corpus.order if row not in refused]
+        # Equal ones stay as they are: in the order of the corpus.
+        self._rows.sort(key=scores.__getitem__, reverse=True)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows)
+
+    def score(self, row: int) -> float:
+        return self._scores[row]
+
+    def encoded(self, selected: int, reason: str) -> Iterator[bytes | memoryview]:
+        return self.corpus.order.encoded(self._rows[selected:], reason, self.corpus)
 
 
 def select(ranking: Ranking, budget: Budget) -> tuple[list[Selected], str]:
@@ -55,7 +134,7 @@ def select(ranking: Ranking, budget: Budget) -> tuple[list[Selected], str]:
         if used + tokens > budget.max_excerpt_tokens:
             return selected, BUDGET_EXHAUSTED
         used += tokens
-        selected.append(Selected(row, ranking.scores.get(row, 0.0), excerpt, tokens))
+        selected.append(Selected(row, ranking.score(row), excerpt, tokens))
     return selected, MAX_ITEMS_REACHED
 
 

@@ -1,28 +1,30 @@
-"""Spaces as stores: the memory records of one state, named `rote:<space>[@branch][:version]`.
+"""Spaces as stores: the memory records of one state, named `rote:<space>[@branch][:version]`."""
 
-What has expired is judged by the time of that state's commit, never by a clock, so the same state
-gives the same answer at any time.
-"""
-
-from itertools import islice
+from msgspec import Struct
 
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME
-from rote.records.envelope import Envelope, life_of
-from rote.records.keys import PREFIX
-from rote.records.listing import scan_records
+from rote.records.envelope import Envelope
 from rote.records.metadata import tags_of
-from rote.retrieval.corpus import Corpus, Simple
+from rote.retrieval.corpus import Simple
 from rote.space import Space, Store
-from rote.values import Json, canonical, micros_of
-from rote.values.limits import INTEGER_MAX, RECORDS_READ_AT_ONCE
+from rote.values import Json, canonical
+from rote.values.limits import INTEGER_MAX
 
 # A slash parts the three names of a record in its memory id.
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
 
 
-def open_state(store: Store, path: str) -> Space:
-    """The state that a path names, pinned; NotFound when it is not there."""
+class Named(Struct, frozen=True):
+    """What a path names."""
+
+    space: Space  # on its branch, at its head
+    view: Space | None  # pinned; None for the newest
+    path: str
+
+
+def open_state(store: Store, path: str) -> Named:
+    """The state that a path names; NotFound when it is not there."""
     name, branch, version = parts_of(path)
     space = next((each for each in store.spaces() if name in (each.name, each.did)), None)
     try:
@@ -30,26 +32,11 @@ def open_state(store: Store, path: str) -> Space:
             raise NotFound(f"there is no space {name!r}")
         if branch is not None:
             space = space.on(branch)
-        return space.at(space.version if version is None else version)
+        return Named(space, None if version is None else space.at(version), path)
     except (NotFound, InvalidInput) as error:
         raise NotFound(
             f"the store {path!r} is not there: {error}", code="store_not_found", store_path=path
         ) from None
-
-
-def read_state(view: Space, path: str) -> Corpus:
-    """The living records of a state."""
-    corpus = Corpus()
-    now = micros_of(view.now)
-    living = (record for record in scan_records(view, PREFIX) if _is_living(record, now))
-    while records := [memory_of(record) for record in islice(living, RECORDS_READ_AT_ONCE)]:
-        corpus.extend(path, records)
-    return corpus
-
-
-def _is_living(record: Envelope, now: int) -> bool:
-    life = life_of(record)
-    return life is not None and not life.has_expired(now)
 
 
 def memory_of(record: Envelope) -> Simple:

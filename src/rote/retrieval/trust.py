@@ -25,11 +25,8 @@ class Denials(Struct, frozen=True):
         """The rows of a corpus that are denied, in the order of reading."""
         if not self.ids and not self.hashes:
             return ()
-        return [
-            row
-            for row, (id, hash) in enumerate(zip(corpus.ids, corpus.hashes, strict=True))
-            if id in self.ids or hash in self.hashes
-        ]
+        ids, hashes = corpus.ids, corpus.hashes
+        return [row for row in corpus.rows() if ids[row] in self.ids or hashes[row] in self.hashes]
 
 
 def read_denials(filter: TrustFilter, root: Path) -> Denials:

@@ -20,7 +20,7 @@ from rote.records.keys import PREFIX, entity_id, ids_under
 from rote.records.retention import expired_ids
 from rote.retrieval.package import Package
 from rote.retrieval.retrieving import examine
-from rote.retrieval.spaces import key_of, parts_of
+from rote.retrieval.spaces import Named, key_of, parts_of
 from rote.runs.identities import deep_digest
 from rote.runs.reads import Range, scan_line
 from rote.space import Space
@@ -54,7 +54,7 @@ class Moment(Struct, frozen=True):
             pinned=Head(self.version, self.hash, self.now),
         )
 
-    def open_space(self, path: str) -> Space:
+    def open_space(self, path: str) -> Named:
         """The state that `rote:<space>[@branch][:version]` means here."""
         name, branch, version = parts_of(path)
         infos = self.port.spaces()
@@ -63,12 +63,15 @@ class Moment(Struct, frozen=True):
             if info is None:
                 raise NotFound(f"there is no space {name!r}")
             if version is not None:
-                return self._past(info, branch, version)
-            if not self.is_own(path):
+                view = self._past(info, branch, version)
+            elif self.is_own(path):
+                view = self.view()
+            else:
                 raise NotFound(
                     "a run sees its own branch of its own space; say which version is meant"
                 )
-            return self.view()
+            head = Space(self.port, info, turns=threading.RLock(), branch=view.branch)
+            return Named(head, view, path)
         except (NotFound, InvalidInput) as error:
             raise NotFound(
                 f"the store {path!r} is not there: {error}", code="store_not_found", store_path=path

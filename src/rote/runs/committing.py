@@ -124,8 +124,11 @@ class _Answers:
 
     def _digest(self, asked: _Asked, version: int) -> str | None:
         entry = self._entry
-        moment = Moment(self._port, self._space, entry.branch, version, None, entry.now, self._root)
         try:
+            hash = self._port.head_at(self._space.did, version=version).hash
+            moment = Moment(
+                self._port, self._space, entry.branch, version, hash, entry.now, self._root
+            )
             return digest_at(moment, asked.read.call)
         except Unavailable:
             raise

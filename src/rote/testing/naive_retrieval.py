@@ -122,6 +122,12 @@ def _record(value: Any) -> dict[str, Any]:
     return {**normal, "at": at, "record_hash": digest(normal)}
 
 
+def naive_time(text: str) -> str | None:
+    """The normal form of a time; None when the text is none."""
+    at = _time(text)
+    return None if at is None else _written(at)
+
+
 def _time(text: str) -> datetime | None:
     match = re.fullmatch(
         r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?"

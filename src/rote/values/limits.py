@@ -218,6 +218,10 @@ TIMES_REMEMBERED = 4_096
 TERMS_REMEMBERED = 4_096
 # Expired records deleted by one commit, so that other writers get their turn.
 PRUNE_BATCH = 1_000
+# Versions of a record that a file is compared with, to see whether it was edited.
+RECORD_PAST_MAX = 256
+# What one message names before it says that there is more.
+NAMED_IN_ERROR_MAX = 20
 # Records that a retention report names; it counts all of them.
 REPORT_RECORDS_MAX = 1_000
 
@@ -251,9 +255,21 @@ RECEIPTS_AT_ONCE_MAX = 10_000
 # A longer line is no record, and is not held.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
 JSONL_READ_BYTES = MIB
+# Decoded at once: what becomes of so much stays in the caches of a processor.
+JSONL_DECODED_BYTES = 128 * KIB
 # Corpora kept in a process, and what one takes in memory as a multiple of its file.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
 CORPUS_TIMES = 4
+# Corpora kept in a cache directory; a request that names every store it may still finds room.
+SIDECARS_BYTES_MAX = 2 * GIB
+SIDECARS_MAX = RETRIEVAL_STORES_MAX
+SIDECAR_BLOCK_BYTES = MIB
+# Terms looked for in all texts of a corpus before it gets a vocabulary, which costs as much as they.
+RETRIEVAL_TERMS_PLAIN_MAX = 64
+# The corpus of a space follows its commits until so many rows of it are new or gone, at least this
+# number and at most one of so many; then it is read anew.
+RETRIEVAL_DRIFT_MIN = 1_000
+RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: memories come many to the second, and logs repeat theirs.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096

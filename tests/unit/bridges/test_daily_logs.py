@@ -167,13 +167,13 @@ BAD: list[tuple[str, int]] = [
     (f"{FRONT}unknown: 1\n---\n", 9),
     (f"{FRONT}metadata: null\n---\n", 9),
     (f"{FRONT}more: {{\n---\n", 9),
-    (f"{FRONT}more: []\n---\n", 1),
-    (f'{FRONT}more: {{"entries":[]}}\n---\n', 1),
-    (f"{FRONT}payload: {{}}\n---\n- x\n", 1),
-    (f"{FRONT}payload: {{}}\nmore: {{}}\n---\n", 1),
-    (f"{FRONT}order: [0]\n---\n- x\n- y\n", 1),
-    (f"{FRONT}order: [0,0]\n---\n- x\n- y\n", 1),
-    (f"{FRONT}order: {{}}\n---\n", 1),
+    (f"{FRONT}more: []\n---\n", 9),
+    (f'{FRONT}more: {{"entries":[]}}\n---\n', 9),
+    (f"{FRONT}payload: {{}}\n---\n- x\n", 9),
+    (f"{FRONT}payload: {{}}\nmore: {{}}\n---\n", 9),
+    (f"{FRONT}order: [0]\n---\n- x\n- y\n", 9),
+    (f"{FRONT}order: [0,0]\n---\n- x\n- y\n", 9),
+    (f"{FRONT}order: {{}}\n---\n", 9),
     (f"{FRONT}---\ntext\n", 10),
     (f"{FRONT}---\n- x\ntext\n", 11),
     (f"{FRONT}---\n## more\n", 10),
@@ -190,6 +190,25 @@ def test_what_is_wrong_is_told_by_file_and_line(text: str, line: int) -> None:
     assert raised.value.details["file"] == "2026/2026-03-20.md"
     assert raised.value.details["line"] == line
     assert str(raised.value).startswith(f"2026/2026-03-20.md:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"{FRONT}order: [0]\n---\n- x\n- y\n", "does not fit the 2 .* delete the line order:"),
+        (f"{FRONT}---\n* x\n", "a bullet begins with - and a blank"),
+        (f"{FRONT}---\n- x\n - y\n", "a bullet begins with - and a blank"),
+        (f"{FRONT}---\n1. x\n", "a bullet begins with - and a blank"),
+        (f"{FRONT}---\n- x\n\ty\n", "two blanks, not by a tab"),
+        (f"{FRONT}---\n- x\n## y\n", "one heading, above its bullets"),
+        (f"{FRONT}mood: good\n---\n", "no such line: it has record_kind, .* a member of metadata"),
+        (FRONT.replace("ttl_seconds: null", "ttl_seconds: never"), "86400, or null for never"),
+        (FRONT.replace("metadata: null", "metadata: tea"), '{"tags":'),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_to_do(text: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        read(text)
 
 
 def test_text_that_is_not_utf_8_is_told_by_its_line() -> None:

@@ -75,15 +75,15 @@ def test_a_round_trip_is_the_same_to_the_byte(files: Files, format: str, batch: 
     files.clock.move(seconds=1)
     report = import_records(other, BytesIO(sent), batch=batch)
     assert report.to_dict() == {
-        "records": 6, "changed": 6, "unchanged": 0,
-        "commits": {None: 1, 1: 6, 4: 2}[batch],
+        "records": 6, "new": 6, "changed": 0, "unchanged": 0, "outdated": 0, "newer": 0,
+        "written": 6, "expired": 0, "commits": {None: 1, 1: 6, 4: 2}[batch],
     }  # fmt: skip
     assert exported(other, format=format) == sent
     assert other.list("ops", filters={"tags_any": ["t"]}) == files.memory.list(
         "ops", filters={"tags_any": ["t"]}
     )
     before = other.space.version
-    assert import_records(other, BytesIO(sent), batch=batch).changed == 0
+    assert import_records(other, BytesIO(sent), batch=batch).written == 0
     assert other.space.version == before
 
 
@@ -121,7 +121,7 @@ def test_only_what_differs_is_written(files: Files) -> None:
     import_records(files.memory, lines(ENVELOPE))
     changed = {**ENVELOPE, "record_id": "2"}
     report = import_records(files.memory, lines(ENVELOPE, changed))
-    assert (report.records, report.changed, report.commits) == (2, 1, 1)
+    assert (report.records, report.written, report.commits) == (2, 1, 1)
     assert len(next(iter(files.memory.space.log(since=files.memory.space.version - 1))).facts) == 1
 
 
@@ -215,8 +215,8 @@ def test_more_bytes_than_a_commit_holds_want_batches_which_end_before_them(
         import_records(files.memory, lines(*records))
     assert files.memory.space.version == before
     report = import_records(files.memory, lines(*records), batch=5)
-    assert (report.records, report.changed, report.commits) == (5, 5, 3)
-    assert import_records(files.memory, lines(*records), batch=5).changed == 0
+    assert (report.records, report.written, report.commits) == (5, 5, 3)
+    assert import_records(files.memory, lines(*records), batch=5).written == 0
 
 
 def test_a_key_that_comes_again_in_a_later_batch_is_refused(files: Files) -> None:

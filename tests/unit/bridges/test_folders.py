@@ -119,7 +119,9 @@ def test_files_are_found_in_order_and_hidden_ones_are_not(root: Path) -> None:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
     with Folder(root) as folder:
-        assert folder.files() == (["a/b/c.md", "a/z.MD", "b.md"], [])
+        files, others = folder.files()
+        assert files == ["a/b/c.md", "a/z.MD", "b.md"]
+        assert [name for name, _ in others] == ["notes.txt"]
         assert folder.read("a/b/c.md", size_bytes_max=2) == b"a/b"
 
 

@@ -1,6 +1,6 @@
 """Daily logs leave as Markdown and come back; what others wrote comes in once, all or nothing."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,11 @@ from rote.bridges import (
     import_markdown,
     import_records,
     validate_markdown,
-    write_export,
 )
 from rote.errors import InvalidInput, RoteError
 from rote.records.keys import NAMESPACES
-from rote.testing.clocks import FixedClock
 from rote.values import canonical
+from tests.unit.bridges.ground import Ground, exported
 
 MEMORY = """\
 # Memory of Ada
@@ -50,49 +49,11 @@ since 2024.
 """
 
 
-class Ground:
-    """Memories of one clock, and a folder."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.clock = FixedClock()
-        self._stores: list[rote.Store] = []
-        self.memory = self.empty()
-
-    def empty(self, **more: Any) -> rote.Memory:
-        store = rote.open(":memory:", clock=self.clock)
-        self._stores.append(store)
-        return rote.Memory(store.space("x"), **more)
-
-    def write(self, texts: Mapping[str, str | bytes]) -> None:
-        for name, text in texts.items():
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text if isinstance(text, bytes) else text.encode())
-
-    def files(self) -> dict[str, bytes]:
-        return {
-            str(path.relative_to(self.root)): path.read_bytes()
-            for path in self.root.rglob("*")
-            if path.is_file()
-        }
-
-    def close(self) -> None:
-        for store in self._stores:
-            store.close()
-
-
 @pytest.fixture
 def ground(tmp_path: Path) -> Iterator[Ground]:
     made = Ground(tmp_path / "root")
     yield made
     made.close()
-
-
-def exported(memory: rote.Memory) -> bytes:
-    stream = BytesIO()
-    write_export(memory, stream)
-    return stream.getvalue()
 
 
 def texts(memory: rote.Memory, kind: str) -> dict[str, Any]:
@@ -111,21 +72,30 @@ def test_daily_logs_round_trip_with_everything_in_them(ground: Ground) -> None:
     ground.memory.put("daily_log", "note", "odd", {"entries": 5}, None, {"tags": ["a"]})
     ground.memory.put("ops", "k", "1", {})
     report = export_markdown(ground.memory, ground.root)
-    assert report.to_dict() == {"records": 3, "written": 3, "unchanged": 0}
+    assert report.to_dict() == {
+        "records": 3, "written": 3, "unchanged": 0, "without_record": [],
+    }  # fmt: skip
     assert sorted(ground.files()) == ["2026/2026-03-20.md", "2026/odd.md", "2026/standup.md"]
     other = ground.empty()
     ground.clock.move(seconds=30)
+
+    def counts(new: int) -> dict[str, int]:
+        return {
+            "records": new, "new": new, "changed": 0, "unchanged": 0, "outdated": 0, "newer": 0,
+            "written": new, "expired": 0,
+        }  # fmt: skip
+
     assert import_markdown(other, ground.root).to_dict() == {
-        "files": 3, "records": 3, "changed": 3, "unchanged": 0, "commits": 1, "warnings": [],
+        "files": 3, **counts(3), "commits": 1, "warnings": [],
         "made": [
-            {"namespace": "daily_log", "record_kind": "note", "records": 2, "changed": 2},
-            {"namespace": "daily_log", "record_kind": "other", "records": 1, "changed": 1},
+            {"namespace": "daily_log", "record_kind": "note", **counts(2)},
+            {"namespace": "daily_log", "record_kind": "other", **counts(1)},
         ],
     }  # fmt: skip
     ground.memory.delete("ops", "k", "1")
     assert exported(other) == exported(ground.memory)
     before = other.space.head
-    assert import_markdown(other, ground.root).changed == 0
+    assert import_markdown(other, ground.root).written == 0
     assert other.space.head == before
 
 
@@ -236,7 +206,7 @@ def test_bullets_and_paragraphs_become_facts_and_preferences(ground: Ground) -> 
         "ships from `main`": tags,
         "```\n- no bullet\n\n# no heading\n```": tags,
     }
-    assert (report.records, report.changed, report.commits, report.warnings) == (6, 6, 1, ())
+    assert (report.records, report.written, report.commits, report.warnings) == (6, 6, 1, ())
     found = ground.memory.list("long_term", filters={"source": "import.markdown"})
     assert len(found["items"]) == 6
 
@@ -256,8 +226,8 @@ def test_facts_are_stamped_by_the_commit_and_importing_again_changes_nothing(
     ground.clock.move(seconds=60)
     ground.write({"MEMORY.md": "# Moved\n\n## Elsewhere\n\n* tea\n* coffee\n"})
     before = exported(ground.memory)
-    assert import_markdown(ground.memory, ground.root).changed == 1
-    assert import_markdown(ground.memory, ground.root).changed == 0
+    assert import_markdown(ground.memory, ground.root).written == 1
+    assert import_markdown(ground.memory, ground.root).written == 0
     for item in ground.memory.list("long_term", id_prefix="coffee")["items"]:
         ground.memory.delete("long_term", "fact", item["record_id"])
     assert exported(ground.memory) == before
@@ -331,35 +301,44 @@ def test_a_log_that_has_gone_on_since_keeps_what_it_has(ground: Ground) -> None:
     import_markdown(ground.memory, ground.root)
     ground.memory.append("daily_log", "note", "2026-03-20", {"text": "three"})
     before = ground.memory.space.head
-    assert import_markdown(ground.memory, ground.root).changed == 0
+    assert import_markdown(ground.memory, ground.root).written == 0
     assert ground.memory.space.head == before
     ground.clock.move(seconds=5)
     ground.write({"2026-03-20.md": "- one\n- other\n"})
     created = ground.memory.get("daily_log", "note", "2026-03-20")["record"]["created_at"]
-    assert import_markdown(ground.memory, ground.root).changed == 1
+    with pytest.raises(InvalidInput, match="newer"):
+        import_markdown(ground.memory, ground.root)
+    assert ground.memory.space.head == before
+    assert import_markdown(ground.memory, ground.root, overwrite=True).written == 1
     record = ground.memory.get("daily_log", "note", "2026-03-20")["record"]
     assert [entry["text"] for entry in record["payload"]["entries"]] == ["one", "other"]
     assert record["created_at"] == created < record["updated_at"]
 
 
-def test_what_is_appended_during_an_import_is_not_lost(ground: Ground) -> None:
+@pytest.mark.parametrize("is_export", [False, True])
+def test_what_is_appended_during_an_import_is_not_lost(ground: Ground, is_export: bool) -> None:
     """Between the look at a log and the commit somebody appends to it: the import looks again."""
     ground.write({"2026-03-20.md": "- one\n"})
-    ground.memory.append("daily_log", "note", "2026-03-20", {"text": "zero"})
+    import_markdown(ground.memory, ground.root)
+    path = ground.root / "2026-03-20.md"
+    if is_export:
+        path.unlink()
+        export_markdown(ground.memory, ground.root)
+        [path] = ground.root.rglob("*.md")
+    path.write_text(path.read_text() + "- two\n")
     space = ground.memory.space
     transact, calls = space.transact, list[int]()
 
     def interrupted(*arguments: Any, **more: Any) -> rote.Commit:
         calls.append(1)
         if len(calls) == 1:
-            key = rote.Memory.entity_id("daily_log", "note", "2026-03-20")
-            entries = {"entries": [{"text": "one"}, {"text": "theirs"}]}
-            transact([{"op": "patch", "id": key, "ops": [
-                {"op": "replace", "path": "/payload", "value": entries}]}])  # fmt: skip
+            ground.clock.move(seconds=1)
+            ground.memory.append("daily_log", "note", "2026-03-20", {"text": "theirs"})
         return transact(*arguments, **more)
 
     space.transact = interrupted  # type: ignore[method-assign]
-    assert import_markdown(ground.memory, ground.root).changed == 0
+    with pytest.raises(InvalidInput, match="newer"):
+        import_markdown(ground.memory, ground.root)
     record = ground.memory.get("daily_log", "note", "2026-03-20")["record"]
     assert [entry["text"] for entry in record["payload"]["entries"]] == ["one", "theirs"]
 
@@ -371,7 +350,7 @@ def test_what_expired_comes_back_and_new_records_live_as_long_as_others(ground: 
     [item] = memory.list("long_term")["items"]
     assert item["ttl_seconds"] == 10
     ground.clock.move(seconds=11)
-    assert import_markdown(memory, ground.root).changed == 1
+    assert import_markdown(memory, ground.root).written == 1
     [again] = memory.list("long_term")["items"]
     assert again["created_at"] > item["created_at"]
 
@@ -379,7 +358,7 @@ def test_what_expired_comes_back_and_new_records_live_as_long_as_others(ground: 
 def test_a_memory_of_v1_gets_no_metadata(ground: Ground) -> None:
     memory = ground.empty(profile="v1")
     ground.write({"MEMORY.md": "## A\n- tea", "2026-03-20.md": "- x"})
-    assert import_markdown(memory, ground.root).changed == 2
+    assert import_markdown(memory, ground.root).written == 2
     assert memory.get("daily_log", "note", "2026-03-20")["record"]["metadata"] is None
     with pytest.raises(InvalidInput, match="no namespace 'long_term'"):
         import_markdown(ground.empty(namespaces=["ops"]), ground.root / "MEMORY.md")
@@ -432,12 +411,13 @@ def test_a_dry_run_says_the_same_and_writes_nothing(ground: Ground) -> None:
     ground.write({"MEMORY.md": MEMORY, "2026-03-20.md": "- a"})
     rehearsed = import_markdown(ground.memory, ground.root, dry_run=True)
     assert ground.memory.space.head is None
-    assert (rehearsed.commits, rehearsed.changed) == (0, 7)
+    assert (rehearsed.commits, rehearsed.written) == (0, 7)
     done = import_markdown(ground.memory, ground.root)
     assert (done.made, done.files, done.commits) == (rehearsed.made, rehearsed.files, 1)
     line = canonical(ground.memory.get("daily_log", "note", "2026-03-20")["record"])
     assert import_records(ground.empty(), BytesIO(line), dry_run=True).to_dict() == {
-        "records": 1, "changed": 1, "unchanged": 0, "commits": 0,
+        "records": 1, "new": 1, "changed": 0, "unchanged": 0, "outdated": 0, "newer": 0,
+        "written": 1, "expired": 0, "commits": 0,
     }  # fmt: skip
 
 
@@ -449,13 +429,13 @@ def test_batches_of_notes_end_before_they_are_too_large(
     facts = [f"- fact number {number}\n" for number in range(40)]
     ground.write({"MEMORY.md": "".join(facts)})
     report = import_markdown(ground.memory, ground.root, batch=40)
-    assert (report.changed, report.commits > 5) == (40, True)
+    assert (report.written, report.commits > 5) == (40, True)
 
 
 def test_a_note_in_two_batches_is_one_note(ground: Ground) -> None:
     ground.write({"MEMORY.md": "- sun\n- rain\n- sun\n- wind\n"})
     report = import_markdown(ground.memory, ground.root, batch=1)
-    assert (report.records, report.changed, report.commits) == (3, 3, 3)
+    assert (report.records, report.written, report.commits) == (3, 3, 3)
     ground.write({"2026-03-20.md": "- a\n", "more/2026-03-20.md": "- b\n"})
     with pytest.raises(InvalidInput, match=r"has the key of 2026-03-20\.md:1"):
         import_markdown(ground.memory, ground.root, batch=1)
@@ -512,7 +492,7 @@ def test_a_line_that_is_made_to_be_slow_is_not(ground: Ground) -> None:
     )
     assert import_markdown(ground.memory, ground.root).records > 0
     export_markdown(ground.memory, ground.root / "out")
-    assert import_markdown(ground.memory, ground.root / "out").changed == 0
+    assert import_markdown(ground.memory, ground.root / "out").written == 0
 
 
 # -- the validator ---------------------------------------------------------------------------------

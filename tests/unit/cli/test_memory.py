@@ -102,10 +102,11 @@ def test_what_is_exported_is_imported_elsewhere(store: Path, format: str) -> Non
     run_ok("memory", "export", "-o", str(file), *options, store=store)
     other = store.with_name("other.db")
     assert run_json("memory", "import", str(file), store=other) == {
-        "records": 2, "changed": 2, "unchanged": 0, "commits": 1,
+        "records": 2, "new": 2, "changed": 0, "unchanged": 0, "outdated": 0, "newer": 0,
+        "written": 2, "expired": 0, "commits": 1,
     }  # fmt: skip
     said = run_ok("memory", "import", str(file), "--batch", "1", store=other)
-    assert said == "0 records imported, 2 there before\n"
+    assert said == "0 records imported (0 new, 0 changed), 2 there before\n"
     assert run_ok("memory", "export", *options, store=other).encode() == file.read_bytes()
 
 
@@ -258,15 +259,20 @@ def test_an_import_that_fails_leaves_no_new_store(tmp_path: Path) -> None:
     assert not new.exists()
     good = canonical(RECORD) + b"\n"
     said = run("memory", "import", "-", store=new, stdin=good).stdout
-    assert said == "1 record imported, 0 there before\n"
+    assert said == "1 record imported (1 new, 0 changed), 0 there before\n"
     assert "line 2" in error_of(run("memory", "import", str(file), "--space", "other", store=new))
     with open_store(new) as opened:
         assert [space.name for space in opened.spaces()] == ["default"]
 
 
-def test_an_import_replaces_what_differs_also_what_is_newer(store: Path) -> None:
+def test_an_import_replaces_what_is_newer_only_when_it_is_told_to(store: Path) -> None:
     old = canonical({**RECORD, "record_kind": "deploy", "record_id": "web"})
-    assert run("memory", "import", "-", store=store, stdin=old).exit_code == 0
+    told = error_of(run("memory", "import", "-", store=store, stdin=old))
+    assert "record 1 (ops deploy web: " in told
+    assert "--overwrite" in told
+    rehearsed = run("memory", "import", "-", "--dry-run", store=store, stdin=old)
+    assert "1 record newer there" in rehearsed.stdout
+    assert run("memory", "import", "-", "--overwrite", store=store, stdin=old).exit_code == 0
     record = run_json("memory", "get", *KEY, store=store)["record"]
     assert (record["updated_at"], record["payload"]) == (RECORD["updated_at"], {})
 
@@ -316,3 +322,49 @@ def test_doctor_repairs_an_index_that_was_damaged(store: Path) -> None:
         assert opened.space("default").verify().ok
         found = Memory(opened.space("default")).list("ops", filters={"tags_any": ["prod"]})
         assert len(found["items"]) == 1
+
+
+def test_namespaces_and_kinds_of_an_export_add_up(store: Path) -> None:
+    run_ok("memory", "put", "session", "turn", "1", "{}", store=store)
+    both = ("--namespace", "session", "--namespace", "ops")
+    lines = run_ok("memory", "export", *both, store=store).splitlines()
+    assert [decode(line)["namespace"] for line in lines] == ["ops", "session"]
+    kinds = ("--kind", "turn", "--kind", "note")
+    lines = run_ok("memory", "export", *kinds, "-o", "-", store=store).splitlines()
+    assert [decode(line)["record_kind"] for line in lines] == ["note", "turn"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("put", "longterm", "k", "i", "{}"),
+        ("put", "ops", "", "i", "{}"),
+        ("put", *KEY, "{}", "--metadata", '{"confidence":2}'),
+        ("append", "longterm", "k", "i", "{}"),
+        ("append", "ops", "k", "", "{}"),
+    ],
+)
+def test_a_write_that_is_refused_leaves_no_new_store(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    error_of(run("memory", *arguments, store=tmp_path / "new.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_for_programs_have_no_separators(store: Path) -> None:
+    run_ok("memory", "put", *KEY, canonical({"text": "x" * 5_000}).decode(), store=store)
+    _, _, size = run_ok("memory", "stats", store=store).splitlines()[-1].split("\t")
+    assert int(size) > 5_000
+
+
+def test_a_file_that_is_there_is_told_with_a_way_out(store: Path) -> None:
+    store.with_name("mine").write_text("mine")
+    told = error_of(run("memory", "export", "-o", str(store.with_name("mine")), store=store))
+    assert "remove it, or name another" in told
+
+
+def test_unknown_namespaces_are_told_with_the_option(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(canonical({**RECORD, "namespace": "zoo"}))
+    assert "--namespaces" in error_of(run("memory", "import", str(file), store=tmp_path / "new.db"))
+    assert "--namespaces" in run("memory", "validate", str(file)).stdout

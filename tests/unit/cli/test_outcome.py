@@ -4,6 +4,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,16 @@ def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> No
     assert "verifying commits" in shown
     assert "\x1b[3" not in on_terminal("get", ADA, cwd=tmp_path, NO_COLOR="1")
     assert "\x1b" not in on_terminal("get", ADA, "--json", cwd=tmp_path)
+
+
+def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "rote", "--version"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=True,
+    )
+    assert ended.stdout.startswith("rote ")

@@ -11,6 +11,8 @@ from rote.cli.app import app
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 TEXT = PAGE.read_text()
+# Options that are not called like the parameters they set.
+OTHERWISE = {"as_json": "--json", "open_only": "--open", "output": "-o"}
 
 
 def commands_of(group: typer.Typer, prefix: str = "") -> dict[str, Callable[..., object]]:
@@ -38,5 +40,5 @@ def test_the_line_of_a_command_names_all_its_options() -> None:
     for command, callback in COMMANDS.items():
         said = TEXT.partition(f"\n## {command}\n")[2].partition("\n")[0]
         for name in inspect.signature(callback).parameters:
-            option = {"as_json": "--json", "output": "-o"}.get(name, f"--{name.replace('_', '-')}")
+            option = OTHERWISE.get(name, f"--{name.replace('_', '-')}")
             assert option in said or name.upper() in said, (command, name)

@@ -49,7 +49,7 @@ def test_runs_are_listed_with_what_became_of_them(store: Path) -> None:
     assert [each["run_id"] for each in run_json("runs", "list", store=store)] == ["first", "second"]
     assert run_ok("runs", "list", "--limit", "1", store=store).startswith("second\t")
     assert run_ok("runs", "list", "--limit", "0", store=store) == ""
-    assert run_ok("runs", "list", "--ongoing", store=store) == ""
+    assert run_ok("runs", "list", "--open", store=store) == ""
 
 
 def test_what_is_listed_of_a_drawn_id_is_enough_to_show_the_run(store_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_other_commands_recover_too(left: Path) -> None:
 def test_a_living_run_goes_on(store: Path) -> None:
     with rote.open(store, modes=MODES) as opened, begin(opened, "third") as third:
         assert run_ok("recover", store=store) == "0 runs ended, 1 going on\n"
-        assert run_ok("runs", "list", "--ongoing", store=store).startswith("third\ttriage")
+        assert run_ok("runs", "list", "--open", store=store).startswith("third\ttriage")
         third.set(A, 2)
     assert run_json("runs", "show", "third", store=store)["version"] == 2
 

@@ -8,6 +8,7 @@ import pytest
 
 import rote
 from rote.errors import InvalidInput
+from rote.testing.naive_retrieval import naive_retrieve
 from rote.values import canonical, decode
 
 REQUEST: dict[str, Any] = {
@@ -116,3 +117,21 @@ def test_what_comes_back_is_the_callers_own(root: Path) -> None:
     second = rote.retrieve(REQUEST, root=root)
     assert second["selection"]["selected"][0]["excerpt"] == "rotate deploy ke"
     assert len(second["selection"]["dropped"]) == 2
+
+
+@pytest.mark.parametrize("count", [84, 85, 200])
+def test_a_question_of_many_terms_is_answered_as_plainly(tmp_path: Path, count: int) -> None:
+    """Scores that no byte can count take another way."""
+    terms = [f"t{number}" for number in range(count)]
+    lines = [
+        canonical({"memory_id": str(size), "text": " ".join(terms[:size]), "tags": terms[:size]})
+        for size in range(0, count + 1, 7)
+    ]
+    (tmp_path / "s.jsonl").write_bytes(b"\n".join(lines))
+    request = {
+        "query": "t0",
+        "store_paths": ["s.jsonl"],
+        "budget": {"max_excerpt_tokens": 20},
+        "scoring": {"query_terms": terms},
+    }
+    assert rote.retrieve(request, root=tmp_path) == naive_retrieve(request, tmp_path)

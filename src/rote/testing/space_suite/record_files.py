@@ -2,7 +2,10 @@
 
 from io import BytesIO
 
+import pytest
+
 from rote.bridges import export_markdown, import_markdown, import_records, write_export
+from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.testing.space_suite.records import RecordGround
 
@@ -22,9 +25,9 @@ class RecordFileTests(RecordGround):
             self.memory.append("daily_log", "note", "2026-03-20", {"text": text}, 60)
         sent = self._exported(self.memory)
         other = Memory(self.open_fresh("other").space("other"))
-        assert import_records(other, BytesIO(sent)).changed == 1
+        assert import_records(other, BytesIO(sent)).written == 1
         assert self._exported(other) == sent
-        assert import_records(other, BytesIO(sent)).changed == 0
+        assert import_records(other, BytesIO(sent)).written == 0
 
     def test_daily_logs_travel_as_markdown(self) -> None:
         for text in TEXTS:
@@ -33,10 +36,10 @@ class RecordFileTests(RecordGround):
         root = self.place / "logs"
         assert export_markdown(self.memory, root).written == 2
         other = Memory(self.open_fresh("other").space("other"))
-        assert import_markdown(other, root).changed == 2
+        assert import_markdown(other, root).written == 2
         assert self._exported(other) == self._exported(self.memory)
         before = other.space.head
-        assert import_markdown(other, root).changed == 0
+        assert import_markdown(other, root).written == 0
         assert other.space.head == before
         assert export_markdown(other, root).written == 0
 
@@ -46,12 +49,40 @@ class RecordFileTests(RecordGround):
         (root / "MEMORY.md").write_text("- sun\n\n## Preferences\n- tea\n- vim\n", "utf-8")
         (root / "2026-03-20.md").write_text("- [2026-03-20T09:00:00Z] asked\n", "utf-8")
         rehearsed = import_markdown(self.memory, root, dry_run=True)
-        assert (rehearsed.changed, self.space.head) == (4, None)
-        assert import_markdown(self.memory, root).changed == 4
+        assert (rehearsed.written, self.space.head) == (4, None)
+        assert import_markdown(self.memory, root).written == 4
         assert self.space.version == 1
         assert len(self.listed("long_term", "preference")) == 2
         self.memory.append("daily_log", "note", "2026-03-20", {"text": "more"})
         self.clock.move(seconds=1)
         before = self.space.head
-        assert import_markdown(self.memory, root).changed == 0
+        assert import_markdown(self.memory, root).written == 0
         assert self.space.head == before
+
+    def test_what_was_edited_on_one_side_is_taken_and_on_both_is_refused(self) -> None:
+        key = ("daily_log", "note", "2026-03-20")
+        root = self.place / "edited"
+        self.memory.append(*key, {"text": "one"})
+        export_markdown(self.memory, root)
+        [file] = root.rglob("*.md")
+        for text in ("two", "three"):
+            self.clock.move(seconds=1)
+            self.memory.append(*key, {"text": text})
+            self.memory.touch(*key)
+            assert import_markdown(self.memory, root).counts.outdated == 1
+            assert export_markdown(self.memory, root).written == 1
+        file.write_text(file.read_text("utf-8") + "- by hand\n", "utf-8")
+        with pytest.raises(InvalidInput, match="was edited"):
+            export_markdown(self.memory, root)
+        assert import_markdown(self.memory, root).counts.changed == 1
+        file.write_text(file.read_text("utf-8") + "- and again\n", "utf-8")
+        self.clock.move(seconds=1)
+        self.memory.append(*key, {"text": "four"})
+        before = self.space.head
+        with pytest.raises(InvalidInput, match="newer than the file"):
+            import_markdown(self.memory, root)
+        with pytest.raises(InvalidInput, match="was edited"):
+            export_markdown(self.memory, root)
+        assert self.space.head == before
+        entries = self.memory.get(*key)["record"]["payload"]["entries"]
+        assert [e["text"] for e in entries] == ["one", "two", "three", "by hand", "four"]

@@ -1,5 +1,6 @@
 """Retrieval from spaces: one state, judged by its own time, equal to the same records in a file."""
 
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any
 
@@ -9,13 +10,18 @@ from rote.bridges import write_export
 from rote.errors import InvalidInput, NotFound
 from rote.records import Memory
 from rote.retrieval import receipt, retrieve
-from rote.space import Space
+from rote.retrieval.cache import CORPORA
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.states import Place
 from rote.testing.naive_retrieval import naive_retrieve
 from rote.testing.retrieval_draws import Memories
+from rote.testing.retrieval_histories import RetrievalHistory, plain_lines, renamed
 from rote.testing.space_suite.ground import SpaceGround
-from rote.values import canonical, digest
+from rote.values import canonical
 
-EXPIRED = "expired"
+# Steps of one history, and how many of them.
+STEPS, HISTORIES = 40, 2
+READERS, PUTS = 3, 25
 
 
 class RetrievalTests(SpaceGround):
@@ -38,17 +44,17 @@ class RetrievalTests(SpaceGround):
             id = draws.record()["memory_id"]
             memory.put("ops", draws.random.choice(("a/b", "c%")), id, payload, None, metadata)
             self.clock.move(seconds=1)
-        memory.put("ops", "k", EXPIRED, {"text": "alpha"}, 1)
+        memory.put("ops", "k", "expired", {"text": "alpha"}, 1)
         self.clock.move(seconds=10)
         memory.put("ops", "k", "last", {"text": "alpha"})
-        (self.place / "file.jsonl").write_bytes(_lines(self.space))
+        (self.place / "file.jsonl").write_bytes(plain_lines(self.space.at(self.space.version)))
         self.clock.move(seconds=10**6)
         exported = BytesIO()
         write_export(memory, exported, format="retrieval")
         assert exported.getvalue() == (self.place / "file.jsonl").read_bytes() + b"\n"
         for seed in range(20):
             request = Memories(seed).request(["file.jsonl"])
-            expected = _renamed(naive_retrieve(request, self.place), "rote:notes")
+            expected = renamed(naive_retrieve(request, self.place), "rote:notes", was="file.jsonl")
             request["store_paths"] = ["rote:notes"]
             assert dict(retrieve(request, store=self.store)) == expected
 
@@ -78,6 +84,83 @@ class RetrievalTests(SpaceGround):
         assert self.asked("rote:notes:1") == ["ops/k/1"]
         self.space.erase(memory.entity_id("ops", "k", "1"), reason="asked to")
         assert self.asked("rote:notes:1") == []
+
+    def test_histories_are_answered_as_plain_scans_are(self) -> None:
+        for seed in range(HISTORIES):
+            store = self.store if seed == 0 else self.open_fresh(str(seed))
+            RetrievalHistory(store, self.clock, self.place, seed).run(STEPS)
+
+    def test_what_is_kept_follows_the_commits_and_is_not_read_anew(self) -> None:
+        memory = Memory(self.space)
+        for number in range(3):
+            memory.put("ops", "k", str(number), {"text": "word"})
+        self.asked("rote:notes")
+        first = _corpora(self.did)[-1]
+        self.asked("rote:notes")
+        assert _corpora(self.did)[-1] is first
+        memory.put("ops", "k", "1", {"text": "another word"})
+        memory.delete("ops", "k", "2")
+        assert self.asked("rote:notes") == ["ops/k/0", "ops/k/1"]
+        second = _corpora(self.did)[-1]
+        assert second is not first
+        assert second.ids is first.ids
+        assert len(first) == 3
+
+    def test_what_was_erased_is_not_kept_for_any_branch(self) -> None:
+        memory = Memory(self.space)
+        memory.put("ops", "k", "1", {"text": "word canary"}, None, {"tags": ["canary"]})
+        memory.put("ops", "k", "2", {"text": "word"})
+        self.space.create_branch("side")
+        for _ in range(2):  # the second time there is a vocabulary
+            assert len(self.asked("rote:notes")) == len(self.asked("rote:notes@side")) == 2
+        assert "canary" in _kept(self.did)
+        self.space.erase(memory.entity_id("ops", "k", "1"), reason="asked to")
+        assert self.asked("rote:notes") == ["ops/k/2"]
+        assert "canary" not in _kept(self.did)
+        assert self.asked("rote:notes@side") == ["ops/k/2"]
+
+    def test_two_stores_with_copies_of_a_space_have_each_their_own_answer(self) -> None:
+        """They have one did and one path; the hash of the head tells them apart."""
+        Memory(self.space).put("ops", "k", "1", {"text": "word"})
+        other = self.open_fresh("other")
+        self.store.copy("notes", other)
+        assert self.asked("rote:notes") == ["ops/k/1"]
+        Memory(self.space).put("ops", "k", "2", {"text": "word"})
+        for _ in range(2):
+            assert self.asked("rote:notes") == ["ops/k/1", "ops/k/2"]
+            package = retrieve(_request("rote:notes"), store=other)
+            assert [item["memory_id"] for item in package["selection"]["selected"]] == ["ops/k/1"]
+
+    def test_what_is_asked_while_others_write_is_one_state_and_never_an_older_one(self) -> None:
+        memory = Memory(self.space)
+        memory.put("ops", "k", "0", {"text": "word"})
+
+        def write() -> None:
+            for number in range(1, PUTS):
+                memory.put("ops", "k", str(number % 5), {"text": f"word {number}"}, 3)
+                if number % 4 == 0:
+                    memory.delete("ops", "k", str(number % 3))
+
+        def read() -> list[tuple[int, str]]:
+            """Packages, each with a version that was there before it was asked for."""
+            found: list[tuple[int, dict[str, Any]]] = []
+            while not writing.done() or not found:
+                version = self.space.version
+                found.append((version, retrieve(_request("rote:notes"), store=self.store)))
+            return [(version, package["package_hash"]) for version, package in found]
+
+        with ThreadPoolExecutor(READERS + 1) as threads:
+            writing = threads.submit(write)
+            reading = [threads.submit(read) for _ in range(READERS)]
+            answers = [answer for reader in reading for answer in reader.result()]
+            writing.result()
+        states = []
+        for version in range(self.space.version + 1):
+            path = f"rote:notes:{version}"
+            package = dict(retrieve(_request(path), store=self.store))
+            states.append(renamed(package, "rote:notes", was=path)["package_hash"])
+        for version, hash in answers:
+            assert hash in states[version:]
 
     @pytest.mark.parametrize(
         "path",
@@ -133,30 +216,29 @@ def _request(*paths: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(space: Space) -> bytes:
-    """The records of a space as the contract writes them for a JSONL store."""
-    lines = []
-    for state in space.scan("record:"):
-        record: Any = state.value
-        if record["record_id"] == EXPIRED:
-            continue
-        key = (record["namespace"], record["record_kind"], record["record_id"])
-        payload, metadata = record["payload"], record["metadata"] or {}
-        line: dict[str, Any] = {
-            "memory_id": "/".join(part.replace("%", "%25").replace("/", "%2F") for part in key),
-            "text": payload["text"] if "text" in payload else canonical(payload).decode(),
-            "ts_utc": metadata.get("valid_at") or record["updated_at"],
-            "tags": metadata.get("tags") or [],
-            "refs": [],
-        }
-        lines.append(canonical(line))
-    return b"\n".join(lines)
+def _corpora(did: str) -> list[Corpus]:
+    """All that this process keeps of a space, the last used at the end."""
+    return [
+        corpus
+        for place, (_, corpus, _) in CORPORA._kept.items()
+        if isinstance(place, Place) and place.did == did
+    ]
 
 
-def _renamed(package: dict[str, Any], path: str) -> dict[str, Any]:
-    """The package with another store path, and the hash of that."""
-    for items in package["selection"].values():
-        for item in items:
-            item["store_path"] = path
-    del package["package_hash"]
-    return {**package, "package_hash": digest(package)}
+def _kept(did: str) -> str:
+    """The same as text."""
+    kept = _corpora(did)
+    words = [vars(corpus._vocabulary) for corpus in kept if corpus._vocabulary is not None]
+    return repr([*map(vars, kept), *words])
+
+
+class SharedRetrievalTests(SpaceGround):
+    def test_what_another_store_has_written_is_never_missed(self) -> None:
+        others = self.open().space("notes")
+        for number in range(4):
+            Memory(others).put("ops", "k", str(number), {"text": "word"})
+            package = retrieve(_request("rote:notes"), store=self.store)
+            assert len(package["selection"]["selected"]) == number + 1
+        others.erase(Memory.entity_id("ops", "k", "0"), reason="asked to")
+        package = retrieve(_request("rote:notes"), store=self.store)
+        assert len(package["selection"]["selected"]) == 3

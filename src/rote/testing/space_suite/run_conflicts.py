@@ -9,6 +9,7 @@ import pytest
 
 from rote.errors import RunAborted
 from rote.records import Memory
+from rote.retrieval import retrieve
 from rote.runs import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, port_of, put
@@ -161,6 +162,21 @@ class RunConflictTests(RunGround):
         assert caught[0].conflicts[0].start == "record:"
         assert one.state == "commit_applied"
         assert not Memory(self.notes).get("ops", "log", "l")["found"]
+
+    def test_an_answer_is_looked_at_again_with_the_time_of_the_run(self) -> None:
+        """What has expired for others since is still there for the run, and not the other way."""
+        memory = Memory(self.notes)
+        memory.put("ops", "fact", "x", {"text": "the vault has the keys"}, ttl_seconds=60)
+        path = {"store_paths": [f"rote:{self.notes.name}"]}
+        with self.begin() as run:
+            assert run.retrieve(VAULT)["selection"]["selected"]
+            run.set(B, 1)
+            self.clock.move(seconds=3_600)
+            memory.put("ops", "fact", "y", {"text": "nothing of it"})
+            # So that what is kept for others is what is left now.
+            found = retrieve({**VAULT, **path}, store=self.agents)["selection"]["selected"]
+            assert [item["memory_id"] for item in found] == ["ops/fact/y"]
+        assert run.state == "commit_applied"
 
     def test_ten_agents_that_retrieve_and_append_at_once_all_succeed(self) -> None:
         Memory(self.notes).put("ops", "fact", "x", {"text": "the vault has the keys"})

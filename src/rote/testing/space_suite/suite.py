@@ -36,7 +36,7 @@ from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordT
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
-from rote.testing.space_suite.retrievals import RetrievalTests
+from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
@@ -107,6 +107,7 @@ class SharedSpaceSuite(
     SharingTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedRetrievalTests,
     SharedWatchTests,
     SharedRunTests,
 ):

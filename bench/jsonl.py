@@ -1,0 +1,125 @@
+"""What retrieval from JSONL files costs: against decoding them, against the first time, in memory."""
+
+import subprocess
+import sys
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+import rote
+from bench.documents import Documents
+from bench.harness import Benchmark, Effort, Measure, Result, compare_times, compared, timed
+from rote.retrieval.cache import CORPORA
+from rote.values import format_time
+
+RECORDS = 100_000
+TEXTS, PROJECTS = 1_000, 100
+MINUTE, EPOCH = 60_000_000, 1_767_225_600_000_000  # microseconds; 2026 begins
+
+
+def write_store(path: Path, records: int) -> None:
+    """A log of memories of about 500 bytes in the order of their times."""
+    documents = Documents()
+    texts = [" ".join(documents.note()["text"] for _ in range(3)) for _ in range(TEXTS)]
+    with path.open("wb") as file:
+        for number in range(records):
+            record = {
+                "memory_id": f"memory-{number:07}",
+                "text": f"Project-{number % PROJECTS:02}: {texts[number % TEXTS]}",
+                "ts_utc": format_time(EPOCH + number * MINUTE),
+                "tags": [f"tag-{number % 50}", "all"],
+                "refs": [],
+            }
+            file.write(orjson.dumps(record) + b"\n")
+
+
+def question(path: Path) -> dict[str, Any]:
+    return {
+        "query": "project-42 invoices",
+        "store_paths": [path.name],
+        "budget": {"max_excerpt_tokens": 1_000},
+    }
+
+
+class _Store:
+    """A file, and how it is read."""
+
+    def __init__(self, effort: Effort) -> None:
+        self.records = effort.count(RECORDS, 500)
+        self._path = effort.folder / "store.jsonl"
+        write_store(self._path, self.records)
+
+    def decode(self) -> Measure:
+        return timed(self.records, self._decode)
+
+    def _decode(self) -> None:
+        with self._path.open("rb") as file:
+            for line in file:
+                orjson.loads(line)
+                sha256(line).digest()
+
+    def first(self) -> Measure:
+        CORPORA.forget(lambda place: True)  # as in a process that starts anew
+        return self.again()
+
+    def again(self) -> Measure:
+        ask = partial(rote.retrieve, question(self._path), root=self._path.parent, dropped="counts")
+        return timed(self.records, ask)
+
+
+def cold(effort: Effort) -> Result:
+    """The first read against decoding and hashing every line."""
+    store = _Store(effort)
+    return compare_times(effort, store.decode, store.first)
+
+
+def repeat(effort: Effort) -> Result:
+    """How much faster the second read of an unchanged store is than the first."""
+    store = _Store(effort)
+    pairs = [(store.first().rate, store.again().rate) for _ in range(effort.rounds + 1)][1:]
+    return compared([pair[0] for pair in pairs], [pair[1] for pair in pairs], "/s")
+
+
+def memory(effort: Effort) -> Result:
+    """What a first read takes at most, with the full list of the dropped, against its file."""
+    path = effort.folder / "store.jsonl"
+    write_store(path, effort.count(RECORDS, 5_000))
+    told = subprocess.run(
+        [sys.executable, "-m", "bench.jsonl", str(path)],
+        cwd=Path(__file__).parents[1], capture_output=True, check=True,
+    )  # fmt: skip
+    return compared([path.stat().st_size / 1_000], [int(told.stdout) / 1_000], "kB")
+
+
+def measure_peak(path: Path) -> int:
+    """Bytes by which this process has grown at most, in a process of its own."""
+
+    small = path.with_name("small.jsonl")
+    write_store(small, 1)
+    rote.retrieve(question(small), root=path.parent)
+    before = _peak_bytes()
+    rote.retrieve(question(path), root=path.parent)
+    return _peak_bytes() - before
+
+
+def _peak_bytes() -> int:
+    """What this process has held at most; the usage of resources begins with that of its parent."""
+    fields = Path("/proc/self/status").read_text().splitlines()
+    (line,) = [field for field in fields if field.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1_024
+
+
+BENCHMARKS = [
+    Benchmark("retrieve/cold", "first read of 100,000 JSON lines against decoding and hashing them",
+              3, 1.5, cold, "at most"),
+    Benchmark("retrieve/repeat", "a repeated read of 100,000 JSON lines against the first", 5, 20,
+              repeat),
+    Benchmark("retrieve/memory", "memory of a first read of 100,000 JSON lines against their bytes",
+              4, 3, memory, "at most"),
+]  # fmt: skip
+
+if __name__ == "__main__":
+    sys.stdout.write(str(measure_peak(Path(sys.argv[1]))))

@@ -1,0 +1,213 @@
+"""What an import does to each record, decided before anything is written.
+
+    new        it is not there, or has expired
+    changed    it differs, and what is there is not newer: it is replaced
+    unchanged  it is there like this
+    outdated   it is what the record was before; what has come since stays
+    newer      what is there is newer than the file says, and never was as in the file: refused
+
+`overwrite` takes the last two from the file as well. A note has no times: what is there is newer
+when somebody else has written to it since it was imported.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from msgspec import Struct
+
+from rote.bridges.batches import Checked
+from rote.bridges.past import last_put, was
+from rote.contract import State
+from rote.errors import InvalidInput
+from rote.records import Memory
+from rote.records.envelope import Envelope, life_of, record_of
+from rote.values import Json, canonical, micros_of
+from rote.values.limits import NAMED_IN_ERROR_MAX, PAGE_MAX
+
+NEW, CHANGED, UNCHANGED, OUTDATED, NEWER = "new", "changed", "unchanged", "outdated", "newer"
+_TIMES: tuple[str, ...] = ("/created_at", "/updated_at")
+
+
+class Difference(Struct, frozen=True):
+    """A record of a file beside the one that is there."""
+
+    item: Checked
+    outcome: str
+    version: int  # of what is there
+    there: Envelope | None  # what is there and lives
+    has_expired: bool  # the record of the file: nobody will see it
+    value: Envelope | None = None  # to be written
+    stamp: tuple[str, ...] = ()
+
+    @property
+    def operation(self) -> dict[str, Any]:
+        stamp = {"stamp": list(self.stamp)} if self.stamp else {}
+        return {"op": "set", "id": self.item.entity, "value": self.value, **stamp}
+
+    @property
+    def read(self) -> dict[str, Any]:
+        return {"id": self.item.entity, "version": self.version}
+
+
+class Counts(Struct, frozen=True, gc=False):
+    """How many records an import did what with."""
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    outdated: int = 0
+    newer: int = 0
+    written: int = 0  # or would be, in a dry run
+    expired: int = 0  # those that nobody will see
+
+    @property
+    def records(self) -> int:
+        return self.new + self.changed + self.unchanged + self.outdated + self.newer
+
+    @staticmethod
+    def of(found: list[Difference]) -> "Counts":
+        return Counts(
+            **Counter(difference.outcome for difference in found),
+            written=sum(difference.value is not None for difference in found),
+            expired=sum(difference.has_expired for difference in found),
+        )
+
+    def plus(self, other: "Counts") -> "Counts":
+        names = self.__struct_fields__
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in names))
+
+    def to_dict(self) -> dict[str, int]:
+        return {
+            "records": self.records,
+            **{name: getattr(self, name) for name in self.__struct_fields__},
+        }
+
+
+def differences(
+    memory: Memory, incoming: dict[str, Checked], *, overwrite: bool
+) -> Iterator[Difference]:
+    """What there is to do, in the order of what comes."""
+    now = micros_of(memory.space.now)
+    ids = iter(incoming)
+    while some := list(islice(ids, PAGE_MAX)):
+        for state in memory.space.read_many(some):
+            item = incoming[state.id]
+            judge = _judge_note if item.timeless else _judge
+            yield judge(memory, item, state, now, overwrite)
+
+
+def none_newer(compared: Iterable[Difference]) -> Iterator[Difference]:
+    """The same; InvalidInput when something newer would be replaced, which names it."""
+    newer: list[Difference] = []
+    for difference in compared:
+        if difference.outcome == NEWER:
+            newer.append(difference)
+            if len(newer) > NAMED_IN_ERROR_MAX:
+                break  # enough to act on, and each has cost a look into the past
+        yield difference
+    if newer:
+        named = newer[:NAMED_IN_ERROR_MAX]
+        told = "; ".join(map(_told_newer, named)) + (
+            "; and more" if len(newer) > len(named) else ""
+        )
+        raise InvalidInput(
+            f"what is there is newer than the file, and stays: {told};"
+            " export it to another folder to see it, bring both together in this file, and import it"
+            " with --overwrite",
+            code="record_is_newer",
+            places=[difference.item.place for difference in named],
+        )
+
+
+def _told_newer(difference: Difference) -> str:
+    """A record that is newer than the file, for people."""
+    record = difference.item.record
+    key = " ".join(str(record[name]) for name in ("namespace", "record_kind", "record_id"))
+    there = difference.there
+    assert there is not None
+    if difference.item.timeless:
+        words = "others have written to it"
+    else:
+        words = f"there {there['updated_at']}, in the file {record['updated_at']}"
+    return f"{difference.item.place} ({key:.200}: {words})"
+
+
+def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: bool) -> Difference:
+    """A record that brings its times."""
+    life = life_of(item.record)
+    assert life is not None
+    has_expired = life.has_expired(now)
+    if state.exists and canonical(state.value) == canonical(item.record):
+        return Difference(item, UNCHANGED, state.version, None, has_expired)
+    there = _living(state, now)
+    known = None if there is None else life_of(there)
+    if known is None:
+        outcome = NEW
+    elif known.updated_at <= life.updated_at:
+        outcome = CHANGED
+    elif not overwrite and was(memory.space, item.entity, item.record):
+        outcome = OUTDATED
+    else:
+        outcome = NEWER
+    is_written = outcome in (NEW, CHANGED) or overwrite
+    value = item.record if is_written else None
+    return Difference(item, outcome, state.version, there, has_expired, value)
+
+
+def _judge_note(
+    memory: Memory, item: Checked, state: State, now: int, overwrite: bool
+) -> Difference:
+    """A note: what was imported before tells whether the file has changed, or what is there."""
+    there = _living(state, now)
+    payload = item.record["payload"]
+
+    def outcome(name: str, *, written: bool) -> Difference:
+        value, stamp = item.record, _TIMES
+        if there is not None:
+            value, stamp = {**value, "created_at": there["created_at"]}, stamp[1:]
+        return Difference(
+            item, name, state.version, there, False, value if written else None, stamp
+        )
+
+    if there is None:
+        return outcome(NEW, written=True)
+    if _same(there["payload"], payload):
+        return outcome(UNCHANGED, written=False)
+    before = _imported(memory, item)
+    if before is None and _begins_with(there["payload"], payload):
+        return outcome(UNCHANGED, written=False)
+    if before is not None and _same(before, there["payload"]):
+        return outcome(CHANGED, written=True)
+    if before is not None and _same(before, payload):
+        return outcome(OUTDATED, written=False)
+    return outcome(NEWER, written=overwrite)
+
+
+def _living(state: State, now: int) -> Envelope | None:
+    there = record_of(state)
+    life = None if there is None else life_of(there)
+    return None if life is None or life.has_expired(now) else there
+
+
+def _imported(memory: Memory, item: Checked) -> Json:
+    """The payload that an import of notes left; None when what is there is not from one."""
+    before = last_put(memory.space, item.entity)
+    metadata = None if before is None else before.get("metadata")
+    if before is None or type(metadata) is not dict or item.record["metadata"] is None:
+        return None
+    is_import = metadata.get("source") == item.record["metadata"]["source"]
+    return before.get("payload") if is_import else None
+
+
+def _same(left: Json, right: Json) -> bool:
+    return canonical(left) == canonical(right)
+
+
+def _begins_with(there: dict[str, Any], payload: dict[str, Any]) -> bool:
+    """Whether a payload is there, and only entries have come since."""
+    entries, wanted = there.get("entries"), payload.get("entries")
+    if type(entries) is list and type(wanted) is list:
+        there = {**there, "entries": entries[: len(wanted)]}
+    return _same(there, payload)

@@ -1,0 +1,167 @@
+"""The order of memories when no score decides, and the bytes of the dropped in it, as they are hashed.
+
+Nearly all memories are dropped, and they stand in this order whatever is asked. It is cut into
+blocks: a few changes make a few blocks anew, and all others are shared.
+"""
+
+import re
+from array import array
+from bisect import bisect_right, insort
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice
+from typing import Protocol
+
+import msgspec
+
+_encode = msgspec.json.encode
+_encode_lines = msgspec.json.Encoder().encode_lines
+_marked = re.compile(rb"[^\0]").finditer
+
+_BLOCK_ROWS = 1_024
+# Blocks that have grown to twice their size are cut; an index always has room in these bits.
+_INDEX_BITS = 16
+_INDEX = (1 << _INDEX_BITS) - 1
+# One of so many rows are few enough to be gone through one by one.
+_FEW = 8
+
+
+class Drop(msgspec.Struct, frozen=True, gc=False):
+    """A memory that does not come back; members in canonical order."""
+
+    memory_id: str
+    reason: str
+    record_hash: str
+    store_path: str
+
+
+class Rows(Protocol):
+    """What is ordered."""
+
+    def rank_key(self, row: int) -> tuple[int, str, str, str]:
+        """How rows of equal score rank."""
+        ...
+
+    def drops(self, rows: Sequence[int], reason: str) -> Iterable[Drop]: ...
+
+
+def encoded(drops: Iterable[Drop]) -> list[bytes]:
+    """The dropped as canonical JSON, each after a comma."""
+    return [b"," + piece for piece in map(_encode, drops)]
+
+
+# The dropped of a block one after the other, and where each of them begins and ends.
+_Pieces = tuple[bytes, "array[int]"]
+
+
+class _Block:
+    """Rows that follow each other."""
+
+    def __init__(self, number: int, rows: list[int]) -> None:
+        self.number = number
+        self.rows = rows
+        self._pieces: dict[str, _Pieces] = {}
+
+    def pieces(self, reason: str, corpus: Rows) -> _Pieces:
+        kept = self._pieces.get(reason)
+        if kept is None:
+            # Lines and items after a comma are equally long, and no line break is in an item.
+            lines = _encode_lines(list(corpus.drops(self.rows, reason)))
+            sizes = (len(line) + 1 for line in lines.split(b"\n"))
+            ends = array("Q", accumulate(islice(sizes, len(self.rows)), initial=0))
+            kept = self._pieces[reason] = b"," + lines[:-1].replace(b"\n", b","), ends
+        return kept
+
+
+class Order:
+    """Never changes; `changed` makes another one."""
+
+    def __init__(self, blocks: list[_Block], spots: "array[int]") -> None:
+        self._blocks = blocks
+        self._spots = spots  # for each row the number of its block, and its index there
+        self._positions = {block.number: position for position, block in enumerate(blocks)}
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(block.rows for block in self._blocks)
+
+    def arranged(self, cells: bytearray) -> list[bytearray]:
+        """A byte for each row, given by row, in the order: a text for each block. Rows that are
+        not in the order have a zero."""
+        if (len(cells) - cells.count(0)) * _FEW > len(cells):
+            return [bytearray([cells[row] for row in block.rows]) for block in self._blocks]
+        found = [bytearray(len(block.rows)) for block in self._blocks]
+        for marked in _marked(cells):
+            row = marked.start()
+            spot = self._spots[row]
+            found[self._positions[spot >> _INDEX_BITS]][spot & _INDEX] = cells[row]
+        return found
+
+    def rows_in(self, position: int, start: int, end: int) -> list[int]:
+        """The rows of a block from one index up to another."""
+        return self._blocks[position].rows[start:end]
+
+    def encoded_in(
+        self, position: int, spans: Collection[tuple[int, int]], reason: str, corpus: Rows
+    ) -> Iterable[bytes | memoryview]:
+        """Some rows of a block as dropped ones, without copying long pieces."""
+        block = self._blocks[position]
+        data, ends = block.pieces(reason, corpus)
+        if len(spans) * _FEW < len(block.rows):
+            whole = memoryview(data)
+            return [whole[ends[start] : ends[end]] for start, end in spans]
+        return [b"".join([data[ends[start] : ends[end]] for start, end in spans])]
+
+    def encoded(self, rows: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
+        """Some rows, in whatever order, as dropped ones."""
+        for spot in map(self._spots.__getitem__, rows):
+            block = self._blocks[self._positions[spot >> _INDEX_BITS]]
+            data, ends = block.pieces(reason, corpus)
+            yield data[ends[spot & _INDEX] : ends[(spot & _INDEX) + 1]]
+
+    def changed(self, corpus: Rows, *, gone: Collection[int], added: Collection[int]) -> "Order":
+        """The order without some rows and with new ones, whose numbers follow those of all others."""
+        touched = {self._positions[self._spots[row] >> _INDEX_BITS] for row in gone}
+        parts: list[_Block | list[int]] = []
+        for position, block in enumerate(self._blocks):
+            if position not in touched:
+                parts.append(block)
+            elif rest := [row for row in block.rows if row not in gone]:
+                parts.append(rest)
+        firsts = [corpus.rank_key(_rows(part)[0]) for part in parts]
+        for row in added:
+            position = max(0, bisect_right(firsts, corpus.rank_key(row)) - 1)
+            if not parts:
+                parts.append([])
+                firsts.append(corpus.rank_key(row))
+            part = parts[position]
+            if isinstance(part, _Block):
+                part = parts[position] = list(part.rows)
+            insort(part, row, key=corpus.rank_key)
+            firsts[position] = corpus.rank_key(part[0])
+        number = 1 + max(self._positions, default=-1)
+        return _ordered(parts, number, self._spots + array("Q", bytes(8 * len(added))))
+
+
+def order_of(rows: list[int], count: int) -> Order:
+    """Rows that are in order; `count` is how many numbers of rows there are."""
+    return _ordered([rows], 0, array("Q", bytes(8 * count)))
+
+
+def _ordered(parts: Iterable[_Block | list[int]], number: int, spots: "array[int]") -> Order:
+    """Blocks as they are, and blocks of what is in none; new ones are numbered from `number` on."""
+    blocks: list[_Block] = []
+    for part in parts:
+        if isinstance(part, _Block):
+            blocks.append(part)
+            continue
+        size = len(part) if len(part) < 2 * _BLOCK_ROWS else _BLOCK_ROWS
+        for start in range(0, len(part), size or 1):
+            block = _Block(number, part[start : start + size])
+            blocks.append(block)
+            for spot, row in enumerate(block.rows, number << _INDEX_BITS):
+                spots[row] = spot
+            number += 1
+    return Order(blocks, spots)
+
+
+def _rows(part: _Block | list[int]) -> list[int]:
+    return part.rows if isinstance(part, _Block) else part

@@ -1,0 +1,237 @@
+"""Sidecar files: corpora kept in a directory that the caller names, for the next process.
+
+    magic    rote-corpus-1 and a newline
+    blocks   some rows each: the length of a block in four bytes, then JSON
+    hash     SHA-256 of the file's name and the hashes of all blocks
+
+A file is named after what its rows were made of, by content and never by date. Nothing in one is
+believed: what is torn, renamed, writable by others or not as it was written counts as not there,
+and is written over. So files may be deleted at any time, and any number of processes may share a
+directory. They hold the texts of memories, so nobody but their owner may read them.
+"""
+
+import os
+import re
+import stat
+import tempfile
+import unicodedata
+from collections.abc import Iterable, Iterator
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+
+from rote.errors import InvalidInput
+from rote.questions import NO_INSTANT
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.pieces import PieceHash
+from rote.values import sha256_hex
+from rote.values.limits import INTEGER_MAX, SIDECAR_BLOCK_BYTES, SIDECARS_BYTES_MAX, SIDECARS_MAX
+
+_MAGIC = b"rote-corpus-1\n"
+_LENGTH_BYTES = 4
+_HASH_BYTES = 32
+# What a row takes beside its texts.
+_ROW_BYTES = 128
+# Whoever may write a file may say in it what they like.
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_SUFFIX, _UNFINISHED = ".corpus", ".part"
+
+_is_ours = re.compile(r"[0-9a-f]{64}(\.corpus|[a-z0-9_]+\.part)").fullmatch
+
+
+class _Block(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """Some rows of a corpus, column by column."""
+
+    ids: list[str]
+    hashes: list[Annotated[str, msgspec.Meta(min_length=64, max_length=64)]]
+    instants: list[Annotated[int, msgspec.Meta(ge=NO_INSTANT, le=INTEGER_MAX)]]
+    texts: list[str]
+    tag_lists: list[tuple[str, ...]]  # each once
+    tags: list[Annotated[int, msgspec.Meta(ge=0)]]  # which of them a row has
+    invalid: list[tuple[str, str]]  # memory id, hash of what is no record
+
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(_Block).decode
+
+
+class Sidecars:
+    """The corpora in a directory; those that were used last stay."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        size_bytes_max: int = SIDECARS_BYTES_MAX,
+        count_max: int = SIDECARS_MAX,
+    ) -> None:
+        self._folder = _checked(folder)
+        self._size_bytes_max = size_bytes_max
+        self._count_max = count_max
+
+    def get(self, key: str, path: str) -> Corpus | None:
+        """What is kept under a key, its rows under the path of a store; None unless it is sound."""
+        name = _name(key)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(self._folder / name, flags), "rb") as file:
+                corpus = _load(file, name, path)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, IndexError, msgspec.MsgspecError):
+            corpus = None
+        if corpus is None:
+            self._delete(name)
+        return corpus
+
+    def keep(self, key: str, corpus: Corpus) -> None:
+        """Have a corpus there, as the one that was used last."""
+        name = _name(key)
+        try:
+            os.utime(self._folder / name, follow_symlinks=False)
+        except OSError:
+            self._put(name, corpus)
+
+    def _put(self, name: str, corpus: Corpus) -> None:
+        """A full or closed disk is no fault: what is not kept is read again."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, unfinished = tempfile.mkstemp(
+                _UNFINISHED, name.removesuffix(_SUFFIX), self._folder
+            )
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    if not _store(file, name, corpus, self._size_bytes_max):
+                        return
+                Path(unfinished).replace(self._folder / name)
+            finally:
+                Path(unfinished).unlink(missing_ok=True)
+            self._make_room()
+        except OSError:
+            return
+
+    def _make_room(self) -> None:
+        """Delete what was not used for longest, and what a process that ended left behind."""
+        files = sorted(_files(self._folder), reverse=True)
+        size_bytes = 0
+        for count, (_, name, file_bytes) in enumerate(files, 1):
+            size_bytes += file_bytes
+            if size_bytes > self._size_bytes_max or count > self._count_max:
+                self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        try:
+            (self._folder / name).unlink(missing_ok=True)
+        except OSError:
+            return  # what cannot be deleted is as little believed
+
+
+def _checked(folder: Any) -> Path:
+    if not isinstance(folder, str | os.PathLike) or "\0" in (text := str(folder)) or not text:
+        raise InvalidInput("cache must be the path of a directory")
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise InvalidInput(f"cache must be a directory, and {text!r:.200} is none")
+    return path
+
+
+def _name(key: str) -> str:
+    # Lower case is part of a record's hash, and what it is depends on the version of Unicode.
+    return sha256_hex(f"{unicodedata.unidata_version}\n{key}".encode()) + _SUFFIX
+
+
+def _load(file: BinaryIO, name: str, path: str) -> Corpus | None:
+    """The corpus of a file; None or an error when it is not what was once written."""
+    status = os.fstat(file.fileno())
+    if (
+        not stat.S_ISREG(status.st_mode)
+        or status.st_uid != os.geteuid()
+        or status.st_mode & _WRITABLE_BY_OTHERS
+        or file.read(len(_MAGIC)) != _MAGIC
+    ):
+        return None
+    corpus = Corpus()
+    tag_lists: dict[tuple[str, ...], tuple[str, ...]] = {}
+    with PieceHash() as hash:
+        hash.add(name.encode())
+        left = status.st_size - len(_MAGIC) - _HASH_BYTES
+        while left > 0:
+            size = int.from_bytes(file.read(_LENGTH_BYTES), "big")
+            left -= _LENGTH_BYTES + size
+            if left < 0:
+                return None
+            data = file.read(size)
+            hash.add(data)
+            block = _decode(data)
+            known = [tag_lists.setdefault(tags, tags) for tags in block.tag_lists]
+            corpus.extend_columns(
+                path,
+                ids=block.ids,
+                hashes=block.hashes,
+                instants=block.instants,
+                texts=block.texts,
+                tags=[known[number] for number in block.tags],
+            )
+            corpus.invalid += [(path, id, digest) for id, digest in block.invalid]
+        return corpus if file.read() == hash.digest() else None
+
+
+def _store(file: BinaryIO, name: str, corpus: Corpus, size_bytes_max: int) -> bool:
+    """Write a corpus; false when it takes more than there is."""
+    file.write(_MAGIC)
+    with PieceHash() as hash:
+        hash.add(name.encode())
+        for block in _blocks(corpus):
+            data = _encode(block)
+            hash.add(data)
+            file.write(len(data).to_bytes(_LENGTH_BYTES, "big"))
+            file.write(data)
+            if file.tell() > size_bytes_max:
+                return False
+        file.write(hash.digest())
+    return True
+
+
+def _blocks(corpus: Corpus) -> Iterator[_Block]:
+    sizes = map(add, map(len, corpus.ids), map(len, corpus.texts))
+    for rows in _slices(sizes):
+        numbers: dict[tuple[str, ...], int] = {}
+        tags = [numbers.setdefault(tags, len(numbers)) for tags in corpus.tags[rows]]
+        yield _Block(
+            ids=corpus.ids[rows],
+            hashes=corpus.hashes[rows],
+            instants=corpus.instants[rows],
+            texts=corpus.texts[rows],
+            tag_lists=list(numbers),
+            tags=tags,
+            invalid=[],
+        )
+    for rows in _slices(len(id) for _, id, _ in corpus.invalid):
+        invalid = [(id, digest) for _, id, digest in corpus.invalid[rows]]
+        yield _Block([], [], [], [], [], [], invalid)
+
+
+def _slices(sizes: Iterable[int]) -> Iterator[slice]:
+    """Rows that make up a block."""
+    start = end = held = 0
+    for end, size in enumerate(sizes, 1):
+        held += size + _ROW_BYTES
+        if held >= SIDECAR_BLOCK_BYTES:
+            yield slice(start, end)
+            start, held = end, 0
+    if end > start:
+        yield slice(start, end)
+
+
+def _files(folder: Path) -> Iterator[tuple[int, str, int]]:
+    """Ours: when each was used last, its name and its size."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _is_ours(entry.name):
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # another process made room
+                yield status.st_mtime_ns, entry.name, status.st_size

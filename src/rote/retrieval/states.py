@@ -1,0 +1,279 @@
+"""The living records of a state as a corpus, and how it follows the commits of its space.
+
+What has expired is judged by the time of the state's commit, never by a clock, so the same state
+gives the same answer at any time. The corpus of a branch's head is kept. When the space has moved
+on, the log says which records were written since; only these are read, and the next corpus is the
+last one with them in it. It equals what reading everything gives, and whenever that is in doubt
+everything is read: after an erasure, a compaction, or too much at once.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import islice
+from sys import getsizeof
+from typing import TypeVar
+
+from msgspec import Struct
+
+from rote.contract import Commit
+from rote.errors import Compacted
+from rote.records.envelope import Envelope, life_of, record_of
+from rote.records.keys import PREFIX
+from rote.records.listing import of_newest, scan_entities
+from rote.retrieval.cache import CorpusCache
+from rote.retrieval.corpus import COLUMNS, Corpus
+from rote.retrieval.spaces import Named, memory_of
+from rote.space import Space
+from rote.values import micros_of
+from rote.values.limits import (
+    CORPUS_TIMES,
+    RECORDS_READ_AT_ONCE,
+    RETRIEVAL_DRIFT_MIN,
+    RETRIEVAL_DRIFT_SHARE,
+)
+
+_ERASE = "erase"
+_Item = TypeVar("_Item")
+
+
+class Place(Struct, frozen=True):
+    """Where the corpus of a branch's head is kept."""
+
+    did: str
+    branch: str
+    path: str
+
+    def is_beside(self, other: Hashable) -> bool:
+        """Whether another place is of the same space."""
+        return isinstance(other, Place) and other.did == self.did
+
+
+def read_state(named: Named, cache: CorpusCache) -> Corpus:
+    """The living records of the state that a path names."""
+    view = named.view
+    # What a version has depends on what was erased later, so only that of the head is kept.
+    if view is None or named.space.version == view.version:
+        found = _newest(named, cache)
+        if view is None or found.is_of(view):
+            return found
+    return _read(view, named.path)
+
+
+def _newest(named: Named, cache: CorpusCache) -> "StateCorpus":
+    place = Place(named.space.did, named.space.branch, named.path)
+    kept = of_newest(named.space, lambda view: _kept(view, place, cache))
+    if kept is not None:
+        return kept
+    with cache.turn(place):
+        return of_newest(named.space, lambda view: _bring_up(view, place, cache))
+
+
+def _kept(view: Space, place: Place, cache: CorpusCache) -> "StateCorpus | None":
+    last = cache.last(place)
+    return last if isinstance(last, StateCorpus) and last.is_of(view) else None
+
+
+def _bring_up(view: Space, place: Place, cache: CorpusCache) -> "StateCorpus":
+    """The corpus of the head: the one that is kept, one that follows it, or one read anew."""
+    last = cache.last(place)
+    found = None
+    if isinstance(last, StateCorpus):
+        if last.is_of(view):
+            return last
+        written = _written(last, view)
+        if written is None:
+            # If something was erased, other branches may hold it too.
+            cache.forget(place.is_beside)
+        else:
+            found = last.followed(view, written)
+    if found is None:
+        found = _read(view, place.path)
+    cache.put(place, found.hash or "", found, CORPUS_TIMES * found.size_bytes)
+    return found
+
+
+def _read(view: Space, path: str) -> "StateCorpus":
+    corpus = StateCorpus(view, path)
+    for records in _batches(scan_entities(view, PREFIX)):
+        corpus.add_records(records)
+    return corpus
+
+
+def _written(last: "StateCorpus", view: Space) -> frozenset[str] | None:
+    """The records that were written on the branch since; None when the log does not say it, or
+    too much, or something was erased."""
+    count, most = view.version - last.version, last.drift_max
+    if not 0 < count <= most:
+        return None
+    ids: set[str] = set()
+    previous = last.hash
+    try:
+        for commit in view.log(since=last.version, limit=count):
+            if commit.previous != previous:
+                return None  # another log than the one that was read
+            previous = commit.hash
+            # The lines of other branches meet this one only where it began, and in its merges,
+            # which write to it.
+            if commit.branch == view.branch:
+                ids.update(fact.id for fact in commit.facts if fact.id.startswith(PREFIX))
+            if len(ids) > most or _has_erased_record(commit):
+                return None
+    except Compacted:
+        return None
+    return frozenset(ids) if previous == view.head else None
+
+
+def _has_erased_record(commit: Commit) -> bool:
+    event = commit.event
+    return event is not None and event["type"] == _ERASE and event["id"].startswith(PREFIX)
+
+
+class StateCorpus(Corpus):
+    """The corpus of one state. It never changes once it is read: others may be using it.
+
+    Its columns are those of the corpora that followed it, which have put their rows at the end.
+    """
+
+    # They live long, and cost more to read than a vocabulary does.
+    looked_for_min = 1
+
+    def __init__(self, view: Space, path: str) -> None:
+        super().__init__()
+        self.version = view.version
+        self.hash = view.head
+        self.size_bytes = 0
+        self._path = path
+        self._now = micros_of(view.now)
+        self._row_count = 0
+        self._entities: list[str] = []  # of each row
+        self._drift = 0  # rows that came or went since everything was read
+        # What only the newest corpus needs; None when there is a newer one.
+        self._register: _Register | None = _Register({}, [])
+
+    def is_of(self, view: Space) -> bool:
+        return (self.version, self.hash) == (view.version, view.head) and self._holds_at(
+            micros_of(view.now)
+        )
+
+    def _holds_at(self, now: int) -> bool:
+        """Whether the same records are living at another time, as a run may ask for."""
+        if now == self._now:
+            return True
+        register = self._register
+        return register is not None and register.holds_at(now)
+
+    @property
+    def row_count(self) -> int:
+        return self._row_count
+
+    @property
+    def drift_max(self) -> int:
+        """How many more rows may come or go."""
+        return max(RETRIEVAL_DRIFT_MIN, self._row_count // RETRIEVAL_DRIFT_SHARE) - self._drift
+
+    def rows(self) -> Iterable[int]:
+        """In the order of entities, which is that of a scan."""
+        rows = range(self._row_count)
+        if self._drift == 0:
+            return rows
+        there = (row for row in rows if row not in self.gone)
+        return sorted(there, key=self._entities.__getitem__)
+
+    def add_records(self, records: Iterable[tuple[str, Envelope]]) -> None:
+        """Those of them that are living."""
+        assert self._register is not None
+        living = []
+        for entity, record in records:
+            life = life_of(record)
+            if life is None:
+                continue
+            if life.has_expired(self._now):
+                self._register.note_expired(life.expires)
+                continue
+            self._register.note(entity, len(self._entities), life.expires)
+            self._entities.append(entity)
+            living.append(memory_of(record))
+        self.extend(self._path, living)
+        self._row_count = len(self.ids)
+        self.size_bytes += sum(getsizeof(memory.text) for memory in living)
+
+    def followed(self, view: Space, changed: Collection[str]) -> "StateCorpus | None":
+        """The corpus of a later state in which these entities were written; None when so much is
+        different, or so little is known, that it is better read anew."""
+        records: list[tuple[str, Envelope]] = []
+        for entities in _batches(sorted(changed)):
+            for state in view.read_many(entities):
+                record = record_of(state)
+                if record is not None:
+                    records.append((state.id, record))
+        # From here on nothing fails half way; if it did, this corpus would not be followed again.
+        register, self._register = self._register, None
+        if register is None:
+            return None
+        after = self._later(view, register)
+        gone = register.take(changed) | register.take_expired(after._now, self._entities)
+        if len(gone) + len(records) > self.drift_max:
+            return None
+        after.add_records(records)
+        added = range(self._row_count, after._row_count)
+        after.gone = self.gone | gone
+        after._drift += len(gone) + len(added)
+        if self._order is not None:
+            after._order = self._order.changed(after, gone=gone, added=added)
+        return after
+
+    def _later(self, view: Space, register: "_Register") -> "StateCorpus":
+        """The same rows, as those of a later state."""
+        after = StateCorpus(view, self._path)
+        for name in (*COLUMNS, *_SHARED):
+            setattr(after, name, getattr(self, name))
+        after._register = register
+        return after
+
+
+# What a corpus has in common with the one that follows it, beside the columns.
+_SHARED = (
+    "size_bytes", "_row_count", "_entities", "_drift", "_times", "_tags", "_vocabulary",
+    "_looked_for",
+)  # fmt: skip
+
+
+class _Register(Struct):
+    """Which records are there, and when they go by themselves."""
+
+    rows: dict[str, int]  # of each entity
+    expiries: list[tuple[int, int]]  # the last instant of a row, and the row; a heap
+    expired: int = 0  # the last instant of all those that are left out
+
+    def note(self, entity: str, row: int, expires: int | None) -> None:
+        self.rows[entity] = row
+        if expires is not None:
+            heappush(self.expiries, (expires, row))
+
+    def note_expired(self, expires: int | None) -> None:
+        self.expired = max(self.expired, expires or 0)
+
+    def holds_at(self, now: int) -> bool:
+        """Whether nothing more, and nothing less, has expired by then."""
+        return self.expired < now and (not self.expiries or now <= self.expiries[0][0])
+
+    def take(self, entities: Iterable[str]) -> set[int]:
+        """The rows of these entities, which are not there any more."""
+        return {self.rows.pop(entity) for entity in entities if entity in self.rows}
+
+    def take_expired(self, now: int, entities: Sequence[str]) -> set[int]:
+        """The same of records whose time is over. Times never decrease along the log, so it is
+        over for good."""
+        rows = set()
+        while self.expiries and self.expiries[0][0] < now:
+            expires, row = heappop(self.expiries)
+            self.note_expired(expires)
+            # Others have been written again since, or deleted.
+            if self.rows.get(entities[row]) == row:
+                rows |= self.take([entities[row]])
+        return rows
+
+
+def _batches(items: Iterable[_Item]) -> Iterable[list[_Item]]:
+    waiting = iter(items)
+    return iter(lambda: list(islice(waiting, RECORDS_READ_AT_ONCE)), [])
