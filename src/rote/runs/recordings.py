@@ -72,9 +72,13 @@ _SomeLine = TypeVar("_SomeLine", bound=_Line)
 
 
 class Recording:
-    """The recording of a run; under its name there is a whole one or what was there before."""
+    """The recording of a run; under its name there is a whole one, or nothing."""
 
     def __init__(self, path: Path, *, memory_snapshot_id: str) -> None:
+        if path.exists():
+            raise InvalidInput(
+                f"{path} is there already; name a new file for the recording", path=str(path)
+            )
         self._draft = FileDraft(path, durable=True)
         self._count = 0
         self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})

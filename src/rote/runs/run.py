@@ -27,7 +27,7 @@ from rote.contract.runs import (
 )
 from rote.errors import Denied, InvalidInput
 from rote.records import Memory
-from rote.retrieval import receipt
+from rote.retrieval import Answer, receipt
 from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
@@ -227,6 +227,14 @@ class Run:
             settings=settings,
         )
 
+    def add_retrieval(self, answer: Answer) -> None:
+        """Note in the trace what an ApproximateBackend has answered. It is no part of the snapshot, so
+        it is not looked at again when the run commits."""
+        self._check_may_read()
+        if not isinstance(answer, Answer):
+            raise InvalidInput("a retrieval is added by the answer of an ApproximateBackend")
+        self._told().retrieval(answer.event)
+
     def _current_moment(self) -> Moment:
         head = self._port.head(self._space.did)
         return Moment(
@@ -333,7 +341,13 @@ class Run:
         policy = self._terms.commit_policy
         if policy is None or not self._buffer.operations or self._replay is not None:
             return True
-        return bool(policy(deepcopy(self._buffer.operations)))
+        is_wanted = policy(deepcopy(self._buffer.operations))
+        if type(is_wanted) is not bool:
+            raise InvalidInput(
+                f"commit_policy must return True or False, not {is_wanted!r:.80}; nothing was applied",
+                argument="commit_policy",
+            )
+        return is_wanted
 
     def _end(self, is_wanted: bool) -> None:
         assert self._line is not None

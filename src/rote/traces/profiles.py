@@ -87,6 +87,8 @@ class ToolProfile:
 def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
     """The profiles of a run in the order of their names, one for each tool."""
     named: dict[str, ToolProfile] = {}
+    if not isinstance(profiles, Iterable):
+        raise InvalidInput("tools are a list of ToolProfiles", argument="tools")
     for profile in profiles:
         if not isinstance(profile, ToolProfile):
             raise InvalidInput(f"tools are ToolProfiles, not {type(profile).__qualname__}")
