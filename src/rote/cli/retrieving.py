@@ -9,12 +9,15 @@ import typer
 
 from rote.cli.input import decode_argument
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
-from rote.cli.output import plural, print_json, print_line, print_rows, short
-from rote.errors import InvalidInput
+from rote.cli.output import plural, print_json, print_line, print_rows, say, short
+from rote.errors import InvalidInput, NotFound
+from rote.questions import SPACE_SCHEME
 from rote.retrieval import Reasons
 from rote.retrieval import explain as explain_package
+from rote.retrieval.package import INVALID_RECORD_SCHEMA, Package
 
 _EXCERPT_CHARACTERS_SHOWN = 60
+_CODES_OF_FILES = ("store_not_found", "trust_snapshot_not_found")
 
 RequestArgument = Annotated[
     str, typer.Argument(metavar="REQUEST", help="A file, - for standard input, or JSON.")
@@ -55,12 +58,21 @@ def retrieve_package(
     folder = None if no_cache else cache or _users_cache()
     parsed: Any = decode_argument(_as_argument(request))
     with opened_store(store) if _names_a_space(parsed) else nullcontext() as opened:
-        package, reasons = explain_package(parsed, root=root, store=opened, cache=folder)
+        try:
+            package, reasons = explain_package(parsed, root=root, store=opened, cache=folder)
+        except NotFound as error:
+            raise _with_root(error, root) from None
     if as_json:
         print_json(dict(package))
-        return
+    else:
+        _show(package, reasons, explain=explain)
+    _say_what_is_no_memory(package)
+
+
+def _show(package: Package, reasons: list[Reasons], *, explain: bool) -> None:
+    has_stores = len(package.store_paths) > 1
     print_rows(
-        ["rank", "score", "why", "tokens", "memory", "excerpt"],
+        ["rank", "score", "why", "tokens", "memory", *(["store"] * has_stores), "excerpt"],
         [
             [
                 str(rank),
@@ -68,6 +80,7 @@ def retrieve_package(
                 _why(reason),
                 str(item["excerpt_tokens"]),
                 item["memory_id"],
+                *([item["store_path"]] * has_stores),
                 item["excerpt"][:_EXCERPT_CHARACTERS_SHOWN],
             ]
             for rank, (item, reason) in enumerate(
@@ -89,6 +102,30 @@ def retrieve_package(
     )
 
 
+def _say_what_is_no_memory(package: Package) -> None:
+    """Who gets nothing back because the file is of another kind is told so."""
+    selection = package["selection"]
+    if selection["selected"]:
+        return
+    lines = {drop["store_path"] for drop in selection["dropped"]}
+    memories = {
+        drop["store_path"]
+        for drop in selection["dropped"]
+        if drop["reason"] != INVALID_RECORD_SCHEMA
+    }
+    if foreign := sorted(lines - memories):
+        say(f"no line of {', '.join(foreign)} is a memory; export with --format retrieval")
+
+
+def _with_root(error: NotFound, root: Path) -> NotFound:
+    """The error about a file, with the folder in which it was looked for."""
+    name = error.details.get("store_path", error.details.get("path", SPACE_SCHEME))
+    is_below = not name.startswith(SPACE_SCHEME) and not Path(name).is_absolute()
+    if error.code in _CODES_OF_FILES and is_below:
+        error.args = (f"{error} in {root.absolute()}; name the folder with --root",)
+    return error
+
+
 def _users_cache() -> Path | None:
     """The folder that a user's caches belong in (XDG Base Directory Specification), if any."""
     home = Path(os.environ.get("XDG_CACHE_HOME", ""))
@@ -101,14 +138,22 @@ def _users_cache() -> Path | None:
 
 
 def _as_argument(request: str) -> str:
-    """A file's name alone is what most people give."""
-    return request if request == "-" or request.lstrip().startswith("{") else f"@{request}"
+    """A file's name alone is what most people give; a bare question is what others try."""
+    if request == "-" or request.lstrip().startswith("{"):
+        return request
+    if not os.path.lexists(request):
+        raise InvalidInput(
+            "REQUEST is a file, - for standard input, or JSON such as"
+            ' \'{"query":"deploy keys","store_paths":["notes.jsonl"],'
+            '"budget":{"max_excerpt_tokens":500}}\'; there is no file of that name'
+        )
+    return f"@{request}"
 
 
 def _names_a_space(request: Any) -> bool:
     paths = request.get("store_paths") if type(request) is dict else None
     return type(paths) is list and any(
-        type(path) is str and path.startswith("rote:") for path in paths
+        type(path) is str and path.startswith(SPACE_SCHEME) for path in paths
     )
 
 

@@ -11,9 +11,14 @@ from rote.cli.outcome import no
 from rote.cli.output import plural, print_json, print_line, print_rows, print_value, short
 from rote.errors import NotFound
 from rote.opening.engines import locate
+from rote.opening.opening import TRACES_NAME
 from rote.runs import RunRecord
+from rote.runs.ledger import Ledger
 from rote.runs.modes import MODES, check_modes
+from rote.runs.trace_files import TRACE_NAME
 from rote.settings import FILE_NAME, read_environment
+from rote.space import Store
+from rote.values import Json
 
 ConfigOption = Annotated[
     Path | None,
@@ -74,14 +79,40 @@ def show_run(
     """Show one run; exit 1 when there is none of that id, or several begin so."""
     with opened_store(store) as opened:
         records = opened.runs()
-    found = [record for record in records if record.run_id == run_id]
-    found = found or [record for record in records if record.run_id.startswith(run_id)]
-    if len(found) != 1:
-        what = "there is no run" if not found else f"{len(found):,} runs begin with"
-        print_line(f"{what} {run_id}")
-        raise no()
-    value: Any = found[0].to_dict()
-    (print_json if as_json else print_value)(value)
+        found = [record for record in records if record.run_id == run_id]
+        found = found or [record for record in records if record.run_id.startswith(run_id)]
+        if len(found) != 1:
+            what = "there is no run" if not found else f"{len(found):,} runs begin with"
+            print_line(f"{what} {run_id}")
+            raise no()
+        [record] = found
+        value: Any = record.to_dict()
+        if as_json:
+            print_json(value)
+        else:
+            print_value({**value, **_origin(opened, record), **_trace(store, record)})
+
+
+def _origin(store: Store, record: RunRecord) -> dict[str, Json]:
+    """Where a run began, and under which policy; the form of a record for programs has no room for it."""
+    ledger = Ledger(store._port)
+    for space in store.spaces():
+        line = ledger.read(space.did, record.run_id)
+        if line is not None and line.entry.commit_id == record.commit_id:
+            return {
+                "space": space.name,
+                "branch": line.entry.branch,
+                "memory_snapshot_id": line.entry.memory_snapshot_id,
+                "policy_set_id": line.entry.policy_set_id,
+            }
+    return {}
+
+
+def _trace(url: str, record: RunRecord) -> dict[str, Json]:
+    """The folder of its traces, where they are kept beside the store."""
+    path = locate(url).path
+    folder = None if path is None else path.with_name(TRACES_NAME) / record.run_id
+    return {} if folder is None or not (folder / TRACE_NAME).is_file() else {"traces": str(folder)}
 
 
 @runs.command("modes")

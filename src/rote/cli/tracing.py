@@ -19,6 +19,7 @@ from rote.cli.options import JsonOption
 from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, short
 from rote.errors import InvalidInput
+from rote.runs.trace_files import TRACE_NAME
 from rote.traces import Failure, Report
 from rote.values import Json
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES_MAX
@@ -31,7 +32,9 @@ _WORST = ("ineligible", "different", "equivalent")
 
 commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
 
-TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace: X.json.")]
+TraceArgument = Annotated[
+    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, or the folder of a run.")
+]
 RetrievalOption = Annotated[
     Path | None,
     typer.Option("--retrieval", metavar="FILE", help="Its retrieval trace; else X.retrieval.json."),
@@ -53,7 +56,7 @@ def check_one(
     as_json: JsonOption = False,
 ) -> None:
     """Is a trace complete and fit for a deterministic claim? Exit 1 when it is not."""
-    report = check_trace_file(trace, retrieval, size_bytes_max=max_bytes)
+    report = check_trace_file(_file_of(trace), retrieval, size_bytes_max=max_bytes)
     if as_json:
         print_json(report.to_dict())
     elif report.ok:
@@ -135,6 +138,18 @@ def prune(
         for run in runs:
             print_line(run.run_id)
     print_line(f"{amount} {'would go' if dry_run else 'removed'}")
+
+
+def _file_of(trace: Path) -> Path:
+    """The trace in the folder of a run, for who names that."""
+    if not trace.is_dir():
+        return trace
+    if not (trace / TRACE_NAME).is_file():
+        raise InvalidInput(
+            f"{trace} is a folder without a {TRACE_NAME}; name the file of a trace, or compare two"
+            " folders with rote trace compare"
+        )
+    return trace / TRACE_NAME
 
 
 def _show(report: Report, name: str = "") -> None:

@@ -23,6 +23,12 @@ from rote.values import Json, canonical
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
 
 _FAILURES_SHOWN = 20
+_OTHER_SNAPSHOT = "envelope_mismatch:memory_snapshot_id"
+_SNAPSHOT_ADVICE = (
+    "the memory that the run began with has another history: seed it with rote.open(clock=FixedClock(),"
+    ' ids=SeededIds(7), key=…), see "A gate for CI" in docs/traces.md; or, if what is seeded was changed,'
+    " keep the new trace with --update-traces"
+)
 _name = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}").fullmatch
 
 
@@ -92,7 +98,9 @@ def _judge(report: Report, name: str) -> None:
     shown = [f"{each.code} at {each.pointer}: {each.message}" for each in report.failures]
     rest = len(shown) + report.more - _FAILURES_SHOWN
     more = [f"and {rest:,} more"] if rest > 0 else []
-    lines = [f"the trace {name} is {report.status}", *shown[:_FAILURES_SHOWN], *more]
+    is_elsewhere = any(each.code == _OTHER_SNAPSHOT for each in report.failures)
+    advice = [_SNAPSHOT_ADVICE] if is_elsewhere else []
+    lines = [f"the trace {name} is {report.status}", *shown[:_FAILURES_SHOWN], *more, *advice]
     pytest.fail("\n".join(lines), pytrace=False)
 
 

@@ -1,10 +1,11 @@
-"""rote retrieve: where it keeps what files hold, and where not."""
+"""rote retrieve: where it keeps what files hold, what it shows, and what it asks for."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.command import error_of, run, run_process
+from tests.unit.cli.command import error_of, run, run_ok, run_process
+from tests.unit.cli.test_outcome import on_terminal
 
 REQUEST = '{"query":"keys","store_paths":["s.jsonl"],"budget":{"max_excerpt_tokens":50}}'
 
@@ -54,3 +55,85 @@ def test_a_home_that_cannot_be_written_is_no_fault(root: Path) -> None:
 def test_a_cache_and_none_exclude_each_other(root: Path) -> None:
     told = run("retrieve", REQUEST, "--root", str(root), "--cache", "x", "--no-cache")
     assert "exclude each other" in error_of(told)
+
+
+# -- what it shows ------------------------------------------------------------------------------------
+
+
+def test_the_columns_have_names_on_a_terminal_and_none_elsewhere(root: Path) -> None:
+    shown = on_terminal("retrieve", REQUEST, "--no-cache", cwd=root)
+    assert [word for word in ("rank", "score", "memory", "excerpt") if word not in shown] == []
+    assert asked(root, "--no-cache").startswith("1\t1\tkeys\t3\t1\tdeploy keys\n")
+
+
+def test_who_reads_several_stores_sees_where_each_memory_is_from(root: Path) -> None:
+    (root / "t.jsonl").write_bytes(b'{"memory_id":"1","text":"door keys"}\n')
+    request = REQUEST.replace('"s.jsonl"', '"t.jsonl","s.jsonl"')
+    told = run("retrieve", request, "--root", str(root), "--no-cache")
+    assert [line.split("\t")[4:] for line in told.stdout.splitlines()[:2]] == [
+        ["1", "s.jsonl", "deploy keys"],
+        ["1", "t.jsonl", "door keys"],
+    ]
+
+
+NO_MEMORY = b'{"namespace":"ops","record_id":"1"}\n'
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--explain",)])
+def test_a_file_without_memories_is_told(root: Path, options: tuple[str, ...]) -> None:
+    (root / "s.jsonl").write_bytes(NO_MEMORY * 2)
+    told = run("retrieve", REQUEST, "--root", str(root), "--no-cache", *options)
+    hint = "no line of s.jsonl is a memory; export with --format retrieval\n"
+    assert (told.exit_code, told.stderr) == (0, hint)
+
+
+@pytest.mark.parametrize("denied", ["1", "2"])
+def test_a_file_with_one_memory_is_a_file_of_memories(root: Path, denied: str) -> None:
+    """Also when that one is kept out."""
+    (root / "s.jsonl").write_bytes(NO_MEMORY + b'{"memory_id":"1","text":"keys"}\n')
+    entry = f'{{"memory_id":"{denied}","classification":"malicious"}}'
+    (root / "trust.json").write_text(f'{{"classifications":[{entry}]}}')
+    request = REQUEST.replace("}}", '},"trust_filter":{"trust_snapshot_path":"trust.json"}}')
+    told = run("retrieve", request, "--root", str(root), "--no-cache")
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert told.stdout.splitlines()[-1].startswith("0 mem" if denied == "1" else "1 mem")
+
+
+def test_an_empty_file_is_no_foreign_file(root: Path) -> None:
+    (root / "s.jsonl").write_bytes(b"")
+    told = run("retrieve", REQUEST, "--root", str(root), "--no-cache")
+    assert (told.exit_code, told.stderr) == (0, "")
+
+
+# -- what it asks for ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_", ["deploy keys", "[1]", "x" * 5000, "nowhere.json"])
+def test_what_is_neither_json_nor_a_file_is_answered_with_what_may_be(request_: str) -> None:
+    said = error_of(run("retrieve", request_))
+    assert 'REQUEST is a file, - for standard input, or JSON such as \'{"query":' in said
+
+
+def test_the_request_that_is_shown_as_an_example_is_a_request(root: Path) -> None:
+    (root / "s.jsonl").rename(root / "notes.jsonl")
+    example = error_of(run("retrieve", "deploy keys")).split("'")[1]
+    assert run("retrieve", example, "--root", str(root), "--no-cache").exit_code == 0
+
+
+def test_a_file_that_is_missing_is_told_with_its_folder(root: Path) -> None:
+    missing = REQUEST.replace("s.jsonl", "t.jsonl")
+    said = error_of(run("retrieve", missing, "--root", str(root)))
+    assert said == f"error: there is no store 't.jsonl' in {root}; name the folder with --root\n"
+    untrusted = REQUEST.replace("}}", '},"trust_filter":{"trust_snapshot_path":"trust.json"}}')
+    assert f"'trust.json' in {root}" in error_of(run("retrieve", untrusted, "--root", str(root)))
+    elsewhere = REQUEST.replace("s.jsonl", "/nowhere/t.jsonl")
+    said = error_of(run("retrieve", elsewhere, "--root", str(root)))
+    assert said == "error: there is no store '/nowhere/t.jsonl'\n"
+
+
+def test_a_space_that_is_missing_is_in_no_folder(root: Path, store_path: Path) -> None:
+    run_ok("set", "urn:entity:a", "1", store=store_path)
+    missing = REQUEST.replace("s.jsonl", "rote:nowhere")
+    said = error_of(run("retrieve", missing, "--root", str(root), store=store_path))
+    assert "nowhere" in said
+    assert str(root) not in said

@@ -1,9 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rote
 from rote.contract.runs import LEASE, Lease
+from rote.values import decode
 from tests.unit.cli.command import error_of, run, run_json, run_ok
 
 A = "urn:entity:a"
@@ -72,6 +74,33 @@ def test_a_run_is_shown_by_its_id_or_how_that_begins(store: Path) -> None:
     missing = run("runs", "show", "third", store=store)
     assert (missing.exit_code, missing.stdout) == (1, "there is no run third\n")
     assert run("runs", "show", "", store=store).stdout == "2 runs begin with \n"
+
+
+def test_who_looks_at_a_run_sees_where_it_began_and_where_its_trace_is(store: Path) -> None:
+    record = run_json("runs", "show", "first", store=store)
+    shown: Any = decode(run_ok("runs", "show", "first", store=store))
+    trace = store.with_name("observability") / "first"
+    assert shown == {
+        **record,
+        "space": "default",
+        "branch": "main",
+        "memory_snapshot_id": "main:0:none",
+        "policy_set_id": "p",
+        "traces": str(trace),
+    }
+    assert (trace / "trace.json").is_file()
+    assert "traces" not in decode(run_ok("runs", "show", "second", store=store))
+
+
+def test_a_run_is_shown_with_its_own_space(store: Path) -> None:
+    with rote.open(store, modes=MODES) as opened:
+        other = opened.space("other")
+        other.create_branch("idea")
+        with other.on("idea").run(workflow_id="w", model=None, policy_set_id="q", run_id="third"):
+            pass
+    shown: Any = decode(run_ok("runs", "show", "third", store=store))
+    assert (shown["space"], shown["branch"], shown["policy_set_id"]) == ("other", "idea", "q")
+    assert shown["memory_snapshot_id"].startswith("idea:")
 
 
 def test_what_is_recovered_is_told(left: Path) -> None:

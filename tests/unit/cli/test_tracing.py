@@ -40,6 +40,18 @@ def test_a_retrieval_trace_may_lie_elsewhere(tmp_path: Path) -> None:
     assert run("trace", "check", str(path), "--retrieval", str(elsewhere)).exit_code == 0
 
 
+def test_the_folder_of_a_run_stands_for_its_trace(tmp_path: Path) -> None:
+    write(tmp_path / "monday", good_run(), "trace")
+    result = run("trace", "check", str(tmp_path / "monday"))
+    assert (result.exit_code, result.stdout) == (0, "fit: the trace is complete\n")
+
+
+def test_another_folder_is_no_trace(tmp_path: Path) -> None:
+    write(tmp_path, good_run())
+    said = error_of(run("trace", "check", str(tmp_path)))
+    assert said.startswith(f"error: {tmp_path} is a folder without a trace.json; name the file")
+
+
 def test_what_is_not_fit_is_told_first_in_words_then_all(tmp_path: Path) -> None:
     made = changing(changed("trace", "events", 1, "role", to=5))
     del made["trace"]["policy_set_id"]
