@@ -91,7 +91,7 @@ def show(folder: Path) -> None:
         (receipts / name).write_text(amount)
     recording = folder / "audit.jsonl"
 
-    with rote.open(folder / "memory.db", modes=["buffered_write"]) as store:
+    with rote.open(folder / "memory.db", modes=["read_only", "buffered_write"]) as store:
         space = store.space("assistant")
         rule = {"text": "Travel is approved up to a limit of 500"}
         before = rote.Memory(space).put("long_term", "rule", "travel", rule)["version"]
