@@ -25,9 +25,9 @@ from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
 _FAILURES_SHOWN = 20
 _OTHER_SNAPSHOT = "envelope_mismatch:memory_snapshot_id"
 _SNAPSHOT_ADVICE = (
-    "the memory that the run began with has another history: seed it with rote.open(clock=FixedClock(),"
-    ' ids=SeededIds(7), key=…), see "A gate for CI" in docs/traces.md; or, if what is seeded was changed,'
-    " keep the new trace with --update-traces"
+    "the memory that the run began with has another history: seed it with"
+    ' rote.open(clock=FixedClock(), ids=SeededIds(7)), see "A gate for CI" in docs/traces.md;'
+    " or keep the new trace with --update-traces if you have changed what is seeded"
 )
 _name = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}").fullmatch
 
