@@ -113,6 +113,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "event": "(self, *, role, interceptor, decision_type)",
         "get": "(self, id, default)",
         "glance": "(self, id, *, values, sizes)",
+        "memory_of": "(self, settings)",
         "mode": None,
         "model_config_id": None,
         "output": "(self, value)",

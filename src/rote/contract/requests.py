@@ -28,6 +28,9 @@ class CommitRequest(Struct, frozen=True, gc=False):
     key: str | None = None
     meta: Json = None
     guard: Guard | None = None
+    unerased_since: int | None = (
+        None  # a Conflict when what it writes was erased after this version
+    )
 
 
 class Rehearsal(Struct, frozen=True, gc=False):

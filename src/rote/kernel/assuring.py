@@ -8,7 +8,7 @@ from rote.errors import Conflict
 from rote.kernel.draft import Draft
 from rote.kernel.job import Job, Prepared
 from rote.kernel.lines import writable
-from rote.kernel.validation import find_conflicts
+from rote.kernel.validation import find_conflicts, find_erased
 
 
 class Assuring(Struct):
@@ -23,6 +23,7 @@ class Assuring(Struct):
         ids = [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
         current = draft.look_up(job.branch, list(dict.fromkeys(ids)))
         conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
+        conflicts += find_erased(draft, job)
         conflicts += tuple(self.holds(draft.version))
         if conflicts:
             raise Conflict(conflicts)

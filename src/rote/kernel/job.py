@@ -49,6 +49,7 @@ class Job(Struct, eq=False):
     meta: bytes | None
     guard: Guard | None
     guard_body: bytes  # canonical; empty without a guard
+    unerased_since: int | None  # what it writes must not have been erased after this version
     author: str | None
     attempt: bytes
     task: Task | None = None
@@ -80,6 +81,7 @@ def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job
         meta=meta,
         guard=request.guard,
         guard_body=b"" if request.guard is None else _guard_body(request.guard),
+        unerased_since=request.unerased_since,
         author=author,
         attempt=attempt,
     )
@@ -92,7 +94,7 @@ def task_job(
     if key is not None:
         check_key(key)
     payload = None if key is None else digest({"kind": "call_payload/1", "call": call})
-    return Job(branch, [], [], key, payload, None, None, b"", author, attempt, task)
+    return Job(branch, [], [], key, payload, None, None, b"", None, author, attempt, task)
 
 
 def _guard_body(guard: Guard) -> bytes:

@@ -31,7 +31,7 @@ from rote.kernel.lines import writable
 from rote.kernel.operations import Operation
 from rote.kernel.payloads import counted
 from rote.kernel.seals import KEY, side_record
-from rote.kernel.validation import find_conflicts
+from rote.kernel.validation import find_conflicts, find_erased
 from rote.schemas import REGISTRY_ID, RESERVED_PREFIX
 from rote.values import canonical, decode_canonical, format_time
 
@@ -62,8 +62,9 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
         return commit
     branch = writable(draft.cache.branches, job.branch)
     current = _look_up(draft, job)
-    if job.reads:
+    if job.reads or job.unerased_since is not None:
         conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
+        conflicts += find_erased(draft, job)
         if conflicts:
             raise Conflict(conflicts)
     steps = apply_operations(draft, job.branch, job.operations, current, at)

@@ -7,6 +7,7 @@ from rote.errors import InvalidInput, ReadConflict
 from rote.kernel.draft import Draft
 from rote.kernel.entry import Entry
 from rote.kernel.events import erasures
+from rote.kernel.job import Job
 from rote.kernel.reads import Read
 from rote.patch import overlaps
 from rote.values import decode_canonical
@@ -26,6 +27,29 @@ def find_conflicts(
     erased = _erased_since(draft, reads)
     found = (_conflict(draft, read, entries, erased) for read in reads)
     return tuple(conflict for conflict in found if conflict is not None)
+
+
+def find_erased(draft: Draft, job: Job) -> tuple[ReadConflict, ...]:
+    """One for every entity that the job writes and that was erased since it was put together, where it
+    asks for that: what it writes may be what was erased."""
+    since = job.unerased_since
+    if since is None:
+        return ()
+    written = {operation.id for operation in job.operations}
+    return tuple(
+        ReadConflict(
+            id=id,
+            prefix=None,
+            start=None,
+            end=None,
+            branch=job.branch,
+            expected_version=since,
+            actual_version=version,
+            actual_hash=None,
+        )
+        for version, id in erasures(draft.reads, draft.cache.number, after=since)
+        if id in written
+    )
 
 
 def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:

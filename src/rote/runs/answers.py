@@ -44,13 +44,13 @@ class Moment(Struct, frozen=True):
     now: int  # of the run, whatever the version
     root: str | None = None  # where files are, for retrievals
 
-    def view(self, branch: str | None = None) -> Space:
-        """The state as a space; on another branch when one is named."""
+    def view(self) -> Space:
+        """The state as a space."""
         return Space(
             self.port,
             self.space,
             turns=threading.RLock(),
-            branch=branch or self.branch,
+            branch=self.branch,
             pinned=Head(self.version, self.hash, self.now),
         )
 
@@ -64,18 +64,26 @@ class Moment(Struct, frozen=True):
                 raise NotFound(f"there is no space {name!r}")
             if version is not None:
                 view = self._past(info, branch, version)
-            elif info.did == self.space.did:
-                view = self.view(branch)
-                # Only to see whether the branch is there.
-                self.port.read(info.did, (), View(view.branch, self.version))
+            elif self.is_own(path):
+                view = self.view()
             else:
-                raise NotFound(f"a run sees its own space; say which version of {name!r} is meant")
+                raise NotFound(
+                    "a run sees its own branch of its own space; say which version is meant"
+                )
             head = Space(self.port, info, turns=threading.RLock(), branch=view.branch)
             return Named(head, view, path)
         except (NotFound, InvalidInput) as error:
             raise NotFound(
                 f"the store {path!r} is not there: {error}", code="store_not_found", store_path=path
             ) from None
+
+    def is_own(self, path: str) -> bool:
+        """Whether a path names the state itself, not another one or one that is past."""
+        if not path.startswith(SPACE_SCHEME):
+            return False
+        name, branch, version = parts_of(path)
+        is_here = name in (self.space.name, self.space.did) and branch in (None, self.branch)
+        return is_here and version is None
 
     def _past(self, info: SpaceInfo, branch: str | None, version: int) -> Space:
         if info.did == self.space.did and version > self.version:
@@ -208,25 +216,16 @@ def list_ranges(branch: str, namespace: str, kind: str | None) -> list[Range]:
 
 
 def retrieve_ranges(place: Moment, paths: tuple[str, ...]) -> list[Range]:
-    """The records of the branches that were read as they are, not as they were at a version."""
-    ranges: dict[Range, None] = {}
-    for path in paths:
-        if not path.startswith(SPACE_SCHEME):
-            continue
-        name, branch, version = parts_of(path)
-        if version is None and name in (place.space.name, place.space.did):
-            ranges[(branch or place.branch, PREFIX, prefix_end(PREFIX))] = None
-    return list(ranges)
+    """All records, if the state itself was asked and not only files and what is past."""
+    if not any(place.is_own(path) for path in paths):
+        return []
+    return [(place.branch, PREFIX, prefix_end(PREFIX))]
 
 
 def retrieved_ids(place: Moment, package: Package) -> list[str]:
     """The entities of memories that were selected from the run's own state."""
-    found = []
-    for item in package["selection"]["selected"]:
-        path = item["store_path"]
-        if path.startswith(SPACE_SCHEME):
-            name, branch, version = parts_of(path)
-            is_own = name in (place.space.name, place.space.did) and version is None
-            if is_own and branch in (None, place.branch):
-                found.append(entity_id(*key_of(item["memory_id"])))
-    return found
+    return [
+        entity_id(*key_of(item["memory_id"]))
+        for item in package["selection"]["selected"]
+        if place.is_own(item["store_path"])
+    ]

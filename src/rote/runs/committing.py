@@ -54,7 +54,9 @@ def _request(
     applied = {**_object(entry), "state": COMMIT_APPLIED, "payload": None}
     guard = Guard(RUN, entry.run_id, line.fence, applied, stamped=True)
     key = KEY_PREFIX + entry.commit_id
-    return CommitRequest(operations, entry.branch, reads, key, None, guard)
+    return CommitRequest(
+        operations, entry.branch, reads, key, None, guard, unerased_since=entry.base_version
+    )
 
 
 def _object(entry: LedgerEntry) -> dict[str, Any]:

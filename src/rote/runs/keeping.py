@@ -8,7 +8,7 @@ from msgspec import structs
 
 from rote.contract import SpaceInfo
 from rote.contract.runs import COMMIT_PENDING, STORAGE_APPLY_FAILED, LedgerEntry, Payload
-from rote.errors import Denied, RoteError, Unavailable
+from rote.errors import Denied, InvalidInput, RoteError, Unavailable
 from rote.runs.finishing import Finish, Finisher
 from rote.runs.leases import Leases, owned
 from rote.runs.ledger import Ledger, Line
@@ -41,7 +41,9 @@ class Keeping:
 
         try:
             owned(self._leases, space.did, write)
-        except Unavailable:
+        except (InvalidInput, Denied):
+            raise
+        except BaseException:
             # It may be in the ledger all the same, and is not to stay there as if it went on.
             self._leases.keep(space.did, entry.owner)
             self._recovery.leave(space, Line(space.did, 0, entry))

@@ -28,14 +28,21 @@ class RunMemory(Memory):
     """The verbs of the memory contract inside a run."""
 
     def __init__(
-        self, *, reading: ReadingSpace, plain: Space, writing: WritingSpace, reads: ReadSet,
+        self,
+        *,
+        reading: ReadingSpace,
+        plain: Space,
+        writing: WritingSpace,
+        reads: ReadSet,
         buffer: Buffer,
-    ) -> None:  # fmt: skip
-        """plain  the snapshot without a note of what is read, for questions that are noted whole"""
-        super().__init__(reading)
+        settings: Mapping[str, Any],
+    ) -> None:
+        """plain     the snapshot without a note of what is read, for questions that are noted whole
+        settings  namespaces, profile and retention, as a memory takes them"""
+        super().__init__(reading, **settings)
         self._reading = reading
-        self._plain = Memory(plain)
-        self._writing = Memory(writing)
+        self._plain = Memory(plain, **settings)
+        self._writing = Memory(writing, **settings)
         self._writing_space = writing
         self._reads = reads
         self._buffer = buffer
@@ -80,7 +87,8 @@ class RunMemory(Memory):
         if namespace is not None:
             self.check_namespace(namespace)
         self._writing_space.check()
-        chosen = self.namespaces if namespace is None else (namespace,)
+        named = self.namespaces if namespace is None else (namespace,)
+        chosen = tuple(name for name in named if self._retention.prunes(name))
         expired = expired_ids(self._plain.space, chosen)
         call = {"name": "expired", "namespaces": list(chosen)}
         self._note(call, expired, namespace_ranges(self.space.branch, chosen), expired)

@@ -109,7 +109,7 @@ class Run:
         )
         self.memory_snapshot_id = snapshot_id(branch, snapshot)
         self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
-        self.memory = self._memory()
+        self.memory = self.memory_of()
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -212,6 +212,20 @@ class Run:
         self._reads.add_answer(answer, retrieved_ids(moment, package))
         add_receipt(self._port, spaces[0].did if spaces else self._space.did, receipt(package))
         return package
+
+    def memory_of(self, **settings: Any) -> Memory:
+        """The memory with namespaces, a profile and retention of the host's own, which are those that
+        rote.Memory takes."""
+        if self._terms.mode == LIVE:
+            return Memory(self._live_space(), **settings)
+        return RunMemory(
+            reading=self._reading,
+            plain=self._moment.view(),
+            writing=self._writing,
+            reads=self._reads,
+            buffer=self._buffer,
+            settings=settings,
+        )
 
     def _current_moment(self) -> Moment:
         head = self._port.head(self._space.did)
@@ -348,17 +362,6 @@ class Run:
         self._line = self._keeping.discard(self._space, self._line)
 
     # -- what it may -------------------------------------------------------------------------------
-
-    def _memory(self) -> Memory:
-        if self._terms.mode == LIVE:
-            return Memory(self._live_space())
-        return RunMemory(
-            reading=self._reading,
-            plain=self._moment.view(),
-            writing=self._writing,
-            reads=self._reads,
-            buffer=self._buffer,
-        )
 
     def _readable(self) -> Space:
         self._check_may_read()

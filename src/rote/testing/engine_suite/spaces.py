@@ -14,6 +14,12 @@ class SpaceRowTests(EngineGround):
         assert made == SpaceRow(made.number, "did:key:z1", "x", b"\0s")
         assert made in self.engine.spaces()
 
+    def test_a_clock_that_all_share_does_not_go_back(self) -> None:
+        instants = [self.engine.now() for _ in range(3)]
+        told = [instant for instant in instants if instant is not None]
+        assert told in ([], sorted(told))
+        assert len(told) in (0, 3)
+
     def test_spaces_are_listed_by_name(self) -> None:
         for name in ("b", "a", "Z", "zz"):
             self.make_space(name)

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from rote.errors import (
-    RunAborted,
-)
+from rote.errors import RunAborted
 from rote.records import Memory
 from rote.retrieval import retrieve
 from rote.runs import Run
@@ -53,7 +51,7 @@ class RunConflictTests(RunGround):
             run.set(B, 2)
             self.notes.patch(A, [{"op": "replace", "path": "/x", "value": 2}])
 
-    def test_writes_without_reads_always_apply(self) -> None:
+    def test_writes_of_a_run_that_has_read_nothing_always_apply(self) -> None:
         self.notes.set(A, {"n": 1})
         with self.begin() as run:
             run.set(B, 1)

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from rote.contract.runs import RUN, LedgerEntry, entry_in
-from rote.errors import (
-    RunAborted,
-)
+from rote.errors import RunAborted
 from rote.runs import Run, RunRecord
 from rote.space import Space, Store
 from rote.testing.space_suite.ground import SpaceGround, port_of

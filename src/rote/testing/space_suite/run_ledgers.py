@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from rote.contract import CommitRequest, Guard
-from rote.errors import (
-    Busy,
-    InvalidInput,
-    InvalidValue,
-    NotFound,
-    PatchFailed,
-    RunAborted,
-)
+from rote.errors import Busy, InvalidInput, InvalidValue, NotFound, PatchFailed, RunAborted
 from rote.runs.finishing import Finisher
 from rote.runs.ledger import Ledger
 from rote.schemas import REGISTRY_ID, SCHEMA_PREFIX
@@ -211,6 +204,14 @@ class RunLedgerTests(RunGround):
             run.get(A)
             run.set(B, 1)
             self.notes.erase(A, reason="asked to")
+        assert self.notes.get(B) is None
+        self.notes.set(A, 1)
+        with self.aborts("validation_failed") as caught, self.begin() as run:
+            run.set(A, "what it was")
+            self.notes.erase(A, reason="asked to")
+            self.notes.set(A, 2)
+        assert caught[0].conflicts[0].id == A
+        assert self.notes.get(A) == 2
 
     def test_history_below_a_living_run_is_not_let_go_of(self) -> None:
         for number in range(4):

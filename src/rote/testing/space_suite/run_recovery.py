@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from rote.contract.runs import LEASE, RUN, Lease, lease_in
-from rote.errors import (
-    Busy,
-    Conflict,
-    RunAborted,
-)
+from rote.errors import Busy, Conflict, RunAborted
 from rote.records import Memory
 from rote.runs import Run
 from rote.runs.finishing import Finisher

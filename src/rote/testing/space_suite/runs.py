@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from rote.errors import (
-    Denied,
-    InvalidInput,
-)
+from rote.errors import Denied, InvalidInput, NotFound
 from rote.records import Memory
 from rote.runs import Run
 from rote.runs.modes import check_modes
@@ -154,6 +151,55 @@ class RunTests(RunGround):
             assert run.memory.prune() == {"ok": True, "pruned": 0}
         assert [item["record_id"] for item in memory.list("ops")["items"]] == ["y"]
         assert memory.stats()["records"] == 1
+
+    def test_a_run_retrieves_from_its_own_state_and_from_what_has_a_version(self) -> None:
+        memory = Memory(self.notes)
+        memory.put("ops", "fact", "x", {"text": "the vault has the keys"})
+        self.notes.create_branch("topic")
+        memory.put("ops", "fact", "x", {"text": "the vault has the keys no more"})
+        elsewhere = self.agents.space("elsewhere")
+        elsewhere.set(A, 1)
+        own = [None, ["rote:notes"], [f"rote:{self.notes.did}"], ["rote:notes@main"]]
+        with self.begin() as run:
+            found = [
+                run.retrieve(VAULT if paths is None else {**VAULT, "store_paths": paths})
+                for paths in own
+            ]
+            texts = {each["selection"]["selected"][0]["excerpt"] for each in found}
+            assert texts == {"the vault has the keys no more"}
+            past = run.retrieve({**VAULT, "store_paths": ["rote:notes@topic:2"]})
+            assert past["selection"]["selected"][0]["excerpt"] == "the vault has the keys"
+            assert not run.retrieve({**VAULT, "store_paths": ["rote:elsewhere:1"]})["selection"][
+                "selected"
+            ]
+            for path in ("rote:elsewhere", "rote:notes@topic", "rote:notes:4", "rote:never:1"):
+                with pytest.raises(NotFound) as error:
+                    run.retrieve({**VAULT, "store_paths": [path]})
+                assert error.value.code == "store_not_found"
+            run.set(B, 1)
+        assert run.state == "commit_applied"
+        assert len(self.agents.receipts()) == 6
+
+    def test_a_host_has_namespaces_and_retention_of_its_own_in_a_run_too(self) -> None:
+        settings: dict[str, Any] = {
+            "namespaces": ["a", "b"],
+            "default_ttl_by_namespace": {"a": 60, "b": 60},
+            "prune_strategy_by_namespace": {"b": "none"},
+        }
+        with self.begin() as run:
+            memory = run.memory_of(**settings)
+            memory.put("a", "fact", "x", {"text": "t"})
+            memory.put("b", "fact", "x", {"text": "t"})
+            with pytest.raises(InvalidInput):
+                run.memory.put("a", "fact", "y", {"text": "t"})
+        self.clock.move(seconds=3_600)
+        self.notes.set(A, 1)
+        with self.begin() as run:
+            memory = run.memory_of(**settings)
+            assert memory.list("a") == {"items": []}
+            assert memory.prune() == {"ok": True, "pruned": 1}
+        ids = [state.id for state in self.notes.scan("record:")]
+        assert ids == [Memory.entity_id("b", "fact", "x")]
 
     # -- snapshots ---------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
+from rote.testing.space_suite.rehearsals import RehearsalTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
@@ -91,6 +92,7 @@ class SpaceSuite(
     RecordFileTests,
     RecordListTests,
     RetrievalTests,
+    RehearsalTests,
     RunTests,
     RunConflictTests,
     RunLedgerTests,
