@@ -43,6 +43,8 @@ class FileDraft:
     def write(self, data: bytes, /) -> None:
         try:
             self._file.write(data)
+            # Kept back here, it would be written once more by a fork that ends.
+            self._file.flush()
         except OSError as error:
             raise _told(error, self._path) from error
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from rote.contract import Port
+from rote.contract import Port, SideRow
 from rote.contract.runs import BUFFER_OPEN, COMMIT_APPLIED, RUN, LedgerEntry, entry_in
-from rote.errors import Denied, InvalidInput
+from rote.errors import Denied, InvalidInput, invariant
 from rote.values import format_time
 from rote.values.limits import PAGE_MAX
 
@@ -82,6 +82,7 @@ class Ledger:
         return self.put(line, entry)
 
     def put(self, line: Line, entry: LedgerEntry) -> Line:
+        invariant(not line.entry.has_ended, "a run that has ended was to be moved")
         row = self._port.put_side(line.space, RUN, entry.run_id, entry.body(), fence=line.fence)
         return Line(line.space, row.fence, entry)
 
@@ -101,15 +102,21 @@ class Ledger:
 
     def read(self, space: str, run_id: str) -> Line | None:
         row = self._port.side(space, RUN, run_id)
-        return None if row is None else Line(space, row.fence, entry_in(row))
+        return None if row is None else self.line_of(space, row)
 
     def lines(self, space: str) -> Iterator[Line]:
         """All runs of a space, by run id."""
+        return (self.line_of(space, row) for row in self.rows(space))
+
+    def rows(self, space: str) -> Iterator[SideRow]:
+        """Their rows, also those that cannot be read."""
         after = ""
         while rows := self._port.sides(space, RUN, after=after, limit=PAGE_MAX):
-            for row in rows:
-                yield Line(space, row.fence, entry_in(row))
+            yield from rows
             after = rows[-1].key
+
+    def line_of(self, space: str, row: SideRow) -> Line:
+        return Line(space, row.fence, entry_in(row))
 
     def now(self) -> str:
         return format_time(self._port.now())

@@ -32,7 +32,7 @@ from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
 from rote.runs.events import Event, RunEvents
-from rote.runs.faces import ReadingSpace, WritingSpace
+from rote.runs.faces import LiveSpace, ReadingSpace, WritingSpace
 from rote.runs.finishing import Finish
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.keeping import Keeping
@@ -141,6 +141,10 @@ class Run:
     def state(self) -> str:
         """Where it stands: buffer_open, commit_pending, commit_applied or commit_aborted."""
         return BUFFER_OPEN if self._line is None else self._line.entry.state
+
+    @property
+    def has_ended(self) -> bool:
+        return self._line is not None and self._line.entry.has_ended
 
     @property
     def discarded(self) -> bool:
@@ -283,10 +287,12 @@ class Run:
         )
         try:
             self._line = self._keeping.open(self._space, self._entry())
+            self._events, self._state = events, "open"
         except BaseException:
             events.discard()
+            if self._line is not None:
+                self._keeping.leave(self._space, self._line)
             raise
-        self._events, self._state = events, "open"
         return self
 
     def _entry(self) -> LedgerEntry:
@@ -313,8 +319,23 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._check_open()
+        if error is not None and self._told().is_elsewhere:
+            return  # a fork that is left; the run goes on where it began
+        self._told().check_here()
         self._state = "ended"
-        if error is not None:
+        line = self._line
+        assert line is not None
+        try:
+            self._buffer.close()
+            self._conclude(has_failed=error is not None)
+        except BaseException:
+            if not self.has_ended:
+                self._keeping.leave(self._space, line)
+            raise
+
+    def _conclude(self, *, has_failed: bool) -> None:
+        if has_failed:
             self._discard()
             return
         try:
@@ -333,17 +354,25 @@ class Run:
         policy = self._terms.commit_policy
         if policy is None or not self._buffer.operations or self._replay is not None:
             return True
-        return bool(policy(deepcopy(self._buffer.operations)))
+        answer = policy(deepcopy(self._buffer.operations))
+        if type(answer) is not bool:
+            # Such as the coroutine of an asynchronous policy, which was never asked.
+            raise InvalidInput(
+                f"commit_policy returns True or False, not {type(answer).__qualname__}; the run is"
+                " discarded",
+                argument="commit_policy",
+            )
+        return answer
 
     def _end(self, is_wanted: bool) -> None:
         assert self._line is not None
         keeping, line = self._keeping, self._line
         operations = self._buffer.operations
         if not operations:
-            self._line = keeping.close_empty(self._space, line, self.payload_fingerprint).line
+            self._line = keeping.close_empty(self._space, line, self.payload_fingerprint)
             return
         if not is_wanted:
-            self._line = keeping.abort(self._space, line, POLICY_REJECTED).line
+            self._line = keeping.abort(self._space, line, POLICY_REJECTED)
             return
         reads, answers = self._reads.checks(self._buffer.written())
         finish = keeping.commit(
@@ -368,7 +397,10 @@ class Run:
         return self._live_space() if self._terms.mode == LIVE else self._reading
 
     def _live_space(self) -> Space:
-        return Space(self._port, self._space, turns=threading.RLock(), branch=self._branch)
+        return LiveSpace(
+            self._port, self._space, branch=self._branch, check_read=self._check_may_read,
+            check_write=self._check_may_write,
+        )  # fmt: skip
 
     def _told(self) -> RunEvents:
         if self._events is None:

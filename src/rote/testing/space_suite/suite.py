@@ -38,6 +38,7 @@ from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
+from rote.testing.space_suite.run_interruptions import SharedRunInterruptionTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
@@ -110,5 +111,6 @@ class SharedSpaceSuite(
     SharedRetrievalTests,
     SharedWatchTests,
     SharedRunTests,
+    SharedRunInterruptionTests,
 ):
     """A store whose place can be opened again and by several at once."""
