@@ -237,7 +237,7 @@ def test_runs_that_are_killed_at_random_moments_leave_everything_whole(url: str)
     told: dict[str, str] = {}
     with open_store(url) as store:
         store.space(NAME)
-        for number in range(examples(1, 60)):
+        for number in range(examples(1, 30)):
             with contextlib.ExitStack() as stack:
                 children = [
                     stack.enter_context(

@@ -45,7 +45,7 @@ class Place(Struct, frozen=True):
 
     def is_beside(self, other: Hashable) -> bool:
         """Whether another place is of the same space."""
-        return isinstance(other, Place) and (other.store, other.did) == (self.store, self.did)
+        return isinstance(other, Place) and other.did == self.did
 
 
 def read_state(named: Named, cache: CorpusCache) -> Corpus:

@@ -31,7 +31,7 @@ class World:
     def witness(self) -> list[str]:
         """This process."""
         zone = time.strftime("%z", time.localtime(START.timestamp()))
-        return [str(hash("rote")), zone, str(locale.setlocale(locale.LC_ALL)), str(os.getpid())]
+        return [str(hash("rote")), zone, str(os.getpid()), locale.setlocale(locale.LC_ALL)]
 
     def think(self, **seen: Any) -> dict[str, Any]:
         self.calls += 1
@@ -46,9 +46,10 @@ class World:
         raise ValueError(f"not today: {self.witness()}")
 
 
-def work(run: Run, world: World) -> str:
-    """What the agent does; the hash of what it retrieved."""
+def work(run: Run, world: World) -> list[str]:
+    """What the agent does; the hashes of what it retrieved."""
     package = run.retrieve(QUESTION)
+    package_hashes = [package["package_hash"]]
     listed = run.memory.list("ops", include=["payload"])["items"]
     seen = {
         "excerpts": [item["excerpt"] for item in package["selection"]["selected"]],
@@ -65,13 +66,13 @@ def work(run: Run, world: World) -> str:
             event.call("fail", world.fail)
         except ValueError as error:
             failure = str(error)
+        package_hashes.append(run.retrieve({**QUESTION, "query": probed["of"][0]})["package_hash"])
     for number, word in enumerate(probed["of"]):
         run.memory.append("ops", "log", "words", {"word": word, "number": number})
     run.set("urn:thought:ü", {"took": thought["took"], "failure": failure, **seen})
     run.memory.put("ops", "fact", "last", {"text": " ".join(probed["of"])})
     run.output({"type": "plan", "steps": [{"id": 1, "action": word} for word in thought["words"]]})
-    package_hash: str = package["package_hash"]
-    return package_hash
+    return package_hashes
 
 
 def main(verb: str, url: str, recording: str, days: str) -> None:
@@ -88,11 +89,11 @@ def main(verb: str, url: str, recording: str, days: str) -> None:
             ],
         )  # fmt: skip
         with run:
-            package_hash = work(run, world)
+            package_hashes = work(run, world)
     told = {
         "trace": run.trace,
         "retrieval": run.retrieval_trace,
-        "package_hash": package_hash,
+        "package_hashes": package_hashes,
         "payload_fingerprint": run.payload_fingerprint,
         "state": run.state,
         "calls": world.calls,
