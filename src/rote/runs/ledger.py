@@ -64,16 +64,17 @@ class Ledger:
     def __init__(self, port: Port) -> None:
         self._port = port
 
+    def check_unused(self, run_id: str) -> None:
+        """Refuse a run id that was ever used, in any space: its traces are there."""
+        if any(self._port.side(space.did, RUN, run_id) for space in self._port.spaces()):
+            raise _used(run_id)
+
     def open(self, space: str, entry: LedgerEntry) -> Line:
-        """A new run; a run id that was ever used is refused."""
+        """A new run; a run id that was ever used in its space is refused."""
         try:
             row = self._port.put_side(space, RUN, entry.run_id, entry.body(), fence=0)
         except Denied:
-            raise InvalidInput(
-                f"the run id {entry.run_id!r} was used before; take another, or leave it out",
-                argument="run_id",
-                run_id=entry.run_id,
-            ) from None
+            raise _used(entry.run_id) from None
         return Line(space, row.fence, entry)
 
     def move(self, line: Line, **changes: Any) -> Line:
@@ -120,3 +121,11 @@ class Ledger:
 
     def now(self) -> str:
         return format_time(self._port.now())
+
+
+def _used(run_id: str) -> InvalidInput:
+    return InvalidInput(
+        f"the run id {run_id!r} was used before; take another, or leave it out",
+        argument="run_id",
+        run_id=run_id,
+    )

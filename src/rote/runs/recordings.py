@@ -34,6 +34,7 @@ from rote.values.limits import (
 )
 
 _KIND = "recording/1"
+_START = b'{"kind":"recording/'
 _THE_END = "the end of the run"
 _Name = Annotated[str, Meta(min_length=1)]
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -75,11 +76,21 @@ class Recording:
     """The recording of a run; under its name there is a whole one or what was there before."""
 
     def __init__(self, path: Path, *, memory_snapshot_id: str) -> None:
+        _check_replaceable(path)
         self._draft = FileDraft(path, durable=True)
         self._count = 0
+        self._failure: BaseException | None = None  # why a call is missing
         self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})
 
     def add(self, call: Call, reply: Reply) -> None:
+        """Note a call. One that cannot be is missing, and whoever goes on gets no recording."""
+        try:
+            self._add(call, reply)
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _add(self, call: Call, reply: Reply) -> None:
         if self._count == RECORDING_CALLS_MAX:
             raise LimitExceeded(
                 "the number of recorded calls", size=self._count + 1, limit=RECORDING_CALLS_MAX
@@ -102,6 +113,8 @@ class Recording:
     def finish(self, payload_fingerprint: str) -> None:
         """Durable when it returns."""
         try:
+            if self._failure is not None:
+                raise self._failure
             self._write({"kind": "end", "payload_fingerprint": payload_fingerprint})
         except BaseException:
             self._draft.drop()
@@ -232,6 +245,19 @@ class Replay:
             recorded=recorded,
             made=made,
         )
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse to take the place of a file that is something else, such as the store itself."""
+    try:
+        if not path.is_file() or not path.stat().st_size:
+            return
+        with path.open("rb") as file:
+            is_recording = file.read(len(_START)) == _START
+    except OSError as error:
+        raise InvalidInput(f"cannot record to {path}: {error.strerror}", path=str(path)) from None
+    if not is_recording:
+        raise InvalidInput(f"{path} is there and is no recording; name another", path=str(path))
 
 
 def _opened(path: Path) -> BinaryIO:

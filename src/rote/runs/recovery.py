@@ -81,9 +81,7 @@ class Recovery:
                 lease = lease_in(row)
                 if lease.until < now and not self._leases.is_own(row.key):
                     body = structs.replace(lease, claimed=True).body()
-                    claimed = self._port.put_side(
-                        space.did, LEASE, row.key, body, fence=row.fence
-                    )
+                    claimed = self._port.put_side(space.did, LEASE, row.key, body, fence=row.fence)
                     owners[row.key] = claimed.fence
             except Denied:
                 continue  # its owner is back, or others were here first

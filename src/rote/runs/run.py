@@ -7,7 +7,6 @@ trace of what happened.
     the end of the block          the traces are in place; policy; pending; applied, or aborted
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
@@ -105,7 +104,7 @@ class Run:
             check=self._check_may_read,
         )  # fmt: skip
         self._moment = Moment(
-            port, space, branch, snapshot.version, snapshot.hash, self._now, str(Path().absolute())
+            port, space, branch, snapshot.version, snapshot.hash, self._now, _root()
         )
         self.memory_snapshot_id = snapshot_id(branch, snapshot)
         self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
@@ -424,3 +423,14 @@ class Run:
                 mode=self._terms.mode,
             )
         self._told().check_replayable("write")
+
+
+def _root() -> str | None:
+    """Where files of retrievals are looked for; None where the folder is gone, or has no name that a
+    ledger could hold."""
+    try:
+        root = str(Path().absolute())
+        root.encode()
+    except (OSError, UnicodeEncodeError):
+        return None
+    return root

@@ -293,11 +293,11 @@ def test_a_name_that_is_no_error_gives_no_error_of_that_kind() -> None:
 
 def test_a_recording_is_under_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
-    file.write_text("what was there")
+    file.write_text(there := '{"kind":"recording/1", of another time')
     run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
-    assert file.read_text() == "what was there"
+    assert file.read_text() == there
     run.discard()
-    assert file.read_text() == "what was there"
+    assert file.read_text() == there
     run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
     run.finish(PAYLOAD)
     Replay(file).discard()
