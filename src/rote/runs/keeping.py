@@ -44,14 +44,14 @@ class Keeping:
 
         try:
             owned(self._leases, space.did, entry.run_id, write)
+            assert line is not None
+            return line
         except (InvalidInput, Denied):
             raise
         except BaseException:
             # It may be in the ledger all the same, and is not to stay there as if it went on.
             self.leave(space, Line(space.did, 0, entry))
             raise
-        assert line is not None
-        return line
 
     def leave(self, space: SpaceInfo, line: Line) -> None:
         """A run could not be ended: the ledger will say how it ended as soon as it can."""

@@ -9,7 +9,6 @@
 Who stops in between leaves the lease, and the next one does the rest.
 """
 
-import threading
 from collections.abc import Iterator
 
 from msgspec import structs
@@ -32,7 +31,6 @@ class Recovery:
         self._ledger = ledger
         self._leases = leases
         self._finisher = finisher
-        self._lock = threading.Lock()
         self._left: dict[tuple[str, str], tuple[SpaceInfo, Line]] = {}  # by space and run id
 
     def recover(self) -> list[Line]:
@@ -133,8 +131,8 @@ class Recovery:
 
     def leave(self, space: SpaceInfo, line: Line) -> None:
         """A run of this store is to be ended when the store can answer again. Its lease is kept."""
-        with self._lock:
-            self._left[space.did, line.entry.run_id] = (space, line)
+        # Without a lock: it is also called when garbage is collected, in the middle of anything.
+        self._left[space.did, line.entry.run_id] = (space, line)
 
     def attend(self) -> None:
         """End those, if that can be done now."""
@@ -146,8 +144,7 @@ class Recovery:
     def _attend(self, failures: list[RoteError]) -> list[Line]:
         ended: list[Line] = []
         for key in list(self._left):
-            with self._lock:
-                left = self._left.pop(key, None)
+            left = self._left.pop(key, None)
             if left is None:
                 continue  # another thread attends to it
             space, line = left

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import finalize
 
 from msgspec import Struct
 
@@ -286,6 +287,9 @@ class Run:
         )
         try:
             self._line = self._keeping.open(self._space, self._entry())
+            # An interruption can come between here and the block, and then nobody ends it.
+            self._abandoned = finalize(self, self._keeping.leave, self._space, self._line)
+            self._abandoned.atexit = False
             self._events, self._state = events, "open"
         except BaseException:
             events.discard()
@@ -332,6 +336,8 @@ class Run:
             if not self.has_ended:
                 self._keeping.leave(self._space, line)
             raise
+        finally:
+            self._abandoned.detach()
 
     def _conclude(self, *, has_failed: bool) -> None:
         if has_failed:

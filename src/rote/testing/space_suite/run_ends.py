@@ -138,6 +138,27 @@ class RunEndTests(RunGround):
         assert (self.notes.version, run.discarded) == (0, True)
         assert list(tmp_path.glob("*calls*")) == []
 
+    # -- limits ------------------------------------------------------------------------------------
+
+    def test_what_a_run_may_not_read_any_more_is_not_in_its_way(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It was refused, kept all the same, and then too much for the commit."""
+        monkeypatch.setattr("rote.runs.reads.RUN_READS_MAX", 3)
+        monkeypatch.setattr("rote.kernel.reads.READS_MAX", 3)
+        with self.begin() as run:
+            run.query({"select": {A: {}, B: {}}})
+            with pytest.raises(LimitExceeded):
+                run.query({"select": {A: {}, C: {}}})
+            for _ in range(2):
+                run.get(A)
+            for _ in range(2):
+                with pytest.raises(LimitExceeded):
+                    run.get(B)
+            run.set(C, 1)
+            self.notes.set("urn:d", 1)
+        assert run.state == "commit_applied"
+
     # -- arguments ---------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("id", [["x"], {"a": 1}, 1, None, "", "a\ud800"])

@@ -4,6 +4,7 @@ Whatever came in between, as soon as the store answers again a run is applied on
 all, the ledger says which, and nobody holds a lease for it.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -110,6 +111,17 @@ class SharedRunInterruptionTests(RunGround):
             self.agents.recover()
         self.agents.close()
         assert port_of(self.store).sides(self.notes.did, LEASE, after="", limit=9) == ()
+
+    def test_a_run_that_nobody_has_in_hand_any_more_is_ended(self) -> None:
+        """An interruption before the first line of its block left it open for as long as the process
+        lived, with a lease that was renewed."""
+        run = self.begin(run_id="r")
+        run.__enter__()
+        run.set(A, 1)
+        del run
+        gc.collect()
+        (record,) = self.agents.recover()
+        assert (record.run_id, record.discarded, self.notes.version) == ("r", True, 0)
 
     def test_one_run_that_cannot_be_ended_is_not_in_the_way_of_the_others(
         self, monkeypatch: pytest.MonkeyPatch
