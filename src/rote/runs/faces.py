@@ -1,5 +1,5 @@
-"""A run's space, as it reads it and as it writes to it, or as it is. All are spaces, so that everything that is
-written against one works in a run too."""
+"""A run's space, as it reads it and as it writes to it, or as it is. All are spaces, so that everything
+that is written against one works in a run too."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

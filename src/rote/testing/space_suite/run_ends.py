@@ -203,13 +203,13 @@ class RunEndTests(RunGround):
     def test_a_run_needs_no_folder_to_stand_in(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in (b"gone", b"\xff"):
-            folder = os.fsencode(tmp_path) + b"/" + name
-            os.mkdir(folder)
+        for name in ("gone", "\udcff"):  # the second one is no UTF-8
+            folder = tmp_path / name
+            folder.mkdir()
             with monkeypatch.context() as patch:
-                patch.chdir(os.fsdecode(folder))
-                if name == b"gone":
-                    os.rmdir(folder)
+                patch.chdir(folder)
+                if name == "gone":
+                    folder.rmdir()
                 with self.begin() as run:
                     run.set(A, 1)
             assert run.state == "commit_applied"
