@@ -180,6 +180,16 @@ class SharedRunInterruptionTests(RunGround):
                 return
         raise AssertionError("a recovery has no end")
 
+    def test_the_ledger_is_read_once_however_many_owners_are_gone(self) -> None:
+        """A store that many had used and left took minutes to open."""
+        for _ in range(5):
+            store = self.open(modes=ALL_MODES)
+            self.begin(space=store.space("notes")).__enter__()
+        expire_leases(self.store, self.notes.did)
+        with failing_at(self.store, 0, Stopped, "never") as made:
+            assert len(self.store.recover()) == 5
+        assert made.count("sides") <= 5  # leases and runs of the one space, with the empty pages
+
     def test_a_damaged_row_is_told_and_the_other_runs_are_ended(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
