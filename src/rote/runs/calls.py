@@ -4,11 +4,12 @@ A caller gets the recorded form also when the function has just been called: wha
 the same in a run and in its replay (1.0 and 1, tuples and lists).
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rote.errors import LimitExceeded
+from rote.errors import InvalidInput, LimitExceeded
 from rote.values import Json, canonical, decode_canonical, json_v1
 from rote.values.limits import CALL_BYTES_MAX, DEPTH_MAX, ERROR_MESSAGE_CHARACTERS_MAX
 
@@ -65,6 +66,12 @@ def perform(function: Callable[..., Any], args: dict[str, Json]) -> Reply:
     """Call a function; what it raises is its reply, and so is that its result cannot be recorded."""
     try:
         answer = function(**args)
+        if inspect.iscoroutine(answer):
+            answer.close()
+            raise InvalidInput(
+                "the function is asynchronous; give one that waits for its result, such as"
+                " lambda **args: asyncio.run(function(**args))"
+            )
         if not isinstance(answer, Effects):
             return Reply(stored(answer, "a result"))
         return Reply(stored(answer.result, "a result"), stored(answer.effects, "effects"))

@@ -32,8 +32,8 @@ class FileDraft:
     def __init__(self, path: Path, *, durable: bool) -> None:
         self._path = path
         self._durable = durable  # whether it survives a power cut once it is in place
-        if path.exists() and not path.is_file():
-            raise InvalidInput(f"{path} is there and is no file; name another", path=str(path))
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file", path=str(path))
         try:
             # In the same folder, so that it can take its place in one step.
             descriptor, self._draft = _new_file(path.parent)

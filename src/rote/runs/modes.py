@@ -47,7 +47,7 @@ def check_mode(mode: Any, enabled: frozenset[str]) -> Mode:
         shown = ", ".join(name for name in MODES if name in enabled) or "none"
         raise Denied(
             f"runs in mode {mode} are not enabled here (enabled: {shown}); name it in the setting"
-            " `modes`: of rote.open, or of the environment in rote.toml",
+            " `modes` of rote.open (of rote.toml, where the command line or a server opens the store)",
             setting="modes",
             mode=mode,
         )

@@ -34,7 +34,6 @@ from rote.values.limits import (
 )
 
 _KIND = "recording/1"
-_START = b'{"kind":"recording/'
 _THE_END = "the end of the run"
 _Name = Annotated[str, Meta(min_length=1)]
 _Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -73,10 +72,10 @@ _SomeLine = TypeVar("_SomeLine", bound=_Line)
 
 
 class Recording:
-    """The recording of a run; under its name there is a whole one or what was there before."""
+    """The recording of a run; under its name there is a whole one, or nothing."""
 
     def __init__(self, path: Path, *, memory_snapshot_id: str) -> None:
-        _check_replaceable(path)
+        _check_new(path)
         self._draft = FileDraft(path, durable=True)
         self._count = 0
         self._failure: BaseException | None = None  # why a call is missing
@@ -247,17 +246,15 @@ class Replay:
         )
 
 
-def _check_replaceable(path: Path) -> None:
-    """Refuse to take the place of a file that is something else, such as the store itself."""
+def _check_new(path: Path) -> None:
     try:
-        if not path.is_file() or not path.stat().st_size:
-            return
-        with path.open("rb") as file:
-            is_recording = file.read(len(_START)) == _START
+        is_there = path.exists()
     except OSError as error:
-        raise InvalidInput(f"cannot record to {path}: {error.strerror}", path=str(path)) from None
-    if not is_recording:
-        raise InvalidInput(f"{path} is there and is no recording; name another", path=str(path))
+        raise InvalidInput(f"cannot write {path}: {error.strerror}", path=str(path)) from None
+    if is_there:
+        raise InvalidInput(
+            f"{path} is there already; name a new file for the recording", path=str(path)
+        )
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -27,7 +27,7 @@ from rote.contract.runs import (
 )
 from rote.errors import Denied, InvalidInput
 from rote.records import Memory
-from rote.retrieval import receipt
+from rote.retrieval import Answer, receipt
 from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
@@ -143,10 +143,6 @@ class Run:
         return BUFFER_OPEN if self._line is None else self._line.entry.state
 
     @property
-    def has_ended(self) -> bool:
-        return self._line is not None and self._line.entry.has_ended
-
-    @property
     def discarded(self) -> bool:
         return self._line is not None and self._line.entry.discarded
 
@@ -230,6 +226,14 @@ class Run:
             buffer=self._buffer,
             settings=settings,
         )
+
+    def add_retrieval(self, answer: Answer) -> None:
+        """Note in the trace what an ApproximateBackend has answered. It is no part of the snapshot, so
+        it is not looked at again when the run commits."""
+        self._check_may_read()
+        if not isinstance(answer, Answer):
+            raise InvalidInput("a retrieval is added by the answer of an ApproximateBackend")
+        self._told().retrieval(answer.event)
 
     def _current_moment(self) -> Moment:
         head = self._port.head(self._space.did)
@@ -327,13 +331,13 @@ class Run:
             return  # a fork that is left; the run goes on where it began
         self._told().check_here()
         self._state = "ended"
+        assert self._line is not None
         line = self._line
-        assert line is not None
         try:
             self._buffer.close()
             self._conclude(has_failed=error is not None)
         except BaseException:
-            if not self.has_ended:
+            if not self._line.entry.has_ended:
                 self._keeping.leave(self._space, line)
             raise
         finally:
@@ -359,15 +363,13 @@ class Run:
         policy = self._terms.commit_policy
         if policy is None or not self._buffer.operations or self._replay is not None:
             return True
-        answer = policy(deepcopy(self._buffer.operations))
-        if type(answer) is not bool:
-            # Such as the coroutine of an asynchronous policy, which was never asked.
+        is_wanted = policy(deepcopy(self._buffer.operations))
+        if type(is_wanted) is not bool:
             raise InvalidInput(
-                f"commit_policy returns True or False, not {type(answer).__qualname__}; the run is"
-                " discarded",
+                f"commit_policy must return True or False, not {is_wanted!r:.80}; nothing was applied",
                 argument="commit_policy",
             )
-        return answer
+        return is_wanted
 
     def _end(self, is_wanted: bool) -> None:
         assert self._line is not None

@@ -13,7 +13,7 @@ from rote.runs.identities import parse_snapshot_id, snapshot_id
 from rote.runs.keeping import Keeping
 from rote.runs.leases import Leases, check_lease_seconds
 from rote.runs.ledger import Ledger, RunRecord
-from rote.runs.modes import check_mode, check_modes, check_validation
+from rote.runs.modes import BUFFERED, check_mode, check_modes, check_validation
 from rote.runs.recordings import Replay
 from rote.runs.recovery import Recovery
 from rote.runs.run import Run, Terms
@@ -95,6 +95,12 @@ class StoreRuns:
             )
         if mode == LIVE and (place.pinned is not None or replay is not None):
             raise InvalidInput(f"a run in mode {LIVE} sees what is there now; it has no past")
+        if mode == LIVE and commit_policy is not None:
+            raise InvalidInput(
+                f"a run in mode {LIVE} writes at once, so no policy can be asked first;"
+                f" start it in mode {BUFFERED}",
+                argument="commit_policy",
+            )
         if record is not None and replay is not None:
             raise InvalidInput("a run is recorded or replayed, not both")
         terms = Terms(
@@ -167,6 +173,7 @@ class StoreRuns:
 
 def _not_here(space: SpaceInfo, memory_snapshot_id: str) -> InvalidInput:
     return InvalidInput(
-        f"the recorded run began at {memory_snapshot_id}, which {space.name!r} does not have",
+        f"the recorded run began at {memory_snapshot_id}, which {space.name!r} does not have; replay"
+        " it in the space where it was recorded, or in a copy or backup of it",
         memory_snapshot_id=memory_snapshot_id,
     )

@@ -1,12 +1,12 @@
 """Where the traces of a run are kept: `<folder>/<run_id>/trace.json` and `trace.retrieval.json`, or
 memory when there is no folder.
 
-The folder belongs to one store, which gives a run id out once; what stands there under the same id
-is from a store that is gone, and is replaced.
+A store gives a run id out once. What stands under the same id is of a run in another store, and stays.
 """
 
 from pathlib import Path
 
+from rote.errors import InvalidInput
 from rote.runs.drafts import Draft, FileDraft, MemoryDraft, make_folder
 
 TRACE_NAME = "trace.json"
@@ -25,6 +25,13 @@ class TraceFiles:
             self.trace, self.retrieval = MemoryDraft(), MemoryDraft()
             return
         make_folder(folder)
+        if (self._place / TRACE_NAME).exists():
+            raise InvalidInput(
+                f"{self._place} holds the trace of another run; take another run_id, or another"
+                " folder (traces= of rote.open)",
+                argument="run_id",
+                run_id=run_id,
+            )
         make_folder(self._place)
         self.trace = FileDraft(self._place / TRACE_NAME, durable=False)
         try:

@@ -111,12 +111,12 @@ def _compiled(schema: Any) -> "jsonschema_rs.Validator":
     try:
         compiled: jsonschema_rs.Validator = library.Draft202012Validator(schema, **_options())
     except library.ValidationError as error:
-        raise _uncompiled(error) from None
+        raise _uncompiled(error, schema) from None
     return compiled
 
 
-def _uncompiled(error: "jsonschema_rs.ValidationError") -> Violated:
-    pointer = format_pointer(error.instance_path)
+def _uncompiled(error: "jsonschema_rs.ValidationError", schema: Json) -> Violated:
+    pointer = _pointer(error, schema)
     if error.kind.name == "format":
         return Violated(
             pointer, "pattern",
@@ -130,11 +130,24 @@ def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation
     try:
         compiled.validate(value)
     except _library().ValidationError as error:
-        pointer = format_pointer(error.instance_path)
+        pointer = _pointer(error, value)
         if error.kind.name == "falseSchema":
             return Violation(pointer, "false", "it is not allowed here")
         return Violation(pointer, error.kind.name or _RULE, shortened(error.message))
     return None
+
+
+def _pointer(error: "jsonschema_rs.ValidationError", value: Any) -> str:
+    """Where in a value an error is. The library leaves members named "" out of its paths; they are put
+    back where the path leads nowhere without them."""
+    tokens: list[str | int] = []
+    for token in error.instance_path:
+        while type(value) is dict and token not in value and "" in value:
+            tokens.append("")
+            value = value[""]
+        tokens.append(token)
+        value = value[token] if type(value) in (dict, list) else None
+    return format_pointer(tokens)
 
 
 # -- the library -----------------------------------------------------------------------------------

@@ -86,9 +86,9 @@ class ToolProfile:
 
 def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
     """The profiles of a run in the order of their names, one for each tool."""
-    if not isinstance(profiles, Iterable):
-        raise InvalidInput(f"tools are a list of ToolProfiles, not {type(profiles).__qualname__}")
     named: dict[str, ToolProfile] = {}
+    if not isinstance(profiles, Iterable):
+        raise InvalidInput("tools are a list of ToolProfiles", argument="tools")
     for profile in profiles:
         if not isinstance(profile, ToolProfile):
             raise InvalidInput(f"tools are ToolProfiles, not {type(profile).__qualname__}")

@@ -447,6 +447,15 @@ def test_files_take_their_places_when_the_run_ends_and_only_their_owner_reads_th
     ]
 
 
+def test_traces_of_another_run_of_the_same_id_stay(tmp_path: Path) -> None:
+    begin(folder=tmp_path).finish(PAYLOAD)
+    files = {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()}
+    with pytest.raises(InvalidInput, match="another run_id") as caught:
+        begin(folder=tmp_path)
+    assert caught.value.details["argument"] == "run_id"
+    assert {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()} == files
+
+
 def test_the_same_run_is_told_by_the_same_bytes_in_files_and_in_memory(tmp_path: Path) -> None:
     runs = [begin(folder=tmp_path), begin()]
     for run in runs:

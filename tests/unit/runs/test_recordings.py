@@ -293,14 +293,22 @@ def test_a_name_that_is_no_error_gives_no_error_of_that_kind() -> None:
 
 def test_a_recording_is_under_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
-    file.write_text(there := '{"kind":"recording/1", of another time')
     run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
-    assert file.read_text() == there
+    assert not file.exists()
     run.discard()
-    assert file.read_text() == there
+    assert list(tmp_path.iterdir()) == []
     run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
     run.finish(PAYLOAD)
     Replay(file).discard()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_recording_replaces_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    file.write_text("what was there")
+    with pytest.raises(InvalidInput, match="name a new file"):
+        Recording(file, memory_snapshot_id=SNAPSHOT)
+    assert file.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [file]
 
 

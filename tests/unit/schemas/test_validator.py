@@ -143,3 +143,16 @@ def test_the_library_is_loaded_with_the_first_schema() -> None:
         "assert 'jsonschema_rs' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("value", "pointer"),
+    [({"": {"a": 1}}, "//a"), ({"": {"": [1]}}, "///0"), ({"b": {"": [0, 1]}}, "/b//1")],
+)
+def test_a_violation_below_a_member_without_a_name_says_where_it_is(
+    value: Any, pointer: str
+) -> None:
+    nested = {"additionalProperties": {"$ref": "#"}, "items": {"$ref": "#"}, "not": {"const": 1}}
+    violation = judged(nested, value)
+    assert violation is not None
+    assert (violation.pointer, violation.rule) == (pointer, "not")

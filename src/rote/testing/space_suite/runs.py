@@ -8,12 +8,14 @@ import pytest
 
 from rote.errors import Denied, InvalidInput, NotFound
 from rote.records import Memory
+from rote.retrieval import ApproximateBackend
 from rote.runs import Run
 from rote.runs.modes import check_modes
 from rote.space import Space
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, put
 from rote.testing.space_suite.run_ground import VAULT, RunGround
+from rote.traces import ToolProfile, check_trace
 
 
 @each_test_uses("agency")
@@ -313,6 +315,47 @@ class RunTests(RunGround):
         assert (run.state, run.commit, self.notes.version) == ("commit_applied", None, 3)
         with pytest.raises(InvalidInput):
             self.begin("live_read_write", self.notes.at(1))
+
+    @pytest.mark.parametrize("said", [None, "denied", 1, 0])
+    def test_a_policy_that_says_neither_yes_nor_no_is_told_and_nothing_applied(
+        self, said: Any
+    ) -> None:
+        with (
+            pytest.raises(InvalidInput, match="True or False"),
+            self.begin(commit_policy=lambda _: said) as run,
+        ):
+            run.set(A, 1)
+        assert (run.state, run.discarded, self.notes.version) == ("buffer_open", True, 0)
+
+    def test_a_live_run_has_no_policy_because_it_could_not_be_asked_first(self) -> None:
+        with pytest.raises(InvalidInput, match="at once") as caught:
+            self.begin("live_read_write", commit_policy=lambda _: False)
+        assert caught.value.details["argument"] == "commit_policy"
+
+    def test_an_approximate_retrieval_is_in_the_trace(self) -> None:
+        backend = ApproximateBackend(
+            lambda query, count: [("b", 0.5), ("a", 0.5)],
+            policy_id="toy", policy_version="1", record_type="fact",
+        )  # fmt: skip
+        with self.begin("read_only") as run:
+            answer = backend.retrieve("keys", limit=2)
+            run.add_retrieval(answer)
+            with pytest.raises(InvalidInput, match="ApproximateBackend"):
+                run.add_retrieval({"hits": []})  # type: ignore[arg-type]
+        (event,) = run.retrieval_trace["events"]
+        assert [row["record_id"] for row in event["selected_records"]] == ["a", "b"]
+        assert check_trace(run.trace, run.retrieval_trace).ok
+
+    def test_an_asynchronous_tool_is_refused_with_what_to_do(self) -> None:
+        async def look() -> int:
+            return 1
+
+        with (
+            self.begin("read_only", tools=[ToolProfile("look", "1")]) as run,
+            run.event(role="r", interceptor="i", decision_type="d") as event,
+            pytest.raises(InvalidInput, match=r"asyncio\.run"),
+        ):
+            event.call("look", look)
 
     def test_a_run_is_used_in_its_block_and_once(self) -> None:
         run = self.begin()
