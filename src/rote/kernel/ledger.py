@@ -6,7 +6,6 @@ from msgspec import structs
 
 from rote.contract import SideRow
 from rote.contract.runs import (
-    BUFFER_OPEN,
     COMMIT_PENDING,
     LEASE,
     RUN,
@@ -48,7 +47,7 @@ def refuse_below_runs(reads: Reader, cache: SpaceCache, *, before: int, now: int
     for _, entry in _entries(reads, cache):
         if entry.has_ended or entry.snapshot_version >= before:
             continue
-        if entry.state == COMMIT_PENDING or _is_living(reads, cache, entry, now):
+        if _is_in_the_way(reads, cache, entry, now):
             raise Busy(
                 f"the run {entry.run_id} reads version {entry.snapshot_version}, and the compaction"
                 f" would let go of what is below {before}; wait for it, or run `rote recover`",
@@ -57,9 +56,13 @@ def refuse_below_runs(reads: Reader, cache: SpaceCache, *, before: int, now: int
             )
 
 
-def _is_living(reads: Reader, cache: SpaceCache, entry: LedgerEntry, now: int) -> bool:
+def _is_in_the_way(reads: Reader, cache: SpaceCache, entry: LedgerEntry, now: int) -> bool:
+    """Whether it lives, or is pending and can be recovered. In a copy there are no leases: its runs go
+    on in the store that it was made of."""
     row = reads.side(cache.number, LEASE, entry.owner)
-    return entry.state == BUFFER_OPEN and row is not None and lease_in(seen(row)).until >= now
+    if row is None:
+        return False
+    return entry.state == COMMIT_PENDING or lease_in(seen(row)).until >= now
 
 
 def _entries(reads: Reader, cache: SpaceCache) -> Iterator[tuple[SideRow, LedgerEntry]]:

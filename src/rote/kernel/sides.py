@@ -17,7 +17,7 @@ def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | Non
     check_names(kind, key)
     reads = engine.reader()
     row = reads.side(cache.number, kind, key)
-    return None if row is None else seen(row)
+    return None if row is None else sealed_row(cache, row, kind, key)
 
 
 def page(
@@ -82,8 +82,8 @@ def seen(row: SideRecord) -> SideRow:
 
 
 def sealed_row(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
-    """The row for a copy, if it is as it was written: its seal is not taken over, so it is checked
-    here."""
+    """The row, if it is as it was written. A copy does not take its seal over, and who recovers a run
+    does what it says."""
     if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
         raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
     return seen(row)

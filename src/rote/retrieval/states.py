@@ -3,8 +3,9 @@
 What has expired is judged by the time of the view: of its commit where a version is named, so the
 same version gives the same answer at any time, and by the clock for what is there now. The corpus of
 a branch's head is kept. When the space has moved on, the log says which records were written since;
-only these are read, and the next corpus is the last one with them in it. It equals what reading everything gives, and whenever that is in doubt
-everything is read: after an erasure, a compaction, or too much at once.
+only these are read, and the next corpus is the last one with them in it. It equals what reading
+everything gives, and whenever that is in doubt everything is read: after an erasure, a compaction, or
+too much at once.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence

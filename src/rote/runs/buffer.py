@@ -42,7 +42,9 @@ class Buffer:
         self._reads = reads
         self._lock = threading.RLock()
         self._size_bytes = 0
+        self._is_closed = False
         self._own: dict[str, Own] = {}
+        self._schemas: dict[str, None] = {}  # those of its own that are about schemas
         self.operations: list[dict[str, Any]] = []
 
     def add(
@@ -51,15 +53,13 @@ class Buffer:
         """Keep operations back, all or none; what they rely on is read. The answer is a commit that
         there is not yet: what it says of its facts are what they will be, as far as is known."""
         with self._lock:
+            if self._is_closed:
+                raise InvalidInput("this run has ended; what comes now would be lost")
             taken = [self._taken(operation) for operation in operations]
             size = sum(len(_encoded(operation)) for operation in taken)
             self._check_size(len(self.operations) + len(taken), self._size_bytes + size)
-            written = {operation.get("id") for operation in taken}
-            own = {
-                id: each.state
-                for id, each in self._own.items()
-                if id in written or id.startswith(RESERVED_PREFIX)
-            }
+            ids = [id for each in taken if type(id := each.get("id")) is str]
+            own = {id: self._own[id].state for id in (*ids, *self._schemas) if id in self._own}
             rehearsed = self._port.rehearse(
                 self._space, taken, view=self._view, own=own, now=self._now
             )
@@ -75,6 +75,11 @@ class Buffer:
             _NOT_YET, _NOT_YET, None, self._view.branch, tuple(facts), _NOT_YET, None, None, None,
             None,
         )  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing comes any more: what another thread is about to add is in it, or refused."""
+        with self._lock:
+            self._is_closed = True
 
     def own(self, id: str) -> Own | None:
         with self._lock:
@@ -108,6 +113,8 @@ class Buffer:
         self._own[id] = Own(
             structs.replace(rehearsal.after, hash=hash), hash, is_whole, stamps.union(added)
         )
+        if id.startswith(RESERVED_PREFIX):
+            self._schemas[id] = None
         parent = rehearsal.parent or "" if before is None else before.hash
         return Fact(id, rehearsal.op, None, None, parent, hash, _NOT_YET, index, None)
 

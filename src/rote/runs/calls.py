@@ -48,7 +48,7 @@ class Reply:
     result: Json = None
     effects: Json = None  # None when nothing was said about them
     error: dict[str, str] | None = None  # type and message
-    raised: Exception | None = None  # what the caller gets to see of the error
+    raised: BaseException | None = None  # what the caller gets to see of the error
 
     @property
     def told(self) -> Json:
@@ -75,7 +75,7 @@ def perform(function: Callable[..., Any], args: dict[str, Json]) -> Reply:
         if not isinstance(answer, Effects):
             return Reply(stored(answer, "a result"))
         return Reply(stored(answer.result, "a result"), stored(answer.effects, "effects"))
-    except Exception as error:
+    except BaseException as error:  # an interrupted call was made all the same
         return Reply(error=_described(error), raised=error)
 
 
@@ -95,7 +95,7 @@ def stored(value: Any, what: str) -> Json:
     return decode_canonical(data)
 
 
-def _described(error: Exception) -> dict[str, str]:
+def _described(error: BaseException) -> dict[str, str]:
     try:
         message = str(error)
     except Exception:  # an error that cannot even tell itself

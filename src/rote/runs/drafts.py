@@ -4,7 +4,8 @@ place under its name, or memory."""
 import io
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
+from weakref import finalize
 
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
 from rote.values.limits import DRAFTS_MAX
@@ -39,10 +40,15 @@ class FileDraft:
         except OSError as error:
             raise _told(error, path) from error
         self._file = os.fdopen(descriptor, "w+b")
+        # For those that an interruption has taken out of everyone's hands.
+        self._abandoned = finalize(self, _drop, self._file, self._draft, os.getpid())
+        self._abandoned.atexit = False
 
     def write(self, data: bytes, /) -> None:
         try:
             self._file.write(data)
+            # Kept back here, it would be written once more by a fork that ends.
+            self._file.flush()
         except OSError as error:
             raise _told(error, self._path) from error
 
@@ -67,6 +73,7 @@ class FileDraft:
                 os.fsync(self._file.fileno())
             self._file.close()
             self._draft.replace(self._path)
+            self._abandoned.detach()
             if self._durable:
                 _sync_names(self._path.parent)
         except OSError as error:
@@ -74,11 +81,7 @@ class FileDraft:
             raise _told(error, self._path) from error
 
     def drop(self) -> None:
-        try:
-            self._file.close()
-        except OSError:
-            pass  # what could not be flushed is not wanted
-        self._draft.unlink(missing_ok=True)
+        self._abandoned()
 
 
 class MemoryDraft:
@@ -94,6 +97,15 @@ class MemoryDraft:
 
     def drop(self) -> None:
         self._buffer.truncate(0)
+
+
+def _drop(file: BinaryIO, draft: Path, process: int) -> None:
+    try:
+        file.close()
+    except OSError:
+        pass  # what could not be flushed is not wanted
+    if os.getpid() == process:  # not where it was only forked
+        draft.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ Events are flat and come one after the other. So do calls: their order is part o
 recording is replayed in it.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
-from rote.errors import InvalidInput, LimitExceeded, NotFound
+from rote.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.runs.calls import Call, Reply, perform, stored
 from rote.runs.recordings import Recording, Replay
 from rote.runs.trace_files import TraceFiles
@@ -81,6 +82,7 @@ class RunEvents:
             )
             undo.pop_all()
         self._run_id = run_id
+        self._process = os.getpid()
         self._model = model
         self._recording = recording
         self._lock = threading.Lock()
@@ -148,8 +150,21 @@ class RunEvents:
     def discard(self) -> None:
         """The run failed: nothing of it is kept. Does nothing after its end."""
         with self._lock:
-            if self._state == "open":
+            if self._state == "open" and not self.is_elsewhere:
                 self._drop()
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this is a process that was forked from the one in which it began."""
+        return os.getpid() != self._process
+
+    def check_here(self) -> None:
+        """Refuse a fork: its files are those of the run, which goes on where it began."""
+        if self.is_elsewhere:
+            raise Unavailable(
+                "this run was begun before a fork and goes on in the process that began it; start"
+                " another one here"
+            )
 
     def check_replayable(self, what: str) -> None:
         """Refuse to `what` inside a function that a replay will not call."""
@@ -226,6 +241,7 @@ class RunEvents:
         return reply
 
     def _check_open(self) -> None:
+        self.check_here()
         if self._state != "open":
             raise InvalidInput(f"the run is {self._state}; start another one")
 

@@ -1,5 +1,5 @@
-"""A run's space, as it reads it and as it writes to it. Both are spaces, so that everything that is
-written against one works in a run too."""
+"""A run's space, as it reads it and as it writes to it, or as it is. All are spaces, so that everything
+that is written against one works in a run too."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,3 +191,42 @@ class WritingSpace(Space):
         if key is not None or meta is not None:
             raise InvalidInput("a run makes one commit, whose key is its own; leave key and meta")
         return self._buffer.add(operations, reads or ())
+
+
+class LiveSpace(Space):
+    """The space as it is, for as long as the run goes on."""
+
+    def __init__(
+        self, port: Port, info: SpaceInfo, *, branch: str, check_read: Check, check_write: Check
+    ) -> None:
+        """check_read, check_write  raise when the run may not do it, or not any more"""
+        super().__init__(port, info, turns=threading.RLock(), branch=branch)
+        self.check_read = check_read
+        self.check_write = check_write
+
+    def read(self, id: str) -> State:
+        self.check_read()
+        return super().read(id)
+
+    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+        self.check_read()
+        return super().glance(id, values=values, sizes=sizes)
+
+    def transact(
+        self,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        reads: Sequence[Mapping[str, Any]] | None = None,
+        key: str | None = None,
+        meta: Json = None,
+    ) -> Commit:
+        self.check_write()
+        return super().transact(operations, reads=reads, key=key, meta=meta)
+
+    def at(self, point: int | datetime | str) -> Space:
+        self.check_read()
+        return super().at(point)
+
+    def _check_writable(self) -> None:
+        self.check_write()
+        super()._check_writable()

@@ -1,8 +1,11 @@
 """Keeping the books of runs: each step of a run's life, as the ledger and its lease have it.
 
 Whatever happens, a run is in the ledger as it is, or will be put there by whoever recovers it: first by
-this store as soon as it can, and when it is gone too, by others after its lease.
+this store as soon as it can, and when it is gone too, by others after its lease. A lease is let go of
+only when its runs have ended.
 """
+
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -40,51 +43,44 @@ class Keeping:
             line = ledger.open(space.did, entry) if line is None else ledger.put(line, entry)
 
         try:
-            owned(self._leases, space.did, write)
+            owned(self._leases, space.did, entry.run_id, write)
+            assert line is not None
+            return line
         except (InvalidInput, Denied):
             raise
         except BaseException:
             # It may be in the ledger all the same, and is not to stay there as if it went on.
-            self._leases.keep(space.did, entry.owner)
-            self._recovery.leave(space, Line(space.did, 0, entry))
+            self.leave(space, Line(space.did, 0, entry))
             raise
-        assert line is not None
-        return line
+
+    def leave(self, space: SpaceInfo, line: Line) -> None:
+        """A run could not be ended: the ledger will say how it ended as soon as it can."""
+        if not line.entry.has_ended:
+            self._recovery.leave(space, line)
 
     def discard(self, space: SpaceInfo, line: Line) -> Line:
         """Its buffer is gone already; when the ledger cannot say so now, it will later."""
         try:
-            done = self._ledger.discard(line)
+            return self._end(space, line, lambda: self._ledger.discard(line))
+        except Unavailable:
+            self.leave(space, line)
+            return line
+
+    def close_empty(self, space: SpaceInfo, line: Line, payload_fingerprint: str) -> Line:
+        """The end of a run that has written nothing; one whose lease was lost has lost nothing."""
+        return self._end(space, line, lambda: self._ledger.close_empty(line, payload_fingerprint))
+
+    def abort(self, space: SpaceInfo, line: Line, reason_code: str) -> Line:
+        """The end of a run that its policy rejects."""
+        return self._end(space, line, lambda: self._ledger.abort(line, reason_code))
+
+    def _end(self, space: SpaceInfo, line: Line, move: Callable[[], Line]) -> Line:
+        """Move a run to its end; one that others have moved is what they made of it."""
+        try:
+            done = move()
         except Denied:
             done = self._ledger.read(space.did, line.entry.run_id) or line
-        except Unavailable:
-            self._recovery.leave(space, line)
-            return line
-        self._release(space, line)
-        return done
-
-    def close_empty(self, space: SpaceInfo, line: Line, payload_fingerprint: str) -> Finish:
-        """The end of a run that has written nothing; one whose lease was lost has lost nothing."""
-        try:
-            done = Finish(self._ledger.close_empty(line, payload_fingerprint))
-        except Denied:
-            done = Finish(self._ledger.read(space.did, line.entry.run_id) or line)
-        except Unavailable:
-            self._recovery.leave(space, line)
-            raise
-        self._release(space, line)
-        return done
-
-    def abort(self, space: SpaceInfo, line: Line, reason_code: str) -> Finish:
-        """The end of a run that its policy rejects."""
-        try:
-            done = Finish(self._ledger.abort(line, reason_code))
-        except Denied:
-            done = Finish(self._ledger.read(space.did, line.entry.run_id) or line)
-        except Unavailable:
-            self._recovery.leave(space, line)
-            raise
-        self._release(space, line)
+        self._let_go(space, line, done)
         return done
 
     def commit(
@@ -92,14 +88,11 @@ class Keeping:
     ) -> Finish:
         """Pending, durably; then applied or aborted."""
         try:
-            done = self._commit(space, line, payload, payload_fingerprint)
+            finish = self._commit(space, line, payload, payload_fingerprint)
         except Unavailable as error:
-            done = self._give_up(space, line, error)
-        except BaseException:
-            self._recovery.leave(space, line)
-            raise
-        self._release(space, line)
-        return done
+            finish = self._give_up(space, line, error)
+        self._let_go(space, line, finish.line)
+        return finish
 
     def _commit(
         self, space: SpaceInfo, line: Line, payload: Payload, payload_fingerprint: str
@@ -124,8 +117,11 @@ class Keeping:
                 return self._finisher.look(space, found)
             return self._finisher.abort(space, found, error, STORAGE_APPLY_FAILED)
         except RoteError:
-            self._recovery.leave(space, line)
             raise error from None
 
-    def _release(self, space: SpaceInfo, line: Line) -> None:
-        self._leases.release(space.did, line.entry.owner)
+    def _let_go(self, space: SpaceInfo, line: Line, done: Line) -> None:
+        """Nobody has to look after a run that has ended, nor we after one that is another's."""
+        if done.entry.has_ended or done.entry.owner != line.entry.owner:
+            self._leases.release(space.did, line.entry.run_id)
+        else:
+            self.leave(space, line)

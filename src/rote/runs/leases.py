@@ -34,7 +34,7 @@ class _Held(Struct):
     owner: str
     fence: int
     until: int
-    runs: int = 0  # that go on under it
+    runs: set[str]  # that go on under it
 
 
 class Leases:
@@ -53,7 +53,7 @@ class Leases:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def hold(self, space: str) -> str:
+    def hold(self, space: str, run_id: str) -> str:
         """The owner of one more run in a space."""
         with self._lock:
             held = self._held.get(space)
@@ -62,7 +62,7 @@ class Leases:
                 held = self._renew(space, held, now)
             if held is None:
                 held = self._begin(space, now)
-            held.runs += 1
+            held.runs.add(run_id)
             if self._thread is None and not self._ended.is_set():
                 self._thread = threading.Thread(
                     target=self._keep_renewing, name="rote-leases", daemon=True
@@ -70,19 +70,13 @@ class Leases:
                 self._thread.start()
             return held.owner
 
-    def keep(self, space: str, owner: str) -> None:
-        """One more run of an owner that is at hand; the opposite of `release`."""
+    def release(self, space: str, run_id: str) -> None:
+        """One run less, however often it is said. The lease stays for the next one, until it would be
+        renewed for nobody."""
         with self._lock:
             held = self._held.get(space)
-            if held is not None and held.owner == owner:
-                held.runs += 1
-
-    def release(self, space: str, owner: str) -> None:
-        """One run less. The lease stays for the next one, until it would be renewed for nobody."""
-        with self._lock:
-            held = self._held.get(space)
-            if held is not None and held.owner == owner:
-                held.runs -= 1
+            if held is not None:
+                held.runs.discard(run_id)
 
     def confirm(self, space: str, owner: str) -> bool:
         """Whether nobody had claimed the lease up to now: who claims it later finds what was written
@@ -106,7 +100,7 @@ class Leases:
         with self._lock:
             for space, held in list(self._held.items()):
                 try:
-                    if held.runs == 0:
+                    if not held.runs:
                         self._drop(space, held)
                 except RoteError:
                     continue  # it runs out
@@ -118,21 +112,26 @@ class Leases:
     def _begin(self, space: str, now: int) -> _Held:
         owner, until = self._tokens.token().hex(), now + self._micros
         row = self._port.put_side(space, LEASE, owner, Lease(until).body(), fence=0)
-        held = self._held[space] = _Held(owner, row.fence, until)
+        held = self._held[space] = _Held(owner, row.fence, until, set())
         return held
 
     def _renew(self, space: str, held: _Held, now: int) -> _Held | None:
         """The lease with new time; None when others have claimed it, and with it all its runs."""
-        until = now + self._micros
-        try:
-            row = self._port.put_side(
-                space, LEASE, held.owner, Lease(until).body(), fence=held.fence
-            )
-        except Denied:
-            del self._held[space]
-            return None
-        held.fence, held.until = row.fence, until
-        return held
+        body = Lease(now + self._micros).body()
+        for _ in range(LEASE_ATTEMPTS_MAX):
+            try:
+                row = self._port.put_side(space, LEASE, held.owner, body, fence=held.fence)
+            except Denied:
+                # A renewal of ours whose answer was lost looks like this too.
+                there = self._port.side(space, LEASE, held.owner)
+                if there is None or lease_in(there).claimed:
+                    break
+                held.fence = there.fence
+            else:
+                held.fence, held.until = row.fence, lease_in(row).until
+                return held
+        del self._held[space]
+        return None
 
     def _drop(self, space: str, held: _Held) -> None:
         del self._held[space]
@@ -146,11 +145,11 @@ class Leases:
             with self._lock:
                 for space, held in list(self._held.items()):
                     try:
-                        if held.runs > 0:
+                        if held.runs:
                             self._renew(space, held, self._port.shared_now())
                         else:
                             self._drop(space, held)
-                    except Unavailable:
+                    except RoteError:
                         continue  # there is time for another attempt
                 if not self._held:
                     self._thread = None
@@ -161,19 +160,22 @@ class Leases:
                 continue  # it is attended to again the next time
 
 
-def owned(leases: Leases, space: str, write: Callable[[str], None]) -> str:
-    """Do a write that names an owner of runs, so that whoever recovers that owner's runs finds it; the
-    owner. It must be able to replace what it wrote for an owner that was given up."""
+def owned(leases: Leases, space: str, run_id: str, write: Callable[[str], None]) -> None:
+    """Do a write that names the owner of a run, so that whoever recovers that owner's runs finds it. It
+    must be able to replace what it wrote for an owner that was given up.
+
+    InvalidInput or Denied: it was refused. After anything else the run may be in the ledger: its lease
+    is kept, and it is to be left to the recovery of this store.
+    """
     for _ in range(LEASE_ATTEMPTS_MAX):
-        owner = leases.hold(space)
+        owner = leases.hold(space, run_id)
         try:
             write(owner)
-            if leases.confirm(space, owner):
-                return owner
-        except BaseException:
-            leases.release(space, owner)
+        except (InvalidInput, Denied):
+            leases.release(space, run_id)
             raise
-        leases.release(space, owner)
+        if leases.confirm(space, owner):
+            return
     raise Unavailable(
         "leases of runs end before they can be used; is lease_seconds too short, or a clock wrong?"
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from rote.contract import Port
+from rote.contract import Port, SideRow
 from rote.contract.runs import BUFFER_OPEN, COMMIT_APPLIED, RUN, LedgerEntry, entry_in
-from rote.errors import Denied, InvalidInput
+from rote.errors import Denied, InvalidInput, invariant
 from rote.values import format_time
 from rote.values.limits import PAGE_MAX
 
@@ -64,16 +64,17 @@ class Ledger:
     def __init__(self, port: Port) -> None:
         self._port = port
 
+    def check_unused(self, run_id: str) -> None:
+        """Refuse a run id that was ever used, in any space: its traces are there."""
+        if any(self._port.side(space.did, RUN, run_id) for space in self._port.spaces()):
+            raise _used(run_id)
+
     def open(self, space: str, entry: LedgerEntry) -> Line:
-        """A new run; a run id that was ever used is refused."""
+        """A new run; a run id that was ever used in its space is refused."""
         try:
             row = self._port.put_side(space, RUN, entry.run_id, entry.body(), fence=0)
         except Denied:
-            raise InvalidInput(
-                f"the run id {entry.run_id!r} was used before; take another, or leave it out",
-                argument="run_id",
-                run_id=entry.run_id,
-            ) from None
+            raise _used(entry.run_id) from None
         return Line(space, row.fence, entry)
 
     def move(self, line: Line, **changes: Any) -> Line:
@@ -82,6 +83,7 @@ class Ledger:
         return self.put(line, entry)
 
     def put(self, line: Line, entry: LedgerEntry) -> Line:
+        invariant(not line.entry.has_ended, "a run that has ended was to be moved")
         row = self._port.put_side(line.space, RUN, entry.run_id, entry.body(), fence=line.fence)
         return Line(line.space, row.fence, entry)
 
@@ -101,15 +103,29 @@ class Ledger:
 
     def read(self, space: str, run_id: str) -> Line | None:
         row = self._port.side(space, RUN, run_id)
-        return None if row is None else Line(space, row.fence, entry_in(row))
+        return None if row is None else self.line_of(space, row)
 
     def lines(self, space: str) -> Iterator[Line]:
         """All runs of a space, by run id."""
+        return (self.line_of(space, row) for row in self.rows(space))
+
+    def rows(self, space: str) -> Iterator[SideRow]:
+        """Their rows, also those that cannot be read."""
         after = ""
         while rows := self._port.sides(space, RUN, after=after, limit=PAGE_MAX):
-            for row in rows:
-                yield Line(space, row.fence, entry_in(row))
+            yield from rows
             after = rows[-1].key
+
+    def line_of(self, space: str, row: SideRow) -> Line:
+        return Line(space, row.fence, entry_in(row))
 
     def now(self) -> str:
         return format_time(self._port.now())
+
+
+def _used(run_id: str) -> InvalidInput:
+    return InvalidInput(
+        f"the run id {run_id!r} was used before; take another, or leave it out",
+        argument="run_id",
+        run_id=run_id,
+    )

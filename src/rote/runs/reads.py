@@ -62,30 +62,33 @@ class ReadSet:
         self._returned: dict[str, None] = {}  # shown by questions about many
         self._answers: list[AnswerRead | NotedScan] = []
         self._ranges: dict[Range, None] = {}
+        self._size = 0  # of all of them
 
     def add_entity(self, id: str, path: str | None = None) -> None:
         if not self._is_kept:
             return
         with self._lock:
-            self._entities[(id, path)] = None
-            self._check_size()
+            if (id, path) not in self._entities:
+                self._take_room(1)
+                self._entities[(id, path)] = None
 
     def add_range(self, start: str, end: str | None) -> None:
         if not self._is_kept:
             return
         with self._lock:
-            self._ranges[(self.branch, start, end)] = None
-            self._check_size()
+            if (self.branch, start, end) not in self._ranges:
+                self._take_room(1)
+                self._ranges[(self.branch, start, end)] = None
 
     def add_answer(self, answer: AnswerRead | NotedScan, returned: Iterable[str] = ()) -> None:
         if not self._is_kept:
             return
         with self._lock:
             if self._validate == ANSWERS:
+                self._take_room(1 if isinstance(answer, NotedScan) else len(answer.ranges))
                 self._answers.append(answer)
             else:
-                self._returned.update(dict.fromkeys(returned))
-            self._check_size()
+                self._add_returned(returned)
 
     def add_shown(self, scan: NotedScan, state: State, end: str) -> None:
         """One more entity that a scan has shown."""
@@ -95,8 +98,12 @@ class ReadSet:
             if self._validate == ANSWERS:
                 scan.add(state, end)
             else:
-                self._returned[state.id] = None
-                self._check_size()
+                self._add_returned([state.id])
+
+    def _add_returned(self, ids: Iterable[str]) -> None:
+        new = {id: None for id in ids if id not in self._returned}
+        self._take_room(len(new))
+        self._returned.update(new)
 
     def checks(self, written: Collection[str]) -> tuple[list[dict[str, Any]], list[AnswerRead]]:
         """The reads as a commit takes them, and the answers, of a run that writes these ids."""
@@ -119,14 +126,15 @@ class ReadSet:
             ]
         return reads, [answer for answer in answers if _can_change(answer)]
 
-    def _check_size(self) -> None:
-        parts = (self._entities, self._returned, self._answers, self._ranges)
-        size = sum(len(part) for part in parts)
+    def _take_room(self, count: int) -> None:
+        """Room for what the commit will have to check; what there is none for is not read."""
+        size = self._size + count
         if size > RUN_READS_MAX:
             raise LimitExceeded(
                 "what a run has read", size=size, limit=RUN_READS_MAX,
                 advice="split the run, or scan and query instead of reading one by one",
             )  # fmt: skip
+        self._size = size
 
 
 def _can_change(answer: AnswerRead) -> bool:

@@ -75,15 +75,21 @@ class Recording:
     """The recording of a run; under its name there is a whole one, or nothing."""
 
     def __init__(self, path: Path, *, memory_snapshot_id: str) -> None:
-        if path.exists():
-            raise InvalidInput(
-                f"{path} is there already; name a new file for the recording", path=str(path)
-            )
+        _check_new(path)
         self._draft = FileDraft(path, durable=True)
         self._count = 0
+        self._failure: BaseException | None = None  # why a call is missing
         self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})
 
     def add(self, call: Call, reply: Reply) -> None:
+        """Note a call. One that cannot be is missing, and whoever goes on gets no recording."""
+        try:
+            self._add(call, reply)
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _add(self, call: Call, reply: Reply) -> None:
         if self._count == RECORDING_CALLS_MAX:
             raise LimitExceeded(
                 "the number of recorded calls", size=self._count + 1, limit=RECORDING_CALLS_MAX
@@ -106,6 +112,8 @@ class Recording:
     def finish(self, payload_fingerprint: str) -> None:
         """Durable when it returns."""
         try:
+            if self._failure is not None:
+                raise self._failure
             self._write({"kind": "end", "payload_fingerprint": payload_fingerprint})
         except BaseException:
             self._draft.drop()
@@ -235,6 +243,17 @@ class Replay:
             code="replay_differs",
             recorded=recorded,
             made=made,
+        )
+
+
+def _check_new(path: Path) -> None:
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}", path=str(path)) from None
+    if is_there:
+        raise InvalidInput(
+            f"{path} is there already; name a new file for the recording", path=str(path)
         )
 
 

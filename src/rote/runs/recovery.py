@@ -9,15 +9,15 @@
 Who stops in between leaves the lease, and the next one does the rest.
 """
 
-import threading
 from collections.abc import Iterator
 
 from msgspec import structs
 
 from rote.contract import Port, SideRow, SpaceInfo
-from rote.contract.runs import BUFFER_OPEN, LEASE, lease_in
-from rote.errors import Denied
+from rote.contract.runs import BUFFER_OPEN, LEASE, LedgerEntry, lease_in, payload_of
+from rote.errors import Corrupt, Denied, RoteError, Unavailable
 from rote.runs.finishing import Finisher
+from rote.runs.identities import payload_fingerprint
 from rote.runs.leases import Leases, owned
 from rote.runs.ledger import Ledger, Line
 from rote.values.limits import LEASE_ATTEMPTS_MAX, PAGE_MAX
@@ -31,40 +31,69 @@ class Recovery:
         self._ledger = ledger
         self._leases = leases
         self._finisher = finisher
-        self._lock = threading.Lock()
-        self._left: dict[str, tuple[SpaceInfo, Line]] = {}
+        self._left: dict[tuple[str, str], tuple[SpaceInfo, Line]] = {}  # by space and run id
 
     def recover(self) -> list[Line]:
-        """The runs that were ended here."""
-        ended = self.attend()
-        now: int | None = None
+        """The runs that were ended here. Where one cannot be, the others are ended, and then that is
+        told."""
+        failures: list[RoteError] = []
+        ended = self._attend(failures)
         for space in self._port.spaces():
-            for row in list(_leases(self._port, space.did)):
-                now = self._port.shared_now() if now is None else now
-                if lease_in(row).until < now and not self._leases.is_own(row.key):
-                    ended += self._take_over_all(space, row)
+            ended += self._recover_in(space, failures)
+        if failures:
+            raise failures[0]
         return ended
 
-    def _take_over_all(self, space: SpaceInfo, row: SideRow) -> list[Line]:
-        """End all runs of an owner."""
-        lease = structs.replace(lease_in(row), claimed=True)
+    def _recover_in(self, space: SpaceInfo, failures: list[RoteError]) -> list[Line]:
+        owners = self._claim_all(space, failures)
+        if not owners:
+            return []
+        ended: list[Line] = []
+        unended: set[str] = set()  # owners of runs that could not be ended
+        for row in list(self._ledger.rows(space.did)):
+            owner = ""
+            try:
+                line = self._ledger.line_of(space.did, row)
+                owner = line.entry.owner
+                if owner in owners and not line.entry.has_ended:
+                    done = self._take_over(space, line)
+                    ended += [] if done is None else [done]
+            except Unavailable:
+                raise
+            except RoteError as error:
+                failures.append(error)
+                # Nobody knows whose run it was when it cannot be read.
+                unended.update([owner] if owner else owners)
+        for owner, fence in owners.items():
+            if owner not in unended:
+                self._drop(space, owner, fence)
+        return ended
+
+    def _claim_all(self, space: SpaceInfo, failures: list[RoteError]) -> dict[str, int]:
+        """Owners that are gone, with the fences of their leases."""
+        owners: dict[str, int] = {}
+        now: int | None = None
+        for row in list(_leases(self._port, space.did)):
+            now = self._port.shared_now() if now is None else now
+            try:
+                lease = lease_in(row)
+                if lease.until < now and not self._leases.is_own(row.key):
+                    body = structs.replace(lease, claimed=True).body()
+                    claimed = self._port.put_side(space.did, LEASE, row.key, body, fence=row.fence)
+                    owners[row.key] = claimed.fence
+            except Denied:
+                continue  # its owner is back, or others were here first
+            except Corrupt as error:
+                failures.append(error)
+        return owners
+
+    def _drop(self, space: SpaceInfo, owner: str, fence: int) -> None:
         try:
-            claimed = self._port.put_side(space.did, LEASE, row.key, lease.body(), fence=row.fence)
-        except Denied:
-            return []  # its owner is back, or others were here first
-        ended = [
-            done
-            for line in list(self._ledger.lines(space.did))
-            if line.entry.owner == row.key and not line.entry.has_ended
-            if (done := self.take_over(space, line)) is not None
-        ]
-        try:
-            self._port.drop_side(space.did, LEASE, row.key, fence=claimed.fence)
+            self._port.drop_side(space.did, LEASE, owner, fence=fence)
         except Denied:
             pass  # others have claimed it once more, and find nothing to do
-        return ended
 
-    def take_over(self, space: SpaceInfo, line: Line) -> Line | None:
+    def _take_over(self, space: SpaceInfo, line: Line) -> Line | None:
         """End one run of an owner that was given up; None when somebody else does."""
         for _ in range(LEASE_ATTEMPTS_MAX):
             try:
@@ -80,52 +109,79 @@ class Recovery:
         return None
 
     def _finish(self, space: SpaceInfo, line: Line) -> Line:
-        taken = line
+        taken = _checked(line)
 
         def take(owner: str) -> None:
-            nonlocal taken
-            taken = self._ledger.move(taken, owner=owner)
+            nonlocal taken, line
+            line = structs.replace(line, entry=structs.replace(line.entry, owner=owner))
+            taken = self._ledger.put(taken, line.entry)
 
-        owner = owned(self._leases, space.did, take)
         try:
+            owned(self._leases, space.did, line.entry.run_id, take)
             done = self._finisher.finish(space, taken, is_recovery=True)
-        except BaseException:
-            self.leave(space, taken)
+        except Denied:
             raise
-        self._leases.release(space.did, owner)
+        except BaseException:
+            self.leave(space, line)
+            raise
+        self._leases.release(space.did, line.entry.run_id)
         return done.line
 
     # -- runs of this store that it could not end --------------------------------------------------
 
     def leave(self, space: SpaceInfo, line: Line) -> None:
         """A run of this store is to be ended when the store can answer again. Its lease is kept."""
-        with self._lock:
-            self._left[line.entry.run_id] = (space, line)
+        # Without a lock: it is also called when garbage is collected, in the middle of anything.
+        self._left[space.did, line.entry.run_id] = (space, line)
 
-    def attend(self) -> list[Line]:
+    def attend(self) -> None:
         """End those, if that can be done now."""
-        with self._lock:
-            left, self._left = self._left, {}
+        failures: list[RoteError] = []
+        self._attend(failures)
+        if failures:
+            raise failures[0]
+
+    def _attend(self, failures: list[RoteError]) -> list[Line]:
         ended: list[Line] = []
-        for run_id, (space, line) in left.items():
+        for key in list(self._left):
+            left = self._left.pop(key, None)
+            if left is None:
+                continue  # another thread attends to it
+            space, line = left
             try:
-                done = self._end_left(space, run_id, line.entry.owner)
-            except BaseException:
+                done = self._end_left(space, line.entry)
+            except BaseException as error:
                 self.leave(space, line)
-                raise
-            self._leases.release(space.did, line.entry.owner)
+                if isinstance(error, Unavailable) or not isinstance(error, RoteError):
+                    raise
+                failures.append(error)
+                continue
+            self._leases.release(space.did, line.entry.run_id)
             ended += [] if done is None else [done]
         return ended
 
-    def _end_left(self, space: SpaceInfo, run_id: str, owner: str) -> Line | None:
-        found = self._ledger.read(space.did, run_id)
+    def _end_left(self, space: SpaceInfo, left: LedgerEntry) -> Line | None:
+        found = self._ledger.read(space.did, left.run_id)
         if found is None or found.entry.has_ended:
             return found
-        if found.entry.owner != owner:
+        if found.entry.owner != left.owner:
             return None
         if found.entry.state == BUFFER_OPEN:
             return self._ledger.discard(found)
-        return self._finisher.finish(space, found, is_recovery=True).line
+        return self._finisher.finish(space, _checked(found), is_recovery=True).line
+
+
+def _checked(line: Line) -> Line:
+    """A pending run as it was when it was written; Corrupt when its row was changed since."""
+    entry = line.entry
+    payload = payload_of(entry)
+    operations = [] if payload is None else payload.operations
+    if payload_fingerprint(entry.branch, operations) != entry.payload_fingerprint:
+        raise Corrupt(
+            f"what run {entry.run_id!r} would write is not what it was; run `rote verify`",
+            run_id=entry.run_id,
+        )
+    return line
 
 
 def _leases(port: Port, space: str) -> Iterator[SideRow]:

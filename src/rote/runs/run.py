@@ -7,13 +7,13 @@ trace of what happened.
     the end of the block          the traces are in place; policy; pending; applied, or aborted
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import finalize
 
 from msgspec import Struct
 
@@ -32,7 +32,7 @@ from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
 from rote.runs.events import Event, RunEvents
-from rote.runs.faces import ReadingSpace, WritingSpace
+from rote.runs.faces import LiveSpace, ReadingSpace, WritingSpace
 from rote.runs.finishing import Finish
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.keeping import Keeping
@@ -105,7 +105,7 @@ class Run:
             check=self._check_may_read,
         )  # fmt: skip
         self._moment = Moment(
-            port, space, branch, snapshot.version, snapshot.hash, self._now, str(Path().absolute())
+            port, space, branch, snapshot.version, snapshot.hash, self._now, _root()
         )
         self.memory_snapshot_id = snapshot_id(branch, snapshot)
         self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
@@ -291,10 +291,15 @@ class Run:
         )
         try:
             self._line = self._keeping.open(self._space, self._entry())
+            # An interruption can come between here and the block, and then nobody ends it.
+            self._abandoned = finalize(self, self._keeping.leave, self._space, self._line)
+            self._abandoned.atexit = False
+            self._events, self._state = events, "open"
         except BaseException:
             events.discard()
+            if self._line is not None:
+                self._keeping.leave(self._space, self._line)
             raise
-        self._events, self._state = events, "open"
         return self
 
     def _entry(self) -> LedgerEntry:
@@ -321,8 +326,25 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._check_open()
+        if error is not None and self._told().is_elsewhere:
+            return  # a fork that is left; the run goes on where it began
+        self._told().check_here()
         self._state = "ended"
-        if error is not None:
+        assert self._line is not None
+        line = self._line
+        try:
+            self._buffer.close()
+            self._conclude(has_failed=error is not None)
+        except BaseException:
+            if not self._line.entry.has_ended:
+                self._keeping.leave(self._space, line)
+            raise
+        finally:
+            self._abandoned.detach()
+
+    def _conclude(self, *, has_failed: bool) -> None:
+        if has_failed:
             self._discard()
             return
         try:
@@ -354,10 +376,10 @@ class Run:
         keeping, line = self._keeping, self._line
         operations = self._buffer.operations
         if not operations:
-            self._line = keeping.close_empty(self._space, line, self.payload_fingerprint).line
+            self._line = keeping.close_empty(self._space, line, self.payload_fingerprint)
             return
         if not is_wanted:
-            self._line = keeping.abort(self._space, line, POLICY_REJECTED).line
+            self._line = keeping.abort(self._space, line, POLICY_REJECTED)
             return
         reads, answers = self._reads.checks(self._buffer.written())
         finish = keeping.commit(
@@ -382,7 +404,10 @@ class Run:
         return self._live_space() if self._terms.mode == LIVE else self._reading
 
     def _live_space(self) -> Space:
-        return Space(self._port, self._space, turns=threading.RLock(), branch=self._branch)
+        return LiveSpace(
+            self._port, self._space, branch=self._branch, check_read=self._check_may_read,
+            check_write=self._check_may_write,
+        )  # fmt: skip
 
     def _told(self) -> RunEvents:
         if self._events is None:
@@ -406,3 +431,14 @@ class Run:
                 mode=self._terms.mode,
             )
         self._told().check_replayable("write")
+
+
+def _root() -> str | None:
+    """Where files of retrievals are looked for; None where the folder is gone, or has no name that a
+    ledger could hold."""
+    try:
+        root = str(Path().absolute())
+        root.encode()
+    except (OSError, UnicodeEncodeError):
+        return None
+    return root

@@ -9,7 +9,7 @@ from typing import Any
 from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.finishing import Finisher
-from rote.runs.identities import parse_snapshot_id
+from rote.runs.identities import parse_snapshot_id, snapshot_id
 from rote.runs.keeping import Keeping
 from rote.runs.leases import Leases, check_lease_seconds
 from rote.runs.ledger import Ledger, RunRecord
@@ -88,6 +88,7 @@ class StoreRuns:
         check_trace_name(policy_set_id, "policy_set_id")
         if run_id is not None:
             check_run_id(run_id)
+            self._ledger.check_unused(run_id)
         if commit_policy is not None and not callable(commit_policy):
             raise InvalidInput(
                 "commit_policy is a function of the operations", argument="commit_policy"
@@ -117,7 +118,7 @@ class StoreRuns:
         recorded = None if replay is None else Replay(check_path(replay))
         try:
             branch, base = self._base(place, recorded)
-            snapshot = self._port.snapshot(place.space.did, View(branch, base.version))
+            snapshot = self._snapshot(place.space, View(branch, base.version), recorded)
             return Run(
                 self._port, self._keeping, space=place.space, branch=branch, base=base,
                 snapshot=snapshot, terms=terms, replay=recorded,
@@ -140,6 +141,17 @@ class StoreRuns:
         if head.hash != wanted.hash:
             raise _not_here(place.space, recorded.memory_snapshot_id)
         return wanted.branch, head
+
+    def _snapshot(self, space: SpaceInfo, view: View, recorded: Replay | None) -> Head:
+        if recorded is None:
+            return self._port.snapshot(space.did, view)
+        try:
+            snapshot = self._port.snapshot(space.did, view)
+        except NotFound as error:
+            raise _not_here(space, recorded.memory_snapshot_id) from error
+        if snapshot_id(view.branch, snapshot) != recorded.memory_snapshot_id:
+            raise _not_here(space, recorded.memory_snapshot_id)
+        return snapshot
 
     def records(self) -> list[RunRecord]:
         lines = [line for space in self._port.spaces() for line in self._ledger.lines(space.did)]

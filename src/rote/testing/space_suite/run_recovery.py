@@ -268,6 +268,19 @@ class SharedRunTests(RunGround):
         assert [record.state for record in target.runs()] == ["commit_applied"]
         assert target.space("notes").get(C) == "secret"
 
+    def test_a_run_that_is_pending_elsewhere_is_not_in_the_way_of_compacting_a_copy(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody could ever end it there, and so history grew for ever."""
+        self.notes.set(A, 1)
+        self.pending_run(monkeypatch)
+        self.notes.set(A, 2)
+        target = self.open_fresh("copy")
+        self.agents.copy("notes", target, with_key=True)
+        assert target.space("notes").compact(before=2).commit is not None
+        with pytest.raises(Busy):
+            self.notes.compact(before=2)
+
     def test_a_commit_that_is_sent_again_after_a_restart_is_the_first_one_or_a_mismatch(
         self,
     ) -> None:

@@ -38,6 +38,8 @@ from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
+from rote.testing.space_suite.run_ends import RunEndTests
+from rote.testing.space_suite.run_interruptions import SharedRunInterruptionTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
@@ -96,6 +98,7 @@ class SpaceSuite(
     RunTests,
     RunConflictTests,
     RunLedgerTests,
+    RunEndTests,
     RunReplayTests,
     RunTraceTests,
 ):
@@ -110,5 +113,6 @@ class SharedSpaceSuite(
     SharedRetrievalTests,
     SharedWatchTests,
     SharedRunTests,
+    SharedRunInterruptionTests,
 ):
     """A store whose place can be opened again and by several at once."""

@@ -1,0 +1,203 @@
+"""The end of a run: it comes once, nothing comes after it, and nothing that was answered is lost."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rote.errors import InvalidInput, LimitExceeded, RecordedError, RoteError
+from rote.runs import Run
+from rote.testing.marks import each_test_uses
+from rote.testing.space_suite.ground import A, B, C, port_of
+from rote.testing.space_suite.run_ground import RunGround
+from rote.traces.profiles import ToolProfile
+
+EVENT = {"role": "r", "interceptor": "i", "decision_type": "d"}
+TOOLS = [ToolProfile("tool", "1")]
+
+
+@each_test_uses("agency")
+class RunEndTests(RunGround):
+    # -- once --------------------------------------------------------------------------------------
+
+    def test_a_run_that_has_ended_is_not_ended_again(self) -> None:
+        """It made an applied run a discarded one in the ledger."""
+        with self.begin() as run:
+            run.set(A, 1)
+        for error in (None, ZeroDivisionError()):
+            with pytest.raises(InvalidInput, match="ended"):
+                run.__exit__(None, error, None)
+        record = self.record_of(run)
+        assert (record.state, record.discarded, record.version) == ("commit_applied", False, 1)
+        with pytest.raises(InvalidInput, match="not begun"):
+            self.begin().__exit__(None, None, None)
+
+    def test_what_another_thread_writes_while_a_run_ends_is_in_it_or_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It was answered, and nobody ever saw it."""
+        port = port_of(self.agents)
+        rehearse = port.rehearse
+        is_inside, has_ended = threading.Event(), threading.Event()
+        seen: list[str] = []
+
+        def late(*arguments: Any, **more: Any) -> Any:
+            is_inside.set()
+            has_ended.wait(0.2)  # or until the policy is asked, which is too late
+            return rehearse(*arguments, **more)
+
+        def policy(operations: list[dict[str, Any]]) -> bool:
+            has_ended.set()
+            writer.join()
+            seen.extend(operation["id"] for operation in operations)
+            return True
+
+        with self.begin(commit_policy=policy) as run:
+            run.set(A, 1)
+            monkeypatch.setattr(port, "rehearse", late)
+            writer = threading.Thread(target=run.set, args=(B, 2))
+            writer.start()
+            assert is_inside.wait(60)
+        assert run.commit is not None
+        assert [fact.id for fact in run.commit.facts] == seen == [A, B]
+        with pytest.raises(InvalidInput, match="ended"):
+            run._buffer.add([{"op": "set", "id": C, "value": 1}])
+
+    def test_nothing_is_written_live_before_a_run_or_after_it(self) -> None:
+        run = self.begin("live_read_write")
+        uses: list[Callable[[], Any]] = [
+            lambda: run.memory.put("ops", "fact", "x", {"text": "t"}),
+            lambda: run.memory.append("ops", "log", "x", {"n": 1}),
+            lambda: run.memory.delete("ops", "fact", "x"),
+            lambda: run.memory.get("ops", "fact", "x"),
+            lambda: run.memory.list("ops"),
+            lambda: run.memory.space.erase(A, reason="asked to"),
+            lambda: run.set(A, 1),
+        ]
+        for use in uses:
+            with pytest.raises(InvalidInput, match="begun"):
+                use()
+        with run:
+            run.memory.put("ops", "fact", "y", {"text": "t"})
+        for use in uses:
+            with pytest.raises(InvalidInput, match="ended"):
+                use()
+        assert self.notes.version == 1
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+    def test_a_call_that_is_interrupted_is_in_the_trace_and_in_the_recording(
+        self, kind: type[BaseException], tmp_path: Path
+    ) -> None:
+        def tool() -> None:
+            raise kind
+
+        def agent(run: Run, expected: type[BaseException]) -> None:
+            with run.event(**EVENT) as event:
+                with pytest.raises(expected):
+                    event.call("tool", tool)
+                assert event.call("tool", lambda: 1) == 1
+
+        with self.begin(tools=TOOLS, record=tmp_path / "calls") as run:
+            agent(run, kind)
+        with self.begin(tools=TOOLS, replay=tmp_path / "calls") as again:
+            agent(again, RecordedError)
+        events: Any = run.trace["events"]
+        assert len(events[0]["tool_calls"]) == 2
+        assert again.trace["events"] == events
+
+    def test_a_run_whose_recording_misses_a_call_is_discarded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rote.runs.recordings.RECORDING_CALLS_MAX", 1)
+        with (
+            pytest.raises(LimitExceeded),
+            self.begin(tools=TOOLS, record=tmp_path / "calls") as run,
+        ):
+            run.set(A, 1)
+            with run.event(**EVENT) as event:
+                event.call("tool", lambda: 1)
+                with pytest.raises(LimitExceeded):
+                    event.call("tool", lambda: 2)
+        assert (self.notes.version, run.discarded) == (0, True)
+        assert list(tmp_path.glob("*calls*")) == []
+
+    # -- limits ------------------------------------------------------------------------------------
+
+    def test_what_a_run_may_not_read_any_more_is_not_in_its_way(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It was refused, kept all the same, and then too much for the commit."""
+        monkeypatch.setattr("rote.runs.reads.RUN_READS_MAX", 3)
+        monkeypatch.setattr("rote.kernel.reads.READS_MAX", 3)
+        with self.begin() as run:
+            run.query({"select": {A: {}, B: {}}})
+            with pytest.raises(LimitExceeded):
+                run.query({"select": {A: {}, C: {}}})
+            for _ in range(2):
+                run.get(A)
+            for _ in range(2):
+                with pytest.raises(LimitExceeded):
+                    run.get(B)
+            run.set(C, 1)
+            self.notes.set("urn:d", 1)
+        assert run.state == "commit_applied"
+
+    # -- arguments ---------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("id", [["x"], {"a": 1}, 1, None, "", "a\ud800"])
+    def test_an_id_that_is_none_is_refused_when_it_is_buffered(self, id: Any) -> None:
+        with self.begin() as run:
+            with pytest.raises(RoteError):
+                run.set(id, 1)
+            with pytest.raises(RoteError):
+                run.patch(id, [])
+            with pytest.raises(RoteError):
+                run.delete(id)
+        assert (run.state, self.notes.version) == ("commit_applied", 0)
+
+    @pytest.mark.parametrize("tools", [None, 1, "tool", [1], float("nan")])
+    def test_tools_are_profiles(self, tools: Any) -> None:
+        with pytest.raises(InvalidInput, match="ToolProfile"), self.begin(tools=tools):
+            pass
+
+    def test_a_recording_needs_a_name_that_a_file_can_have(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidInput), self.begin(record=tmp_path / ("x" * 1_000)):
+            pass
+
+    def test_a_run_id_is_used_once_in_a_store(self) -> None:
+        """In another space its traces took the place of the first one's."""
+        with self.begin(run_id="r"):
+            pass
+        with pytest.raises(InvalidInput, match="used before"):
+            self.begin(space=self.agents.space("other"), run_id="r")
+
+    def test_a_run_needs_no_folder_to_stand_in(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("gone", "\udcff"):  # the second one is no UTF-8
+            folder = tmp_path / name
+            folder.mkdir()
+            with monkeypatch.context() as patch:
+                patch.chdir(folder)
+                if name == "gone":
+                    folder.rmdir()
+                with self.begin() as run:
+                    run.set(A, 1)
+            assert run.state == "commit_applied"
+
+    def test_a_replay_begins_where_the_recorded_run_did_or_not_at_all(self, tmp_path: Path) -> None:
+        self.notes.set(A, 1)
+        self.notes.create_branch("topic")
+        self.notes.set(A, 2)
+        path = tmp_path / "calls"
+        with self.begin(record=path) as run:
+            run.get(A)
+        for branch in ("topic", "nowhere"):
+            changed = tmp_path / branch
+            changed.write_bytes(path.read_bytes().replace(b'"main:', f'"{branch}:'.encode()))
+            with pytest.raises(InvalidInput, match="does not have"):
+                self.begin(replay=changed)

@@ -1,0 +1,67 @@
+"""A process that is forked in the middle of a run: the run goes on where it began, and only there."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import rote
+from rote.errors import Unavailable
+from tests.faults.children import LEFT, NAME, RIGHT
+from tests.faults.run_children import MODES
+from tests.faults.test_run_kills import PLACES
+
+TOOLS = [rote.ToolProfile("tool", "1")]
+EVENT = {"role": "r", "interceptor": "i", "decision_type": "d"}
+
+
+@pytest.fixture(params=PLACES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return PLACES[request.param](tmp_path)
+
+
+@pytest.mark.parametrize("how", ["end", "exception", "exit", "event", "write"])
+def test_a_fork_of_a_run_takes_nothing_from_it(url: str, tmp_path: Path, how: str) -> None:
+    """Its end in the child took the files of the traces away, and the parent's run was discarded."""
+    store = rote.open(url, modes=MODES, traces=tmp_path / "traces", durability="os")
+    run = store.space(NAME).run(
+        workflow_id="w", model=None, policy_set_id="p", mode="buffered_write", tools=TOOLS,
+        record=tmp_path / "calls",
+    )  # fmt: skip
+    child = 0
+    with run:
+        run.set(LEFT, 1)
+        with run.event(**EVENT) as event:
+            event.call("tool", lambda: 1)
+        child = os.fork()
+        if child == 0:
+            os._exit(_in_child(run, how))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        with run.event(**EVENT) as event:
+            event.call("tool", lambda: 2)
+        run.set(RIGHT, 1)
+    assert run.commit is not None
+    assert len(run.commit.facts) == 2
+    events = run.trace["events"]
+    assert type(events) is list
+    assert len(events) == 2
+    assert (tmp_path / "calls").read_bytes().count(b"\n") == 4
+    assert list(tmp_path.rglob("*.draft")) == []
+    store.close()
+
+
+def _in_child(run: rote.Run, how: str) -> int:
+    """What a child may do with a run that it was forked in: 0 when it is refused, or does nothing."""
+    try:
+        if how == "event":
+            with run.event(**EVENT) as event:
+                event.call("tool", lambda: 3)
+        elif how == "write":
+            run.set(RIGHT, 2)
+        else:
+            error = {"end": None, "exception": ZeroDivisionError(), "exit": SystemExit()}[how]
+            run.__exit__(None, error, None)
+            return 0 if error is not None else 1
+    except Unavailable:
+        return 0
+    return 1
