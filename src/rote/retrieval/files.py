@@ -125,21 +125,28 @@ class _Content:
         self._add_lines(corpus, rest)
 
     def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
-        start, whole = 0, memoryview(lines)
+        start = 0
         while start < len(lines):
             end = lines.find(b"\n", start + JSONL_DECODED_BYTES)
-            some = whole[start:] if end < 0 else whole[start:end]
-            start += len(some) + 1
-            if not self._add_simple(corpus, some):
-                for line in bytes(some).split(b"\n"):
-                    if not self._add_simple(corpus, line):
+            end = len(lines) if end < 0 else end
+            if not self._add_simple(corpus, lines, start, end):
+                for line in lines[start:end].split(b"\n"):
+                    if not self._add_simple(corpus, line, 0, len(line)):
                         self._add_strictly(corpus, line.strip(_BLANK))
+            start = end + 1
 
-    def _add_simple(self, corpus: Corpus, lines: bytes | memoryview) -> bool:
+    def _add_simple(self, corpus: Corpus, lines: bytes, start: int, end: int) -> bool:
         """Take lines that are all as most lines are; false when one of them is not."""
+        if end - start > JSONL_LINE_BYTES_MAX:
+            return False
         try:
-            records = _decoder.decode_lines(lines)
+            records = _decoder.decode_lines(memoryview(lines)[start:end])
         except (ValueError, msgspec.MsgspecError):
+            return False
+        # The decoder only looks for one record after the other: several may stand on a line, and
+        # one on several. No record here has an object in it, so this is between records only.
+        breaks = lines.count(b"}\n{", start, end) + lines.count(b"}\r\n{", start, end)
+        if not lines.count(b"\n", start, end) == breaks == len(records) - 1:
             return False
         if not all(record.memory_id.strip() for record in records):
             return False
@@ -159,18 +166,24 @@ class _Content:
             corpus.invalid.append((self._name, id, sha256_hex(line)))
 
     def _add_long(self, corpus: Corpus, start: int, end: int) -> None:
-        """A line that is too long for a record counts as one that is none, unless it is blank."""
+        """A line that is too long for a record, the blanks around it aside, counts as one that is
+        none."""
         first, last = None, start
         for offset, chunk in self._chunks(start, end):
             if chunk.strip(_BLANK):
                 last = offset + len(chunk.rstrip(_BLANK))
                 if first is None:
                     first = offset + len(chunk) - len(chunk.lstrip(_BLANK))
-        if first is not None:
-            hash = sha256()
-            for _, chunk in self._chunks(first, last):
-                hash.update(chunk)
-            corpus.invalid.append((self._name, "", hash.hexdigest()))
+        if first is None:
+            return
+        if last - first <= JSONL_LINE_BYTES_MAX:
+            line = b"".join(chunk for _, chunk in self._chunks(first, last))
+            self._add_strictly(corpus, line)
+            return
+        hash = sha256()
+        for _, chunk in self._chunks(first, last):
+            hash.update(chunk)
+        corpus.invalid.append((self._name, "", hash.hexdigest()))
 
     def _chunks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """A part of the content piece by piece, each with its offset."""

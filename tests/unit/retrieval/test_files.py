@@ -37,6 +37,41 @@ def test_lines_that_cross_the_pieces_of_reading_are_whole(tmp_path: Path) -> Non
     assert corpus.invalid == []
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b'{"memory_id":"1","text":"x"}{"memory_id":"2","text":"y"}'],
+        [b'{"memory_id":"1","text":"x"} {"memory_id":"2","text":"y"}'],
+        [b'{"memory_id":"1",', b'"text":"x"}'],
+        [b'{"memory_id":"1","text":"x"}{', b'"memory_id":"2","text":"y"}'],
+        [b'{"memory_id":"1","text":"x"}\r{"memory_id":"2","text":"y"}'],
+    ],
+)
+def test_a_record_is_one_line_and_a_line_is_one_record(lines: list[bytes], tmp_path: Path) -> None:
+    """Records were taken wherever they stood: two on a line, or one on two lines."""
+    around = [(LINE % 8).strip(), *lines, (LINE % 9).strip()]
+    (tmp_path / "s.jsonl").write_bytes(b"\n".join(around))
+    corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
+    assert corpus.ids == ["8", "9"]
+    assert [hash for _, _, hash in corpus.invalid] == [sha256_hex(line) for line in lines]
+
+
+@pytest.mark.parametrize("before", [0, JSONL_READ_BYTES // 2])
+@pytest.mark.parametrize("blanks", [0, 2 * JSONL_READ_BYTES])
+@pytest.mark.parametrize("over", [0, 1])
+def test_what_is_too_long_does_not_depend_on_where_it_stands(
+    before: int, blanks: int, over: int, tmp_path: Path
+) -> None:
+    """A long line was taken when it ended within the piece that was read, and refused otherwise."""
+    start, end = b'{"memory_id":"long","text":"', b'"}'
+    size = JSONL_LINE_BYTES_MAX + over
+    long = start + b"x" * (size - len(start + end)) + end
+    (tmp_path / "s.jsonl").write_bytes(b" " * before + b"\n" + b" " * blanks + long + b"\n")
+    corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
+    assert corpus.ids == ([] if over else ["long"])
+    assert [hash for _, _, hash in corpus.invalid] == ([sha256_hex(long)] if over else [])
+
+
 def test_a_line_that_is_too_long_is_invalid_and_those_after_it_are_read(tmp_path: Path) -> None:
     start = b'{"memory_id":"long","text":"'
     long = start + b"x" * (JSONL_LINE_BYTES_MAX + 2 * JSONL_READ_BYTES) + b'"}'
