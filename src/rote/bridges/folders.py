@@ -94,7 +94,9 @@ class Folder:
                         waiting.append(name)
                     elif is_markdown(item.name):
                         if shown_name(name) != name or not item.is_file(follow_symlinks=False):
-                            others.append((shown_name(name), "its name is not UTF-8, or it is no file"))
+                            others.append(
+                                (shown_name(name), "its name is not UTF-8, or it is no file")
+                            )
                         else:
                             files.append(name)
         return sorted(files), sorted(others)

@@ -1,7 +1,6 @@
 """JSONL stores: read once from front to back, in memory that does not depend on a line's length."""
 
 import os
-import stat
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +12,7 @@ from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus, Simple
 from rote.retrieval.pieces import PieceHash, hash_pieces
+from rote.retrieval.plain_files import NotPlainError, is_missing, is_plain, open_plain
 from rote.retrieval.sidecars import Sidecars
 from rote.values import decode, sha256_hex
 from rote.values.limits import (
@@ -31,17 +31,10 @@ _decoder = msgspec.json.Decoder(Simple)
 def check_file(path: Path, name: str) -> None:
     """NotFound or InvalidInput when there is no file to read."""
     try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(
-            f"there is no store {name!r}", code="store_not_found", store_path=name
-        ) from None
+        if not is_plain(path.stat()):
+            raise NotPlainError
     except OSError as error:
         raise _refused(error, name) from None
-    if not stat.S_ISREG(mode):
-        raise InvalidInput(
-            f"the store {name!r} is not a file", code="store_not_a_file", store_path=name
-        )
 
 
 def read_file(
@@ -49,7 +42,7 @@ def read_file(
 ) -> Corpus:
     """The records of a file as it was when reading began: what is appended meanwhile is not seen."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_plain(path) as file:
             content = _Content(file, os.fstat(file.fileno()).st_size, name)
             place = (name, content.size)
             # Only what was read before and is as long as then can be the same.
@@ -200,6 +193,12 @@ class _Content:
 
 
 def _refused(error: OSError, name: str) -> RoteError:
+    if is_missing(error):
+        return NotFound(f"there is no store {name!r}", code="store_not_found", store_path=name)
+    if isinstance(error, NotPlainError):
+        return InvalidInput(
+            f"the store {name!r} is not a file", code="store_not_a_file", store_path=name
+        )
     if isinstance(error, PermissionError):
         return Denied(f"the store {name!r} may not be read; ask for the right", store_path=name)
     return Unavailable(f"the store {name!r} cannot be read: {error.strerror}", store_path=name)

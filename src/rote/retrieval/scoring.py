@@ -35,7 +35,7 @@ def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
     terms, count = scoring.query_terms, corpus.row_count
     # Nearly always a byte is enough.
     is_small = len(terms) * (_TERM_HALVES + _TAG_HALVES) < _BYTE
-    halves: Halves = bytearray(count) if is_small else array("H", bytes(2 * count))
+    halves: Halves = bytearray(count) if is_small else array("I", [0]) * count
     vocabulary = corpus.vocabulary(len(terms))
     for term in terms:
         for row in _rows_with(term, corpus, vocabulary):

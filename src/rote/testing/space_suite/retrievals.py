@@ -67,6 +67,7 @@ class RetrievalTests(SpaceGround):
         assert self.asked("rote:notes") == ["ops/k/1", "ops/k/2"]
         assert self.asked("rote:notes:1") == ["ops/k/1"]
         assert self.asked("rote:notes@main:2") == ["ops/k/1", "ops/k/2"]
+        assert self.asked(f"rote:notes:{'0' * 25}1") == ["ops/k/1"]
         assert self.asked(f"rote:{self.did}@side") == ["ops/k/1", "ops/k/2", "ops/k/3"]
 
     def test_expired_records_stay_out_by_the_time_of_the_state(self) -> None:
