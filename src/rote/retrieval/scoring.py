@@ -2,8 +2,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress, count, islice
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, compress, count, islice
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -73,7 +73,7 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     )
 
 
-def _rows_with(term: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Iterable[int]:
+def _rows_with(term: str, corpus: Corpus, vocabulary: Vocabulary) -> Iterable[int]:
     """The rows in whose normal text a term is, and perhaps some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
@@ -90,26 +90,18 @@ def _has(text: str, term: str) -> bool:
     return term in text or term in " ".join(text.split())
 
 
-def _rows_with_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> Collection[int]:
-    texts, end = corpus.lowers, corpus.row_count
-    known = None if vocabulary is None else vocabulary.rows_with(part)
-    if vocabulary is None or known is None:
-        return list(compress(count(), [part in text for text in islice(texts, end)]))
-    if vocabulary.size == end:
-        return known
-    return [*known, *(row for row in range(vocabulary.size, end) if part in texts[row])]
+def _rows_with_part(part: str, corpus: Corpus, vocabulary: Vocabulary) -> Iterable[int]:
+    texts, size = corpus.lowers, vocabulary.size
+    later = [part in text for text in islice(texts, size, corpus.row_count)]
+    return chain(vocabulary.rows_with(part, texts), compress(count(size), later))
 
 
-def _tagged(
-    terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary | None
-) -> Mapping[int, int]:
+def _tagged(terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary) -> Mapping[int, int]:
     """How many of the terms are tags of a row, for those that have one."""
     counts = Counter[int]()
-    size = 0
-    if vocabulary is not None:
-        size = vocabulary.size
-        for term in terms:
-            counts.update(vocabulary.rows_tagged(term))
+    size = vocabulary.size
+    for term in terms:
+        counts.update(vocabulary.rows_tagged(term))
     later = corpus.tags[size : corpus.row_count]
     numbers = {tags: len(found) for tags in set(later) if (found := set(terms).intersection(tags))}
     if numbers:

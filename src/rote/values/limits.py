@@ -262,6 +262,10 @@ SIDECARS_MAX = RETRIEVAL_STORES_MAX
 SIDECAR_BLOCK_BYTES = MIB
 # Terms looked for in all texts of a corpus before it gets a vocabulary, which costs as much as they.
 RETRIEVAL_TERMS_PLAIN_MAX = 64
+# What one question adds to a vocabulary takes about a quarter of a second, and is worth it from so
+# many rows on.
+VOCABULARY_PIECE_CHARACTERS = 4 * MIB
+VOCABULARY_PIECE_ROWS_MIN = 1_024
 # The corpus of a space follows its commits until so many rows of it are new or gone, at least this
 # number and at most one of so many; then it is read anew.
 RETRIEVAL_DRIFT_MIN = 1_000

@@ -229,7 +229,7 @@ def _corpora(did: str) -> list[Corpus]:
 def _kept(did: str) -> str:
     """The same as text."""
     kept = _corpora(did)
-    words = [vars(corpus._vocabulary) for corpus in kept if corpus._vocabulary is not None]
+    words = [vars(piece) for corpus in kept for piece in corpus._vocabulary._pieces]
     return repr([*map(vars, kept), *words])
 
 
