@@ -48,13 +48,16 @@ def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
 
 def add_recency(halves: Halves, request: Request, corpus: Corpus) -> list[float]:
     """The score of each row, with what its age adds where that counts."""
-    scores = [number / 2 for number in halves]
-    scoring = request.scoring
-    if scoring.enable_recency_weight and request.now is not None:
-        for row, instant in enumerate(islice(corpus.instants, corpus.row_count)):
-            recency = _recency(instant, request.now, scoring.recency_half_life_days)
-            scores[row] = round(scores[row] + recency, _SCORE_DECIMALS)
-    return scores
+    scoring, now = request.scoring, request.now
+    if not scoring.enable_recency_weight or now is None:
+        return [number / 2 for number in halves]
+    recencies = _recencies(
+        islice(corpus.instants, corpus.row_count), now, scoring.recency_half_life_days
+    )
+    return [
+        round(number / 2 + recency, _SCORE_DECIMALS)
+        for number, recency in zip(halves, recencies, strict=True)
+    ]
 
 
 def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
@@ -62,8 +65,7 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     scoring, text = request.scoring, " ".join(corpus.lowers[row].split())
     recency = 0.0
     if scoring.enable_recency_weight and request.now is not None:
-        instant = corpus.instants[row]
-        recency = _recency(instant, request.now, scoring.recency_half_life_days)
+        (recency,) = _recencies([corpus.instants[row]], request.now, scoring.recency_half_life_days)
         recency = round(recency, _SCORE_DECIMALS)
     tags = corpus.tags[row] if scoring.enable_tag_overlap else ()
     return Reasons(
@@ -111,9 +113,13 @@ def _tagged(terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary) -> Map
     return counts
 
 
-def _recency(instant: int, now: int, half_life_days: int) -> float:
-    if instant == NO_INSTANT:
-        return 0.0
-    age_days = max(0, now - instant) / _DAY
-    recency: float = 0.5 ** (age_days / half_life_days)
-    return recency
+def _recencies(instants: Iterable[int], now: int, half_life_days: int) -> list[float]:
+    """What the age of each adds: 1 for what is new or yet to come, nothing without a time."""
+    return [
+        1.0
+        if instant >= now
+        else 0.0
+        if instant == NO_INSTANT
+        else 0.5 ** ((now - instant) / _DAY / half_life_days)
+        for instant in instants
+    ]
