@@ -21,7 +21,7 @@ from rote.retrieval.trust import read_denials
 from rote.space import Space, Store
 from rote.space.arguments import check_path
 
-# Where the receipt of a retrieval from files alone is kept.
+# Where the receipt of a retrieval from files alone is kept, if the store has no space at all.
 _LEDGER = "default"
 
 
@@ -56,8 +56,8 @@ def explain(
         request, root=root, open_space=open_space, dropped=dropped, cache=cache
     )
     if store is not None:
-        asked = spaces[0].did if spaces else _LEDGER
-        store.add_receipt(asked, receipt(package))
+        ledgers = spaces or store.spaces()
+        store.add_receipt(ledgers[0].did if ledgers else _LEDGER, receipt(package))
     return package, reasons
 
 

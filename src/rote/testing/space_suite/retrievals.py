@@ -195,6 +195,14 @@ class RetrievalTests(SpaceGround):
         assert self.space.version == version
         assert self.space.verify().ok
 
+    def test_a_retrieval_from_files_makes_no_space_for_its_receipt(self) -> None:
+        """Where none may be made, the retrieval failed when everything was done."""
+        (self.place / "file.jsonl").write_bytes(b'{"memory_id":"a","text":"word"}')
+        before = [space.did for space in self.store.spaces()]
+        package = retrieve(_request("file.jsonl"), store=self.store, root=self.place)
+        assert self.store.receipts() == [receipt(package)]
+        assert [space.did for space in self.store.spaces()] == before
+
     def test_what_fails_leaves_no_receipt(self) -> None:
         with pytest.raises(NotFound):
             retrieve(_request("rote:nothing"), store=self.store)
