@@ -16,7 +16,6 @@ from rote.retrieval.plain_files import NotPlainError, is_missing, is_plain, open
 from rote.retrieval.sidecars import Sidecars
 from rote.values import decode, sha256_hex
 from rote.values.limits import (
-    CORPUS_TIMES,
     JSONL_DECODED_BYTES,
     JSONL_LINE_BYTES_MAX,
     JSONL_READ_BYTES,
@@ -44,16 +43,17 @@ def read_file(
     try:
         with open_plain(path) as file:
             content = _Content(file, os.fstat(file.fileno()).st_size, name)
-            place = (name, content.size)
+            place = (str(path), name)
             # Only what was read before and is as long as then can be the same.
-            hash = content.hash() if sidecars is not None or cache.holds(place) else None
+            is_hashed = sidecars is not None or cache.holds(place, content.size)
+            hash = content.hash() if is_hashed else None
             corpus = None if hash is None else cache.get(place, hash)
             if corpus is None:
                 if sidecars is not None and hash is not None:
                     corpus = sidecars.get(_key(hash), name)
                 if corpus is None or hash is None:
                     corpus, hash = content.read()
-                cache.put(place, hash, corpus, CORPUS_TIMES * content.size)
+                cache.put(place, hash, corpus, content.size)
             if sidecars is not None and hash is not None:
                 sidecars.keep(_key(hash), corpus)
             return corpus

@@ -26,7 +26,6 @@ from rote.retrieval.spaces import Named, memory_of
 from rote.space import Space
 from rote.values import micros_of
 from rote.values.limits import (
-    CORPUS_TIMES,
     RECORDS_READ_AT_ONCE,
     RETRIEVAL_DRIFT_MIN,
     RETRIEVAL_DRIFT_SHARE,
@@ -84,7 +83,7 @@ def _bring_up(view: Space, place: Place, cache: CorpusCache) -> "StateCorpus":
             found = last.followed(view, changes.ids)
     if found is None:
         found = _read(view, place.path)
-    cache.put(place, found.hash or "", found, CORPUS_TIMES * found.size_bytes)
+    cache.put(place, found.hash or "", found, found.size_bytes)
     return found
 
 

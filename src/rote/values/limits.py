@@ -253,9 +253,10 @@ JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
 JSONL_READ_BYTES = MIB
 # Decoded at once: what becomes of so much stays in the caches of a processor.
 JSONL_DECODED_BYTES = 128 * KIB
-# Corpora kept in a process, and what one takes in memory as a multiple of its file.
+# Corpora kept in a process, and what one takes in memory: a multiple of its file, and for each row.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
-CORPUS_TIMES = 4
+CORPUS_TIMES = 3
+CORPUS_ROW_BYTES = 768
 # Corpora kept in a cache directory; a request that names every store it may still finds room.
 SIDECARS_BYTES_MAX = 2 * GIB
 SIDECARS_MAX = RETRIEVAL_STORES_MAX

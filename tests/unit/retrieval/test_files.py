@@ -1,6 +1,8 @@
 """JSONL stores: every line counts once, no line is too much, and nothing is written."""
 
 import os
+import tracemalloc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.files import _Content, read_file
 from rote.values import sha256_hex
-from rote.values.limits import JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
 
 LINE = b'{"memory_id":"%d","text":"some words"}\n'
 
@@ -152,12 +154,52 @@ def test_an_unchanged_store_is_not_decoded_again(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    cache = CorpusCache(10)
+    cache = CorpusCache(10 * CORPUS_TIMES)
     corpora = [Corpus() for _ in range(4)]
     for number in range(3):
         cache.put(number, "h", corpora[number], 5)
     assert [cache.get(number, "h") for number in range(3)] == [None, corpora[1], corpora[2]]
     assert cache.get(1, "other") is None
     cache.put(2, "h", corpora[3], 11)
-    assert not cache.holds(2)
+    assert not cache.holds(2, 11)
     assert cache.get(1, "h") is corpora[1]
+
+
+def test_of_a_log_that_grows_only_what_was_read_last_is_kept(tmp_path: Path) -> None:
+    """Each length it ever had was kept, until there was no room for anything else."""
+    cache, kept = CorpusCache(), []
+    for number in range(3):
+        with (tmp_path / "s.jsonl").open("ab") as log:
+            log.write(LINE % number)
+        kept.append(weakref.ref(read_file(tmp_path / "s.jsonl", "s.jsonl", cache)))
+    assert [each() is not None for each in kept] == [False, False, True]
+
+
+def test_files_of_one_name_in_two_folders_are_both_kept(tmp_path: Path) -> None:
+    cache, corpora = CorpusCache(), []
+    for folder in ("a", "b", "a", "b"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "s.jsonl").write_bytes(LINE % (folder == "a"))
+        corpora.append(read_file(tmp_path / folder / "s.jsonl", "s.jsonl", cache))
+    assert corpora[0] is corpora[2]
+    assert corpora[1] is corpora[3]
+
+
+@pytest.mark.parametrize("line", [b"{\n", b'{"memory_id":"%d","text":"x"}\n', LINE])
+def test_what_is_kept_takes_no_more_memory_than_is_reckoned(line: bytes, tmp_path: Path) -> None:
+    """Short lines take many times their length."""
+    count = 5_000
+    lines = [line % number if b"%d" in line else line for number in range(count)]
+    (tmp_path / "s.jsonl").write_bytes(b"".join(lines))
+    cache = CorpusCache()
+    tracemalloc.start()
+    try:
+        corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", cache)
+        for reason in ("budget_exhausted", "max_items_reached"):
+            list(corpus.order.encoded(corpus.rows(), reason, corpus))
+        corpus.vocabulary(corpus.looked_for_min)
+        corpus.vocabulary(1)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken <= cache._size_bytes

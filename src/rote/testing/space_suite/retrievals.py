@@ -228,8 +228,8 @@ def _request(*paths: str) -> dict[str, Any]:
 def _corpora(did: str) -> list[Corpus]:
     """All that this process keeps of a space, the last used at the end."""
     return [
-        corpus
-        for place, (_, corpus, _) in CORPORA._kept.items()
+        kept.corpus
+        for place, kept in CORPORA._kept.items()
         if isinstance(place, Place) and place.did == did
     ]
 
