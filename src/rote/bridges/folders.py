@@ -107,7 +107,9 @@ class Folder:
                         else:
                             files.append(name)
                     else:
-                        others.append((shown_name(name), "it does not end with .md; it is left out"))
+                        others.append(
+                            (shown_name(name), "it does not end with .md; it is left out")
+                        )
         return sorted(files), sorted(others)
 
     def read(self, name: str, *, size_bytes_max: int) -> bytes | None:
