@@ -50,7 +50,7 @@ class Recovery:
             return []
         ended: list[Line] = []
         unended: set[str] = set()  # owners of runs that could not be ended
-        for row in list(self._ledger.rows(space.did)):
+        for row in self._ledger.rows(space.did):
             owner = ""
             try:
                 line = self._ledger.line_of(space.did, row)
