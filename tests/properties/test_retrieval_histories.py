@@ -69,7 +69,7 @@ def follow_an_erasure(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only that of the head."""
 
-    def newest_of(self: states.StateCorpus, view: Space) -> bool:
+    def newest_of(self: states.StateCorpus, view: Space, now: int) -> bool:
         return self.version >= view.version
 
     monkeypatch.setattr(states.StateCorpus, "is_of", newest_of)

@@ -2,8 +2,7 @@
 
     jsonl       one canonical envelope a line
     json        the same lines as the elements of one array
-    retrieval   one memory a line, as retrieval sees it in the space; what has expired is judged
-                by the time of the last commit, as it does
+    retrieval   one memory a line, as retrieval sees it in the space
 
 In the order of namespace, kind and id, so equal memories give equal bytes.
 """
@@ -30,9 +29,8 @@ def export_records(
     *,
     namespace: str | Sequence[str] | None = None,
     kind: str | Sequence[str] | None = None,
-    by_state: bool = False,
 ) -> Iterator[Envelope]:
-    """All of one state, also while others write; expired by the clock, or by that state's time.
+    """All of one state, also while others write.
 
     namespace, kind  one, or several; left out, or none: all
     """
@@ -41,7 +39,7 @@ def export_records(
     for name in chosen:
         memory.check_namespace(name)
     view = memory.space.at(memory.space.version)
-    now = micros_of(view.now if by_state else memory.space.now)
+    now = micros_of(memory.space.now)
     for name in chosen:
         for one in kinds or (None,):
             yield from find_records(
@@ -75,7 +73,7 @@ def write_export(
         raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(FORMATS)}")
     start, between, end = (b"[\n", b",\n", b"\n]\n") if format == "json" else (b"", b"\n", b"\n")
     is_retrieval = format == _RETRIEVAL
-    records = export_records(memory, namespace=namespace, kind=kind, by_state=is_retrieval)
+    records = export_records(memory, namespace=namespace, kind=kind)
     count = 0
     for record in records:
         written = memory_line(record) if is_retrieval else canonical(record)

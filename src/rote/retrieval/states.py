@@ -1,10 +1,11 @@
 """The living records of a state as a corpus, and how it follows the commits of its space.
 
-What has expired is judged by the time of the state's commit, never by a clock, so the same state
-gives the same answer at any time. The corpus of a branch's head is kept. When the space has moved
-on, the log says which records were written since; only these are read, and the next corpus is the
-last one with them in it. It equals what reading everything gives, and whenever that is in doubt
-everything is read: after an erasure, a compaction, or too much at once.
+What has expired is judged by the time of the view: of its commit where a version is named, so the
+same version gives the same answer at any time, and by the clock for what is there now. The corpus of
+a branch's head is kept. When the space has moved on, the log says which records were written since;
+only these are read, and the next corpus is the last one with them in it. It equals what reading
+everything gives, and whenever that is in doubt everything is read: after an erasure, a compaction, or
+too much at once.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -54,46 +55,47 @@ def read_state(named: Named, cache: CorpusCache) -> Corpus:
     # What a version has depends on what was erased later, so only that of the head is kept.
     if view is None or named.space.version == view.version:
         found = _newest(named, cache)
-        if view is None or found.is_of(view):
+        if view is None or found.is_of(view, micros_of(view.now)):
             return found
-    return _read(view, named.path)
+    return _read(view, named.path, micros_of(view.now))
 
 
 def _newest(named: Named, cache: CorpusCache) -> "StateCorpus":
-    place = Place(named.space.did, named.space.branch, named.path)
-    kept = of_newest(named.space, lambda view: _kept(view, place, cache))
+    space = named.space
+    place = Place(space.did, space.branch, named.path)
+    kept = of_newest(space, lambda view: _kept(view, place, cache, micros_of(space.now)))
     if kept is not None:
         return kept
     with cache.turn(place):
-        return of_newest(named.space, lambda view: _bring_up(view, place, cache))
+        return of_newest(space, lambda view: _bring_up(view, place, cache, micros_of(space.now)))
 
 
-def _kept(view: Space, place: Place, cache: CorpusCache) -> "StateCorpus | None":
+def _kept(view: Space, place: Place, cache: CorpusCache, now: int) -> "StateCorpus | None":
     last = cache.last(place)
-    return last if isinstance(last, StateCorpus) and last.is_of(view) else None
+    return last if isinstance(last, StateCorpus) and last.is_of(view, now) else None
 
 
-def _bring_up(view: Space, place: Place, cache: CorpusCache) -> "StateCorpus":
+def _bring_up(view: Space, place: Place, cache: CorpusCache, now: int) -> "StateCorpus":
     """The corpus of the head: the one that is kept, one that follows it, or one read anew."""
     last = cache.last(place)
     found = None
     if isinstance(last, StateCorpus):
-        if last.is_of(view):
+        if last.is_of(view, now):
             return last
         written = _written(last, view)
         if written is None:
             # If something was erased, other branches may hold it too.
             cache.forget(place.is_beside)
         else:
-            found = last.followed(view, written)
+            found = last.followed(view, written, now)
     if found is None:
-        found = _read(view, place.path)
+        found = _read(view, place.path, now)
     cache.put(place, found.hash or "", found, CORPUS_TIMES * found.size_bytes)
     return found
 
 
-def _read(view: Space, path: str) -> "StateCorpus":
-    corpus = StateCorpus(view, path)
+def _read(view: Space, path: str, now: int) -> "StateCorpus":
+    corpus = StateCorpus(view, path, now)
     for records in _batches(scan_entities(view, PREFIX)):
         corpus.add_records(records)
     return corpus
@@ -103,7 +105,7 @@ def _written(last: "StateCorpus", view: Space) -> frozenset[str] | None:
     """The records that were written on the branch since; None when the log does not say it, or
     too much, or something was erased."""
     count, most = view.version - last.version, last.drift_max
-    if not 0 < count <= most:
+    if not 0 <= count <= most:
         return None
     ids: set[str] = set()
     previous = last.hash
@@ -137,30 +139,25 @@ class StateCorpus(Corpus):
     # They live long, and cost more to read than a vocabulary does.
     looked_for_min = 1
 
-    def __init__(self, view: Space, path: str) -> None:
+    def __init__(self, view: Space, path: str, now: int) -> None:
         super().__init__()
         self.version = view.version
         self.hash = view.head
         self.size_bytes = 0
         self._path = path
-        self._now = micros_of(view.now)
+        self._now = now
         self._row_count = 0
         self._entities: list[str] = []  # of each row
         self._drift = 0  # rows that came or went since everything was read
         # What only the newest corpus needs; None when there is a newer one.
         self._register: _Register | None = _Register({}, [])
 
-    def is_of(self, view: Space) -> bool:
-        return (self.version, self.hash) == (view.version, view.head) and self._holds_at(
-            micros_of(view.now)
-        )
-
-    def _holds_at(self, now: int) -> bool:
-        """Whether the same records are living at another time, as a run may ask for."""
-        if now == self._now:
-            return True
+    def is_of(self, view: Space, now: int) -> bool:
+        """Whether these are the records of a state that are living at a time."""
+        if (self.version, self.hash) != (view.version, view.head):
+            return False
         register = self._register
-        return register is not None and register.holds_at(now)
+        return now == self._now or (register is not None and register.holds_at(now))
 
     @property
     def row_count(self) -> int:
@@ -197,9 +194,9 @@ class StateCorpus(Corpus):
         self._row_count = len(self.ids)
         self.size_bytes += sum(getsizeof(memory.text) for memory in living)
 
-    def followed(self, view: Space, changed: Collection[str]) -> "StateCorpus | None":
-        """The corpus of a later state in which these entities were written; None when so much is
-        different, or so little is known, that it is better read anew."""
+    def followed(self, view: Space, changed: Collection[str], now: int) -> "StateCorpus | None":
+        """The corpus of a later state, or time, in which these entities were written; None when so
+        much is different, or so little is known, that it is better read anew."""
         records: list[tuple[str, Envelope]] = []
         for entities in _batches(sorted(changed)):
             for state in view.read_many(entities):
@@ -208,10 +205,10 @@ class StateCorpus(Corpus):
                     records.append((state.id, record))
         # From here on nothing fails half way; if it did, this corpus would not be followed again.
         register, self._register = self._register, None
-        if register is None:
-            return None
-        after = self._later(view, register)
-        gone = register.take(changed) | register.take_expired(after._now, self._entities)
+        if register is None or now <= register.expired:
+            return None  # when a clock went back, what had expired is living again
+        after = self._later(view, register, now)
+        gone = register.take(changed) | register.take_expired(now, self._entities)
         if len(gone) + len(records) > self.drift_max:
             return None
         after.add_records(records)
@@ -222,9 +219,9 @@ class StateCorpus(Corpus):
             after._order = self._order.changed(after, gone=gone, added=added)
         return after
 
-    def _later(self, view: Space, register: "_Register") -> "StateCorpus":
+    def _later(self, view: Space, register: "_Register", now: int) -> "StateCorpus":
         """The same rows, as those of a later state."""
-        after = StateCorpus(view, self._path)
+        after = StateCorpus(view, self._path, now)
         for name in (*COLUMNS, *_SHARED):
             setattr(after, name, getattr(self, name))
         after._register = register

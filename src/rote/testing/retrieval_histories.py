@@ -104,14 +104,14 @@ class RetrievalHistory:
     def ask(self) -> None:
         """A question to a branch as it is now or was, which must be answered as plainly."""
         space = self._space.on(self._random.choice(self._branches))
-        view, path = space.at(space.version), f"rote:notes@{space.branch}"
+        view, path = space, f"rote:notes@{space.branch}"
         if self._draws.chance(0.2):
             first = max(self._oldest, self._made(space))
             view = space.at(self._random.randint(first, space.version))
             path += f":{view.version}"
         lines = plain_lines(view)
         (self._folder / _FILE).write_bytes(lines)
-        if view.version == space.version:
+        if view is space:
             exported = BytesIO()
             write_export(Memory(space), exported, format="retrieval")
             assert exported.getvalue().rstrip(b"\n") == lines

@@ -47,8 +47,7 @@ class RetrievalTests(SpaceGround):
         memory.put("ops", "k", "expired", {"text": "alpha"}, 1)
         self.clock.move(seconds=10)
         memory.put("ops", "k", "last", {"text": "alpha"})
-        (self.place / "file.jsonl").write_bytes(plain_lines(self.space.at(self.space.version)))
-        self.clock.move(seconds=10**6)
+        (self.place / "file.jsonl").write_bytes(plain_lines(self.space))
         exported = BytesIO()
         write_export(memory, exported, format="retrieval")
         assert exported.getvalue() == (self.place / "file.jsonl").read_bytes() + b"\n"
@@ -69,14 +68,20 @@ class RetrievalTests(SpaceGround):
         assert self.asked("rote:notes@main:2") == ["ops/k/1", "ops/k/2"]
         assert self.asked(f"rote:{self.did}@side") == ["ops/k/1", "ops/k/2", "ops/k/3"]
 
-    def test_expired_records_stay_out_by_the_time_of_the_state(self) -> None:
+    def test_expired_records_stay_out_by_the_time_of_the_view(self) -> None:
+        """That of the clock for what is there now, that of the commit for a version."""
         memory = Memory(self.space)
         memory.put("ops", "k", "short", {"text": "word"}, 10)
-        self.clock.move(seconds=60)
+        self.clock.move(seconds=10)
         assert self.asked("rote:notes") == ["ops/k/short"]
+        self.clock.move(seconds=1)
+        assert self.asked("rote:notes") == []
         memory.put("ops", "k", "long", {"text": "word"})
         assert self.asked("rote:notes") == ["ops/k/long"]
         assert self.asked("rote:notes:1") == ["ops/k/short"]
+        assert self.asked("rote:notes:2") == ["ops/k/long"]
+        self.clock.move(seconds=-5)
+        assert self.asked("rote:notes") == ["ops/k/long", "ops/k/short"]
 
     def test_what_was_erased_does_not_come_back(self) -> None:
         memory = Memory(self.space)
