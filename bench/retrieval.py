@@ -33,7 +33,7 @@ def retrieval(effort: Effort, *, questions: Questions) -> Result:
     words = Words()
     with rote.open(effort.folder / "rote.db", durability="os") as store:
         _fill(effort, store, words)
-        for _ in range(2):  # the first reads everything, the second makes the vocabulary
+        for _ in range(20):  # the first reads everything, those after it list the words
             _ask(store, words.question(3))
         turn = partial(questions, store, effort.count(20, 2))
         return compare_times(effort, lambda: MILLISECOND, turn)

@@ -107,6 +107,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "touch": "(self, namespace, kind, id)",
     },
     rote.Run: {
+        "add_retrieval": "(self, answer)",
         "commit": None,
         "delete": "(self, id)",
         "discarded": None,

@@ -95,17 +95,21 @@ class Folder:
                     if item.name.startswith("."):
                         continue
                     if item.is_symlink():
-                        others.append((_shown(name), "a link is not followed"))
+                        others.append((shown_name(name), "a link is not followed"))
                     elif item.is_dir(follow_symlinks=False):
                         _check_depth(name)
                         waiting.append(name)
                     elif is_markdown(item.name):
-                        if _shown(name) != name or not item.is_file(follow_symlinks=False):
-                            others.append((_shown(name), "its name is not UTF-8, or it is no file"))
+                        if shown_name(name) != name or not item.is_file(follow_symlinks=False):
+                            others.append(
+                                (shown_name(name), "its name is not UTF-8, or it is no file")
+                            )
                         else:
                             files.append(name)
                     else:
-                        others.append((_shown(name), "it does not end with .md; it is left out"))
+                        others.append(
+                            (shown_name(name), "it does not end with .md; it is left out")
+                        )
         return sorted(files), sorted(others)
 
     def read(self, name: str, *, size_bytes_max: int) -> bytes | None:
@@ -172,7 +176,7 @@ def is_markdown(name: str) -> bool:
     return name.casefold().endswith(".md")
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A name whose bytes are no UTF-8 as text that can be told."""
     return os.fsencode(name).decode(errors="backslashreplace")
 

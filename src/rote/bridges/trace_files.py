@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.traces import Failure, Report, check_trace, compare_traces
 from rote.values import decode
@@ -23,7 +24,7 @@ _TRACE, _RETRIEVAL = ".json", ".retrieval.json"
 class Pair(Struct, frozen=True):
     """Two traces of one name in two folders."""
 
-    name: str  # relative to both folders, with slashes
+    name: str  # relative to both folders, with slashes; as it can be told
     report: Report
 
 
@@ -73,11 +74,12 @@ def compare_trace_folders(
     if not lefts and not rights:
         raise InvalidInput(f"there are no traces in {left} nor in {right}")
     for name in sorted(lefts | rights):
+        shown = shown_name(name)
         if name in lefts and name in rights:
-            yield Pair(name, _compare(left / name, right / name, size_bytes_max))
+            yield Pair(shown, _compare(left / name, right / name, size_bytes_max))
         else:
             side = "left" if name in lefts else "right"
-            yield Pair(name, _ineligible("unpaired", f"{name} is only on the {side}"))
+            yield Pair(shown, _ineligible("unpaired", f"{shown} is only on the {side}"))
 
 
 def _compare(left: Path, right: Path, size_bytes_max: int) -> Report:
@@ -86,7 +88,7 @@ def _compare(left: Path, right: Path, size_bytes_max: int) -> Report:
     except RoteError as error:
         return _ineligible("unreadable", str(error))
     except OSError as error:
-        return _ineligible("unreadable", f"{error.filename}: {error.strerror}")
+        return _ineligible("unreadable", f"{shown_name(str(error.filename))}: {error.strerror}")
 
 
 def _ineligible(code: str, message: str) -> Report:
@@ -132,7 +134,8 @@ def _files_of(path: Path, retrieval: Path | None) -> list[Path | None]:
     if retrieval is not None:
         return [path, retrieval]
     companion = companion_of(path)
-    return [path, companion if companion != path and companion.exists() else None]
+    # What is no file is no trace: a pipe would never end.
+    return [path, companion if companion != path and companion.is_file() else None]
 
 
 def _read(path: Path | None) -> bytes | None:
@@ -151,5 +154,6 @@ def _named(error: RoteError, files: list[Path | None], texts: list[bytes | None]
         try:
             decode(text, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
         except RoteError as reason:
-            return InvalidInput(f"{file}: {reason}", path=str(file))
+            name = shown_name(str(file))
+            return InvalidInput(f"{name}: {reason}", path=name)
     return error

@@ -9,12 +9,17 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from rote.errors import LimitExceeded
+from rote.errors import LimitExceeded, RoteError
 from rote.traces.formats import LIVE
-from rote.values.limits import TRACE_DAYS_MIN, TRACE_NAMES_MAX, TRACE_READ_BYTES_MAX
+from rote.values import decode
+from rote.values.limits import (
+    TRACE_DAYS_MIN,
+    TRACE_DEPTH_MAX,
+    TRACE_NAMES_MAX,
+    TRACE_READ_BYTES_MAX,
+)
 
 _TRACE, _RETRIEVAL = "trace.json", "trace.retrieval.json"
 _DAY = 86_400
@@ -24,12 +29,16 @@ class OldRun(Struct, frozen=True):
     """The traces of a run that may go."""
 
     run_id: str
-    files: tuple[str, ...]  # in the order in which they go
+    files: tuple["OldFile", ...]  # in the order in which they go
     size_bytes: int
 
 
-class _Mode(Struct):
-    visibility_mode: str
+class OldFile(Struct, frozen=True):
+    """A file as it was found."""
+
+    name: str
+    inode: int
+    written_ns: int
 
 
 def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
@@ -45,15 +54,21 @@ def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
 
 
 def remove_run(folder: Path, run: OldRun) -> None:
-    """Remove the files of a run, and its folder if nothing else is in it."""
-    # Nobody can put a link in the place of the folder once it is open.
-    descriptor = os.open(folder / run.run_id, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    """Remove the files of a run that are as they were found, and its folder if nothing else is in
+    it."""
     try:
-        for name in run.files:
+        # Nobody can put a link in the place of the folder once it is open.
+        descriptor = os.open(folder / run.run_id, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return  # somebody else was faster
+    try:
+        for file in run.files:
             try:
-                os.unlink(name, dir_fd=descriptor)
+                status = os.stat(file.name, dir_fd=descriptor, follow_symlinks=False)
+                if file == _found(file.name, status):
+                    os.unlink(file.name, dir_fd=descriptor)
             except FileNotFoundError:
-                pass  # somebody else was faster
+                pass  # here too
     finally:
         os.close(descriptor)
     try:
@@ -76,7 +91,12 @@ def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
     if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / _TRACE)):
         # The trace goes first: whoever finds one finds its retrievals too.
         names = sorted(states, key=lambda name: (name != _TRACE, name))
-        yield OldRun(place.name, tuple(names), sum(each.st_size for each in states.values()))
+        files = tuple(_found(name, states[name]) for name in names)
+        yield OldRun(place.name, files, sum(each.st_size for each in states.values()))
+
+
+def _found(name: str, status: os.stat_result) -> OldFile:
+    return OldFile(name, status.st_ino, status.st_mtime_ns)
 
 
 def _entries(place: Path) -> list["os.DirEntry[str]"]:
@@ -88,7 +108,8 @@ def _is_live(trace: Path) -> bool:
     """Whether a trace says that its run never claimed to be deterministic."""
     try:
         with trace.open("rb") as file:
-            mode = msgspec.json.decode(file.read(TRACE_READ_BYTES_MAX), type=_Mode)
-    except (OSError, msgspec.MsgspecError):
+            data = file.read(TRACE_READ_BYTES_MAX + 1)
+        found = decode(data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+    except (OSError, RoteError):
         return False
-    return mode.visibility_mode == LIVE
+    return type(found) is dict and found.get("visibility_mode") == LIVE

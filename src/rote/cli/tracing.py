@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import (
     Pair,
     check_trace_file,
@@ -131,7 +132,7 @@ def prune(
         for run in runs:
             remove_run(folder, run)
     if as_json:
-        ids: Json = [run.run_id for run in runs]
+        ids: Json = [shown_name(run.run_id) for run in runs]
         print_json({"runs": ids, "size_bytes": size, "dry_run": dry_run})
         return
     if dry_run:

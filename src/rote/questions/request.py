@@ -115,8 +115,14 @@ def _store_paths(paths: Any, has_store: bool) -> tuple[str, ...]:
                 )
             normal.add(path)
         else:
-            normal.add(posixpath.normpath(path))
+            normal.add(_normal_path(path))
     return tuple(sorted(normal))
+
+
+def _normal_path(path: str) -> str:
+    """Without a look at what is there; and what names a file never becomes what names a space."""
+    normal = posixpath.normpath(path)
+    return f"./{normal}" if normal.startswith(SPACE_SCHEME) else normal
 
 
 def _budget(budget: Any) -> Budget:

@@ -121,10 +121,11 @@ def _count(limit: Any, candidates: Any) -> int:
     return candidates
 
 
-def _ordered(filters: Mapping[str, Filter]) -> list[tuple[str, Filter]]:
-    for name, filter in filters.items():
-        if name not in FILTERS or not isinstance(filter, Filter):
-            raise InvalidInput(f"filters are Filter objects, named one of {', '.join(FILTERS)}")
+def _ordered(filters: Any) -> list[tuple[str, Filter]]:
+    if not isinstance(filters, Mapping) or any(
+        name not in FILTERS or not isinstance(filter, Filter) for name, filter in filters.items()
+    ):
+        raise InvalidInput(f"filters are Filter objects, named one of {', '.join(FILTERS)}")
     return [(name, filters[name]) for name in FILTERS if name in filters]
 
 
@@ -144,10 +145,9 @@ def _vector(query: Any) -> list[float]:
 def _scores(pairs: Iterable[Any]) -> dict[str, float]:
     """The score of each record, rounded as it ranks."""
     scores: dict[str, float] = {}
-    try:
-        found = list(islice(pairs, APPROXIMATE_CANDIDATES_MAX + 1))
-    except TypeError:
-        raise InvalidInput("the backend must return pairs of record id and score") from None
+    if not isinstance(pairs, Iterable):
+        raise InvalidInput("the backend must return pairs of record id and score")
+    found = list(islice(pairs, APPROXIMATE_CANDIDATES_MAX + 1))
     if len(found) > APPROXIMATE_CANDIDATES_MAX:
         raise LimitExceeded(
             "what the backend returned", size=len(found), limit=APPROXIMATE_CANDIDATES_MAX,

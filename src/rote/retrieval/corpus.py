@@ -51,7 +51,7 @@ class Corpus:
         self._tags = NormalTags()
         self.gone: set[int] = set()  # rows of what is not there any more
         self._order: Order | None = None
-        self._vocabulary: Vocabulary | None = None
+        self._vocabulary = Vocabulary()
         self._looked_for = 0  # terms, so far
         self._lock = threading.Lock()
 
@@ -143,13 +143,12 @@ class Corpus:
             self._order = order_of(rows, self.row_count)
         return self._order
 
-    def vocabulary(self, terms: int) -> Vocabulary | None:
-        """The words of the first rows, for so many terms to look for; None while it does not pay
-        to make it."""
+    def vocabulary(self, terms: int) -> Vocabulary:
+        """The words of the first rows, for so many terms to look for; of none while it does not pay
+        to list them."""
         with self._lock:
-            if self._vocabulary is None and self._looked_for >= self.looked_for_min:
-                count = self.row_count
-                self._vocabulary = Vocabulary(self.lowers[:count], self.tags[:count])
+            if self._looked_for >= self.looked_for_min:
+                self._vocabulary = self._vocabulary.grown(self.lowers, self.tags, self.row_count)
             self._looked_for += terms
             return self._vocabulary
 

@@ -1,7 +1,6 @@
 """JSONL stores: read once from front to back, in memory that does not depend on a line's length."""
 
 import os
-import stat
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -13,10 +12,10 @@ from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus, Simple
 from rote.retrieval.pieces import PieceHash, hash_pieces
+from rote.retrieval.plain_files import NotPlainError, is_missing, is_plain, open_plain
 from rote.retrieval.sidecars import Sidecars
 from rote.values import decode, sha256_hex
 from rote.values.limits import (
-    CORPUS_TIMES,
     JSONL_DECODED_BYTES,
     JSONL_LINE_BYTES_MAX,
     JSONL_READ_BYTES,
@@ -31,17 +30,10 @@ _decoder = msgspec.json.Decoder(Simple)
 def check_file(path: Path, name: str) -> None:
     """NotFound or InvalidInput when there is no file to read."""
     try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(
-            f"there is no store {name!r}", code="store_not_found", store_path=name
-        ) from None
+        if not is_plain(path.stat()):
+            raise NotPlainError
     except OSError as error:
         raise _refused(error, name) from None
-    if not stat.S_ISREG(mode):
-        raise InvalidInput(
-            f"the store {name!r} is not a file", code="store_not_a_file", store_path=name
-        )
 
 
 def read_file(
@@ -49,18 +41,19 @@ def read_file(
 ) -> Corpus:
     """The records of a file as it was when reading began: what is appended meanwhile is not seen."""
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_plain(path) as file:
             content = _Content(file, os.fstat(file.fileno()).st_size, name)
-            place = (name, content.size)
+            place = (str(path), name)
             # Only what was read before and is as long as then can be the same.
-            hash = content.hash() if sidecars is not None or cache.holds(place) else None
+            is_hashed = sidecars is not None or cache.holds(place, content.size)
+            hash = content.hash() if is_hashed else None
             corpus = None if hash is None else cache.get(place, hash)
             if corpus is None:
                 if sidecars is not None and hash is not None:
                     corpus = sidecars.get(_key(hash), name)
                 if corpus is None or hash is None:
                     corpus, hash = content.read()
-                cache.put(place, hash, corpus, CORPUS_TIMES * content.size)
+                cache.put(place, hash, corpus, content.size)
             if sidecars is not None and hash is not None:
                 sidecars.keep(_key(hash), corpus)
             return corpus
@@ -125,21 +118,28 @@ class _Content:
         self._add_lines(corpus, rest)
 
     def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
-        start, whole = 0, memoryview(lines)
+        start = 0
         while start < len(lines):
             end = lines.find(b"\n", start + JSONL_DECODED_BYTES)
-            some = whole[start:] if end < 0 else whole[start:end]
-            start += len(some) + 1
-            if not self._add_simple(corpus, some):
-                for line in bytes(some).split(b"\n"):
-                    if not self._add_simple(corpus, line):
+            end = len(lines) if end < 0 else end
+            if not self._add_simple(corpus, lines, start, end):
+                for line in lines[start:end].split(b"\n"):
+                    if not self._add_simple(corpus, line, 0, len(line)):
                         self._add_strictly(corpus, line.strip(_BLANK))
+            start = end + 1
 
-    def _add_simple(self, corpus: Corpus, lines: bytes | memoryview) -> bool:
+    def _add_simple(self, corpus: Corpus, lines: bytes, start: int, end: int) -> bool:
         """Take lines that are all as most lines are; false when one of them is not."""
+        if end - start > JSONL_LINE_BYTES_MAX:
+            return False
         try:
-            records = _decoder.decode_lines(lines)
+            records = _decoder.decode_lines(memoryview(lines)[start:end])
         except (ValueError, msgspec.MsgspecError):
+            return False
+        # The decoder only looks for one record after the other: several may stand on a line, and
+        # one on several. No record here has an object in it, so this is between records only.
+        breaks = lines.count(b"}\n{", start, end) + lines.count(b"}\r\n{", start, end)
+        if not lines.count(b"\n", start, end) == breaks == len(records) - 1:
             return False
         if not all(record.memory_id.strip() for record in records):
             return False
@@ -159,18 +159,24 @@ class _Content:
             corpus.invalid.append((self._name, id, sha256_hex(line)))
 
     def _add_long(self, corpus: Corpus, start: int, end: int) -> None:
-        """A line that is too long for a record counts as one that is none, unless it is blank."""
+        """A line that is too long for a record, the blanks around it aside, counts as one that is
+        none."""
         first, last = None, start
         for offset, chunk in self._chunks(start, end):
             if chunk.strip(_BLANK):
                 last = offset + len(chunk.rstrip(_BLANK))
                 if first is None:
                     first = offset + len(chunk) - len(chunk.lstrip(_BLANK))
-        if first is not None:
-            hash = sha256()
-            for _, chunk in self._chunks(first, last):
-                hash.update(chunk)
-            corpus.invalid.append((self._name, "", hash.hexdigest()))
+        if first is None:
+            return
+        if last - first <= JSONL_LINE_BYTES_MAX:
+            line = b"".join(chunk for _, chunk in self._chunks(first, last))
+            self._add_strictly(corpus, line)
+            return
+        hash = sha256()
+        for _, chunk in self._chunks(first, last):
+            hash.update(chunk)
+        corpus.invalid.append((self._name, "", hash.hexdigest()))
 
     def _chunks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """A part of the content piece by piece, each with its offset."""
@@ -187,6 +193,12 @@ class _Content:
 
 
 def _refused(error: OSError, name: str) -> RoteError:
+    if is_missing(error):
+        return NotFound(f"there is no store {name!r}", code="store_not_found", store_path=name)
+    if isinstance(error, NotPlainError):
+        return InvalidInput(
+            f"the store {name!r} is not a file", code="store_not_a_file", store_path=name
+        )
     if isinstance(error, PermissionError):
         return Denied(f"the store {name!r} may not be read; ask for the right", store_path=name)
     return Unavailable(f"the store {name!r} cannot be read: {error.strerror}", store_path=name)

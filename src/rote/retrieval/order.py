@@ -112,10 +112,10 @@ class Order:
 
     def encoded(self, rows: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
         """Some rows, in whatever order, as dropped ones."""
-        for spot in map(self._spots.__getitem__, rows):
-            block = self._blocks[self._positions[spot >> _INDEX_BITS]]
+        for start, end in _runs(map(self._spots.__getitem__, rows)):
+            block = self._blocks[self._positions[start >> _INDEX_BITS]]
             data, ends = block.pieces(reason, corpus)
-            yield data[ends[spot & _INDEX] : ends[(spot & _INDEX) + 1]]
+            yield data[ends[start & _INDEX] : ends[end & _INDEX]]
 
     def changed(self, corpus: Rows, *, gone: Collection[int], added: Collection[int]) -> "Order":
         """The order without some rows and with new ones, whose numbers follow those of all others."""
@@ -161,6 +161,20 @@ def _ordered(parts: Iterable[_Block | list[int]], number: int, spots: "array[int
                 spots[row] = spot
             number += 1
     return Order(blocks, spots)
+
+
+def _runs(spots: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Where spots follow each other: from the first up to the one after the last. No run is of two
+    blocks, whose indexes all begin at zero."""
+    start = end = -1
+    for spot in spots:
+        if spot != end:
+            if start >= 0:
+                yield start, end
+            start = end = spot
+        end += 1
+    if start >= 0:
+        yield start, end
 
 
 def _rows(part: _Block | list[int]) -> list[int]:

@@ -19,8 +19,9 @@ from rote.retrieval.spaces import Named, open_state
 from rote.retrieval.states import read_state
 from rote.retrieval.trust import read_denials
 from rote.space import Space, Store
+from rote.space.arguments import check_path
 
-# Where the receipt of a retrieval from files alone is kept.
+# Where the receipt of a retrieval from files alone is kept, if the store has no space at all.
 _LEDGER = "default"
 
 
@@ -55,8 +56,8 @@ def explain(
         request, root=root, open_space=open_space, dropped=dropped, cache=cache
     )
     if store is not None:
-        asked = spaces[0].did if spaces else _LEDGER
-        store.add_receipt(asked, receipt(package))
+        ledgers = spaces or store.spaces()
+        store.add_receipt(ledgers[0].did if ledgers else _LEDGER, receipt(package))
     return package, reasons
 
 
@@ -70,11 +71,11 @@ def examine(
 ) -> tuple[Package, list[Reasons], list[Space]]:
     """The same for whoever knows which state a path that names a space stands for; and the spaces
     that were read. It leaves no receipt."""
-    told = check_dropped(dropped)
+    told, folder = check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
     parsed = parse_request(request, has_store=open_space is not None)
-    places = [_open(path, Path(root), open_space) for path in parsed.store_paths]
-    denials = read_denials(parsed.trust_filter, Path(root))
+    places = [_open(path, folder, open_space) for path in parsed.store_paths]
+    denials = read_denials(parsed.trust_filter, folder)
     read = zip(places, parsed.store_paths, strict=True)
     corpus = join([_read(place, path, sidecars) for place, path in read])
     denied = denials.rows(corpus)
@@ -83,6 +84,13 @@ def examine(
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
     package = build_package(parsed, ranking, selected, reason, told)
     return package, reasons, [place.space for place in places if isinstance(place, Named)]
+
+
+def _root(root: Any) -> Path:
+    try:
+        return check_path(root)
+    except InvalidInput as error:
+        raise InvalidInput(f"root must be the path of a directory: {error}") from None
 
 
 def _open(path: str, root: Path, open_space: Callable[[str], Named] | None) -> Path | Named:

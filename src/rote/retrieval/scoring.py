@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import compress, count, islice
 from operator import add, and_
@@ -52,13 +52,16 @@ def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
 
 def add_recency(halves: Halves, request: Request, corpus: Corpus) -> list[float]:
     """The score of each row, with what its age adds where that counts."""
-    scores = [number / 2 for number in halves]
-    scoring = request.scoring
-    if scoring.enable_recency_weight and request.now is not None:
-        for row, instant in enumerate(islice(corpus.instants, corpus.row_count)):
-            recency = _recency(instant, request.now, scoring.recency_half_life_days)
-            scores[row] = round(scores[row] + recency, _SCORE_DECIMALS)
-    return scores
+    scoring, now = request.scoring, request.now
+    if not scoring.enable_recency_weight or now is None:
+        return [number / 2 for number in halves]
+    recencies = _recencies(
+        islice(corpus.instants, corpus.row_count), now, scoring.recency_half_life_days
+    )
+    return [
+        round(number / 2 + recency, _SCORE_DECIMALS)
+        for number, recency in zip(halves, recencies, strict=True)
+    ]
 
 
 def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
@@ -66,8 +69,7 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     scoring, text = request.scoring, " ".join(corpus.lowers[row].split())
     recency = 0.0
     if scoring.enable_recency_weight and request.now is not None:
-        instant = corpus.instants[row]
-        recency = _recency(instant, request.now, scoring.recency_half_life_days)
+        (recency,) = _recencies([corpus.instants[row]], request.now, scoring.recency_half_life_days)
         recency = round(recency, _SCORE_DECIMALS)
     tags = corpus.tags[row] if scoring.enable_tag_overlap else ()
     return Reasons(
@@ -77,7 +79,7 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
     )
 
 
-def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary | None) -> int:
+def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
     """A one for each row in whose normal text a term is, and perhaps for some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
@@ -97,23 +99,18 @@ def _has(text: str, term: str) -> bool:
     return term in text or term in " ".join(text.split())
 
 
-def _marks_of_part(part: str, corpus: Corpus, vocabulary: Vocabulary | None) -> int:
-    known = None if vocabulary is None else vocabulary.marks(part)
-    start = 0 if vocabulary is None or known is None else vocabulary.size
-    texts = corpus.lowers[start : corpus.row_count]
-    return (known or 0) | marks_of(bytes([part in text for text in texts])) << 8 * start
+def _marks_of_part(part: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
+    texts = corpus.lowers
+    later = bytes([part in text for text in islice(texts, vocabulary.size, corpus.row_count)])
+    return marks_of(vocabulary.marks(part, texts) + later)
 
 
-def _tagged(
-    terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary | None
-) -> Mapping[int, int]:
+def _tagged(terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary) -> Mapping[int, int]:
     """How many of the terms are tags of a row, for those that have one."""
     counts = Counter[int]()
-    size = 0
-    if vocabulary is not None:
-        size = vocabulary.size
-        for term in terms:
-            counts.update(vocabulary.rows_tagged(term))
+    size = vocabulary.size
+    for term in terms:
+        counts.update(vocabulary.rows_tagged(term))
     later = corpus.tags[size : corpus.row_count]
     numbers = {tags: len(found) for tags in set(later) if (found := set(terms).intersection(tags))}
     if numbers:
@@ -123,9 +120,13 @@ def _tagged(
     return counts
 
 
-def _recency(instant: int, now: int, half_life_days: int) -> float:
-    if instant == NO_INSTANT:
-        return 0.0
-    age_days = max(0, now - instant) / _DAY
-    recency: float = 0.5 ** (age_days / half_life_days)
-    return recency
+def _recencies(instants: Iterable[int], now: int, half_life_days: int) -> list[float]:
+    """What the age of each adds: 1 for what is new or yet to come, nothing without a time."""
+    return [
+        1.0
+        if instant >= now
+        else 0.0
+        if instant == NO_INSTANT
+        else 0.5 ** ((now - instant) / _DAY / half_life_days)
+        for instant in instants
+    ]

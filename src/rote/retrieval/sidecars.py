@@ -16,6 +16,7 @@ import stat
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from operator import add
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -26,6 +27,8 @@ from rote.errors import InvalidInput
 from rote.questions import NO_INSTANT
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.pieces import PieceHash
+from rote.retrieval.plain_files import open_plain
+from rote.space.arguments import check_path
 from rote.values import sha256_hex
 from rote.values.limits import INTEGER_MAX, SIDECAR_BLOCK_BYTES, SIDECARS_BYTES_MAX, SIDECARS_MAX
 
@@ -74,9 +77,8 @@ class Sidecars:
     def get(self, key: str, path: str) -> Corpus | None:
         """What is kept under a key, its rows under the path of a store; None unless it is sound."""
         name = _name(key)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            with os.fdopen(os.open(self._folder / name, flags), "rb") as file:
+            with BufferedReader(open_plain(self._folder / name, flags=os.O_NOFOLLOW)) as file:
                 corpus = _load(file, name, path)
         except FileNotFoundError:
             return None
@@ -129,11 +131,13 @@ class Sidecars:
 
 
 def _checked(folder: Any) -> Path:
-    if not isinstance(folder, str | os.PathLike) or "\0" in (text := str(folder)) or not text:
-        raise InvalidInput("cache must be the path of a directory")
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise InvalidInput(f"cache must be a directory, and {text!r:.200} is none")
+    try:
+        path = check_path(folder)
+    except InvalidInput as error:
+        raise InvalidInput(f"cache must be the path of a directory: {error}") from None
+    # What cannot be looked at cannot be written to either, and that is no fault.
+    if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
+        raise InvalidInput(f"cache must be a directory, and {str(path)!r:.200} is none")
     return path
 
 
@@ -146,8 +150,7 @@ def _load(file: BinaryIO, name: str, path: str) -> Corpus | None:
     """The corpus of a file; None or an error when it is not what was once written."""
     status = os.fstat(file.fileno())
     if (
-        not stat.S_ISREG(status.st_mode)
-        or status.st_uid != os.geteuid()
+        status.st_uid != os.geteuid()
         or status.st_mode & _WRITABLE_BY_OTHERS
         or file.read(len(_MAGIC)) != _MAGIC
     ):

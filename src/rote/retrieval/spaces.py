@@ -86,6 +86,6 @@ def parts_of(path: str) -> tuple[str, str | None, int | None]:
     version = None
     if colon and tail.isascii() and tail.isdigit():
         # A version that no integer can hold is one that is not there.
-        rest, version = head, min(int(tail[:20]), INTEGER_MAX)
+        rest, version = head, min(int(tail.lstrip("0")[:20] or 0), INTEGER_MAX)
     name, at, branch = rest.partition("@")
     return name, branch if at else None, version

@@ -27,7 +27,6 @@ from rote.retrieval.spaces import Named, memory_of
 from rote.space import Space
 from rote.values import micros_of
 from rote.values.limits import (
-    CORPUS_TIMES,
     RECORDS_READ_AT_ONCE,
     RETRIEVAL_DRIFT_MIN,
     RETRIEVAL_DRIFT_SHARE,
@@ -90,7 +89,7 @@ def _bring_up(view: Space, place: Place, cache: CorpusCache, now: int) -> "State
             found = last.followed(view, written, now)
     if found is None:
         found = _read(view, place.path, now)
-    cache.put(place, found.hash or "", found, CORPUS_TIMES * found.size_bytes)
+    cache.put(place, found.hash or "", found, found.size_bytes)
     return found
 
 

@@ -1,6 +1,7 @@
 """The trust filter: keeps out what a snapshot names, and nothing else. It never guesses."""
 
 from collections.abc import Sequence
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.questions import TrustFilter
 from rote.retrieval.corpus import Corpus
+from rote.retrieval.plain_files import is_missing, open_plain
 from rote.values import decode
 from rote.values.limits import TRUST_SNAPSHOT_BYTES_MAX
 
@@ -52,17 +54,16 @@ def read_denials(filter: TrustFilter, root: Path) -> Denials:
 
 def _read(path: Path, name: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(TRUST_SNAPSHOT_BYTES_MAX + 1)
-    except FileNotFoundError:
-        raise NotFound(
-            f"there is no trust snapshot {name!r}", code="trust_snapshot_not_found", path=name
-        ) from None
-    except OSError:
+        with BufferedReader(open_plain(path)) as file:
+            return file.read(TRUST_SNAPSHOT_BYTES_MAX + 1)
+    except OSError as error:
+        if is_missing(error):
+            raise NotFound(
+                f"there is no trust snapshot {name!r}", code="trust_snapshot_not_found", path=name
+            ) from None
         raise InvalidInput(
             f"the trust snapshot {name!r} cannot be read", code=_CODE, path=name
         ) from None
-    return data
 
 
 def _entry(entry: Any, index: int) -> tuple[str | None, str | None, str]:

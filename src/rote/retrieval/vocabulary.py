@@ -2,13 +2,16 @@
 
 A text of any length has its words once, so looking through all of them costs little of what
 looking through all texts does. It is as exact: a term inside a word is found in every such word.
+To list the words of many texts takes seconds, so it is done piece by piece, one for each question.
 """
 
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+
+from rote.values.limits import VOCABULARY_PIECE_CHARACTERS, VOCABULARY_PIECE_ROWS_MIN
 
 # To look at a text costs as much as to mark so many rows.
 _MARKS_MAX = 8
@@ -26,21 +29,56 @@ def marks_of(rows: bytes | bytearray) -> int:
 class Vocabulary:
     """The words and tags of the first rows of a corpus; never changes."""
 
-    def __init__(self, texts: Sequence[str], tags: Sequence[tuple[str, ...]]) -> None:
-        self.size = len(texts)  # how many rows it knows
-        rows = _listed(map(set, map(str.split, texts)))
-        self._tagged = _listed(tags)
+    def __init__(self, pieces: tuple["Piece", ...] = ()) -> None:
+        self._pieces = pieces
+        self.size = pieces[-1].end if pieces else 0  # how many rows it knows
+
+    def grown(
+        self,
+        texts: Sequence[str],
+        tags: Sequence[tuple[str, ...]],
+        count: int,
+        *,
+        characters: int = VOCABULARY_PIECE_CHARACTERS,
+        rows_min: int = VOCABULARY_PIECE_ROWS_MIN,
+    ) -> "Vocabulary":
+        """One that knows about so many characters more of the first `count` rows; the same one when
+        it knows all but a few of them."""
+        start = end = self.size
+        if count - start < (rows_min if start else 1):
+            return self
+        while end < count and characters > 0:
+            characters -= len(texts[end])
+            end += 1
+        return Vocabulary((*self._pieces, Piece(start, texts[start:end], tags[start:end])))
+
+    def marks(self, part: str, texts: Sequence[str]) -> bytes:
+        """A byte for each row that it knows: 1 where a word has a part in it."""
+        return b"".join([piece.marks(part, texts) for piece in self._pieces])
+
+    def rows_tagged(self, tag: str) -> Iterator[int]:
+        return chain.from_iterable(piece.rows_tagged(tag) for piece in self._pieces)
+
+
+class Piece:
+    """The words and tags of rows that follow each other."""
+
+    def __init__(self, start: int, texts: Sequence[str], tags: Sequence[tuple[str, ...]]) -> None:
+        self.start = start
+        self.end = start + len(texts)
+        self._size = len(texts)
+        rows = _listed(0, map(set, map(str.split, texts)))
+        self._tagged = _listed(start, tags)
         self._words = _BREAK.join(rows)
         self._starts = array("Q", accumulate((len(word) + 1 for word in rows), initial=0))
         self._rows: list[tuple[int, ...] | int] = [
-            found if len(found) <= self.size // _FREQUENT else marks_of(self._mark(found))
+            found if len(found) <= self._size // _FREQUENT else marks_of(self._marked(found))
             for found in rows.values()
         ]
 
-    def marks(self, part: str) -> int | None:
-        """A one for each row that has a word with a part in it; None when it is in so many words
-        that to look at every text costs less."""
-        frequent, rare, count = 0, bytearray(self.size), 0
+    def marks(self, part: str, texts: Sequence[str]) -> bytes:
+        """Those of its rows, in a corpus of these texts."""
+        frequent, rare, count = 0, bytearray(self._size), 0
         place = self._words.find(part)
         while place >= 0:
             number = bisect_right(self._starts, place) - 1
@@ -51,25 +89,27 @@ class Vocabulary:
                 for row in found:
                     rare[row] = 1
                 count += len(found)
-                if count > _MARKS_MAX * self.size:
-                    return None
+                if count > _MARKS_MAX * self._size:
+                    # It is in so many words that to look at every text costs less.
+                    return bytes([part in text for text in texts[self.start : self.end]])
             place = self._words.find(part, self._starts[number + 1])
-        return frequent | marks_of(rare)
+        marks = frequent | marks_of(rare)
+        return marks.to_bytes(self._size, "little")
 
     def rows_tagged(self, tag: str) -> Sequence[int]:
         return self._tagged.get(tag, ())
 
-    def _mark(self, rows: Iterable[int]) -> bytearray:
-        marks = bytearray(self.size)
+    def _marked(self, rows: Iterable[int]) -> bytearray:
+        marks = bytearray(self._size)
         for row in rows:
             marks[row] = 1
         return marks
 
 
-def _listed(words: Iterable[Collection[str]]) -> dict[str, tuple[int, ...]]:
+def _listed(start: int, words: Iterable[Collection[str]]) -> dict[str, tuple[int, ...]]:
     """For each word the rows that have it."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
-    for row, found in enumerate(words):
+    for row, found in enumerate(words, start):
         for word in found:
             rows[word].append(row)
     return {word: tuple(listed) for word, listed in rows.items()}

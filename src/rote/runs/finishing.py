@@ -86,11 +86,14 @@ class Finisher:
             waiting.wait(TAKEOVER_LOOK_SECONDS)
         if found.entry.state == COMMIT_APPLIED and found.entry.version is not None:
             return Finish(found, self.commit_at(space, found.entry.version))
-        what = "it was taken over by another process, which "
-        if found.entry.state == COMMIT_PENDING:
-            what += "has not ended it yet: ask `rote runs show`"
+        if found.entry.reason_code == VALIDATION_FAILED:
+            what = "what it reads or writes was erased while its commit was on the way"
+        elif found.entry.state == COMMIT_PENDING:
+            what = "another process took it over and has not ended it yet: ask `rote runs show`"
         else:
-            what += "did not apply it: this one had not renewed its lease in time"
+            what = (
+                "another process took it over, because its lease had run out, and did not apply it"
+            )
         return Finish(found, error=_aborted(found, what, ()))
 
     def commit_at(self, space: SpaceInfo, version: int) -> Commit:

@@ -141,6 +141,14 @@ class Leases:
             return  # others were here, and have dropped it or will
 
     def _keep_renewing(self) -> None:
+        try:
+            self._renew_until_none_is_held()
+        finally:
+            # However it ended, the next run has another.
+            if self._thread is threading.current_thread():
+                self._thread = None
+
+    def _renew_until_none_is_held(self) -> None:
         while not self._ended.wait(self._seconds / LEASE_RENEWALS):
             with self._lock:
                 for space, held in list(self._held.items()):

@@ -50,13 +50,13 @@ class Recovery:
             return []
         ended: list[Line] = []
         unended: set[str] = set()  # owners of runs that could not be ended
-        for row in list(self._ledger.rows(space.did)):
+        for row in self._ledger.rows(space.did):
             owner = ""
             try:
                 line = self._ledger.line_of(space.did, row)
                 owner = line.entry.owner
                 if owner in owners and not line.entry.has_ended:
-                    done = self._take_over(space, line)
+                    done = self._take_over(space, row.key, owner)
                     ended += [] if done is None else [done]
             except Unavailable:
                 raise
@@ -93,19 +93,18 @@ class Recovery:
         except Denied:
             pass  # others have claimed it once more, and find nothing to do
 
-    def _take_over(self, space: SpaceInfo, line: Line) -> Line | None:
+    def _take_over(self, space: SpaceInfo, run_id: str, owner: str) -> Line | None:
         """End one run of an owner that was given up; None when somebody else does."""
         for _ in range(LEASE_ATTEMPTS_MAX):
+            line = self._ledger.read(space.did, run_id)
+            if line is None or line.entry.has_ended or line.entry.owner != owner:
+                return None
             try:
                 if line.entry.state == BUFFER_OPEN:
                     return self._ledger.discard(line)
                 return self._finish(space, line)
             except Denied:
-                found = self._ledger.read(space.did, line.entry.run_id)
-                is_same = found is not None and found.entry.owner == line.entry.owner
-                if found is None or found.entry.has_ended or not is_same:
-                    return None
-                line = found  # its owner was quick, and is too late all the same
+                continue  # its owner was quick, and is too late all the same
         return None
 
     def _finish(self, space: SpaceInfo, line: Line) -> Line:

@@ -71,8 +71,8 @@ def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
 
 def _check_metadata(value: Any, prefix: str, failures: Failures) -> None:
     metadata = member(value, "metadata")
-    dropped = member(metadata, "events_dropped")
-    if member(metadata, "truncated") is False and type(dropped) is int and dropped > 0:
+    dropped = _whole(member(metadata, "events_dropped"))
+    if member(metadata, "truncated") is False and dropped is not None and dropped > 0:
         failures.add(
             f"{prefix}:value", "/metadata/events_dropped", dropped, 0,
             "events were dropped, and the trace does not say that it is truncated",
@@ -224,9 +224,15 @@ def _is_plain(trace: Artifact[DeterminismTrace]) -> bool:
 
 def _is_other(number: Any, place: int, *, least: int) -> bool:
     """Whether a number that may be a place is not this one; what may not is told elsewhere."""
-    if type(number) is float and not number.is_integer():
-        return False
-    return type(number) in (int, float) and least <= number <= INTEGER_MAX and number != place
+    whole = _whole(number)
+    return whole is not None and least <= whole <= INTEGER_MAX and whole != place
+
+
+def _whole(number: Any) -> int | None:
+    """The integer that a number is: 1.0 is written as 1, so it is 1."""
+    if type(number) is float and number.is_integer():
+        return int(number)
+    return number if type(number) is int else None
 
 
 # -- the records of retrieval events ------------------------------------------------------------------
@@ -235,8 +241,8 @@ def _is_other(number: Any, place: int, *, least: int) -> bool:
 def _check_records(retrieval: Any, failures: Failures) -> None:
     for row, event in enumerate(members(retrieval, "events")):
         records = members(event, "selected_records")
-        count = member(event, "candidate_count")
-        if type(count) is int and 0 <= count < len(records):
+        count = _whole(member(event, "candidate_count"))
+        if count is not None and 0 <= count < len(records):
             failures.add(
                 "retrieval:value", f"/events/{row}/candidate_count", count, len(records),
                 f"retrieval event {row} selected more records than there were candidates",

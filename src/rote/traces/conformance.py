@@ -21,6 +21,9 @@ def conform(value: Any, kind: inspect.Type, pointer: str, prefix: str, failures:
     kind, code = _unwrapped(kind)
     problem = _problem(value, kind)
     if problem is not None:
+        if failures.is_full:
+            failures.more += 1
+            return
         word = code if problem == "value" else problem
         expected = _expected(kind)
         place = pointer or "the whole"
@@ -30,6 +33,8 @@ def conform(value: Any, kind: inspect.Type, pointer: str, prefix: str, failures:
             place = f"{pointer}/{field.encode_name}"
             if field.encode_name in value:
                 conform(value[field.encode_name], field.type, place, prefix, failures)
+            elif failures.is_full:
+                failures.more += 1
             else:
                 expected = _expected(_unwrapped(field.type)[0])
                 message = f"{place} is missing; it must be {expected}"

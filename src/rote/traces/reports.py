@@ -58,8 +58,13 @@ class Failures:
     def __len__(self) -> int:
         return len(self.listed) + self.more
 
+    @property
+    def is_full(self) -> bool:
+        """Whether what is added now is only counted, so that nobody has to say it."""
+        return len(self.listed) >= TRACE_FAILURES_MAX
+
     def add(self, code: str, pointer: str, left: Any, right: Any, message: str) -> None:
-        if len(self.listed) == TRACE_FAILURES_MAX:
+        if self.is_full:
             self.more += 1
             return
         self.listed.append(Failure(code, pointer, shown(left), shown(right), message))

@@ -257,15 +257,20 @@ JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
 JSONL_READ_BYTES = MIB
 # Decoded at once: what becomes of so much stays in the caches of a processor.
 JSONL_DECODED_BYTES = 128 * KIB
-# Corpora kept in a process, and what one takes in memory as a multiple of its file.
+# Corpora kept in a process, and what one takes in memory: a multiple of its file, and for each row.
 RETRIEVAL_CACHE_BYTES_MAX = 512 * MIB
-CORPUS_TIMES = 4
+CORPUS_TIMES = 3
+CORPUS_ROW_BYTES = 768
 # Corpora kept in a cache directory; a request that names every store it may still finds room.
 SIDECARS_BYTES_MAX = 2 * GIB
 SIDECARS_MAX = RETRIEVAL_STORES_MAX
 SIDECAR_BLOCK_BYTES = MIB
 # Terms looked for in all texts of a corpus before it gets a vocabulary, which costs as much as they.
 RETRIEVAL_TERMS_PLAIN_MAX = 64
+# What one question adds to a vocabulary takes about a quarter of a second, and is worth it from so
+# many rows on.
+VOCABULARY_PIECE_CHARACTERS = 4 * MIB
+VOCABULARY_PIECE_ROWS_MIN = 1_024
 # The corpus of a space follows its commits until so many rows of it are new or gone, at least this
 # number and at most one of so many; then it is read anew.
 RETRIEVAL_DRIFT_MIN = 1_000

@@ -7,6 +7,7 @@ import pytest
 
 from rote import check_trace, compare_traces
 from rote.bridges import trace_files
+from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.values import canonical, decode
 from tests.unit.cli.command import error_of, run
 from tests.unit.cli.test_outcome import on_terminal
@@ -215,6 +216,14 @@ def test_names_and_depth_in_a_folder_are_bounded(
     assert "the limit is" in error_of(run("trace", "compare", flat, flat))
 
 
+def test_a_companion_that_is_no_file_is_none(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be read for ever."""
+    path = write(tmp_path, good_run())
+    (tmp_path / "x.retrieval.json").unlink()
+    os.mkfifo(tmp_path / "x.retrieval.json")
+    assert "retrieval:missing" in run("trace", "check", str(path)).stdout
+
+
 # -- prune --------------------------------------------------------------------------------------------
 
 
@@ -279,7 +288,18 @@ def test_a_dry_run_removes_nothing_and_says_what_would_go(traces: Path) -> None:
     assert names(traces) == before
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b'{"visibility_mode":5}', b"{}"])
+_LIVE = b'"visibility_mode":"live_read_write"'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"{", b'{"visibility_mode":5}', b"{}", b"[]",
+        # These ended the whole command, or passed for what they are not.
+        b'{"visibility_mode":"\xff"}', b"{" + _LIVE + b',"x":' + b"[" * 100_000,
+        b'{"visibility_mode":"read_only",' + _LIVE + b"}", b'{"x":NaN,' + _LIVE + b"}",
+    ],
+)  # fmt: skip
 def test_a_trace_that_cannot_be_read_stays_for_14_days_too(traces: Path, data: bytes) -> None:
     (traces / "live" / "trace.json").write_bytes(data)
     age(traces / "live", 2)
@@ -293,6 +313,36 @@ def test_one_young_file_keeps_its_run(traces: Path) -> None:
     age(traces / "old", 15)
     assert pruned(traces)["runs"] == ["old"]
     assert "old" not in names(traces)
+
+
+def test_what_was_written_after_it_was_looked_for_stays(traces: Path) -> None:
+    """On a terminal there is a question in between, and nobody knows for how long."""
+    found = find_old_runs(traces, days=14, now=time.time())
+    (traces / "old" / "trace.json").write_bytes(b"new")
+    other = write_run(traces, "other", days=20)
+    (other / "trace.json").replace(traces / "live-old" / "trace.json")
+    for each in found:
+        remove_run(traces, each)
+    assert names(traces / "old") == names(traces / "live-old") == {"trace.json"}
+
+
+def test_what_somebody_else_removed_is_no_error(traces: Path) -> None:
+    found = find_old_runs(traces, days=14, now=time.time())
+    for each in (*found, *found):
+        remove_run(traces, each)
+    assert names(traces) == {"young", "live"}
+
+
+def test_names_that_are_not_utf8_can_be_told(tmp_path: Path) -> None:
+    """The answer could not be written: after everything was removed, or instead of a comparison."""
+    odd = os.fsdecode(b"\xff")
+    write_run(tmp_path, odd, days=20)
+    left, right = str(tmp_path), str(tmp_path / odd)
+    compared = run("trace", "compare", left, right, "--json")
+    assert compared.exit_code == 2
+    told: Any = decode(compared.stdout)
+    assert [pair["name"] for pair in told["pairs"]] == ["trace.json", "\\xff/trace.json"]
+    assert pruned(tmp_path)["runs"] == ["\\xff"]
 
 
 def test_only_what_runs_write_is_removed(traces: Path, tmp_path: Path) -> None:

@@ -112,6 +112,21 @@ def test_a_record_id_that_is_no_unicode_is_refused() -> None:
         ask([("\ud800", 1.0)])
 
 
+def test_what_goes_wrong_inside_a_backend_is_its_own_error() -> None:
+    def failing() -> Iterator[tuple[str, float]]:
+        yield "a", 1.0
+        raise TypeError("a bug of the backend")
+
+    with pytest.raises(TypeError, match="a bug of the backend"):
+        ask(failing())
+
+
+@pytest.mark.parametrize("filters", [[1], "tags", {"tags": "x"}, {"other": Filter(1, bool)}])
+def test_filters_are_filters(filters: Any) -> None:
+    with pytest.raises(InvalidInput, match="filters are"):
+        ask(TIED, filters=filters)
+
+
 @pytest.mark.parametrize("pairs", [None, 5])
 def test_an_answer_that_is_no_list_is_refused(pairs: Any) -> None:
     with pytest.raises(InvalidInput, match="must return pairs"):

@@ -1,6 +1,8 @@
 """JSONL stores: every line counts once, no line is too much, and nothing is written."""
 
 import os
+import tracemalloc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.files import _Content, read_file
 from rote.values import sha256_hex
-from rote.values.limits import JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
 
 LINE = b'{"memory_id":"%d","text":"some words"}\n'
 
@@ -35,6 +37,41 @@ def test_lines_that_cross_the_pieces_of_reading_are_whole(tmp_path: Path) -> Non
     corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
     assert corpus.ids == [str(number) for number in range(count)]
     assert corpus.invalid == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b'{"memory_id":"1","text":"x"}{"memory_id":"2","text":"y"}'],
+        [b'{"memory_id":"1","text":"x"} {"memory_id":"2","text":"y"}'],
+        [b'{"memory_id":"1",', b'"text":"x"}'],
+        [b'{"memory_id":"1","text":"x"}{', b'"memory_id":"2","text":"y"}'],
+        [b'{"memory_id":"1","text":"x"}\r{"memory_id":"2","text":"y"}'],
+    ],
+)
+def test_a_record_is_one_line_and_a_line_is_one_record(lines: list[bytes], tmp_path: Path) -> None:
+    """Records were taken wherever they stood: two on a line, or one on two lines."""
+    around = [(LINE % 8).strip(), *lines, (LINE % 9).strip()]
+    (tmp_path / "s.jsonl").write_bytes(b"\n".join(around))
+    corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
+    assert corpus.ids == ["8", "9"]
+    assert [hash for _, _, hash in corpus.invalid] == [sha256_hex(line) for line in lines]
+
+
+@pytest.mark.parametrize("before", [0, JSONL_READ_BYTES // 2])
+@pytest.mark.parametrize("blanks", [0, 2 * JSONL_READ_BYTES])
+@pytest.mark.parametrize("over", [0, 1])
+def test_what_is_too_long_does_not_depend_on_where_it_stands(
+    before: int, blanks: int, over: int, tmp_path: Path
+) -> None:
+    """A long line was taken when it ended within the piece that was read, and refused otherwise."""
+    start, end = b'{"memory_id":"long","text":"', b'"}'
+    size = JSONL_LINE_BYTES_MAX + over
+    long = start + b"x" * (size - len(start + end)) + end
+    (tmp_path / "s.jsonl").write_bytes(b" " * before + b"\n" + b" " * blanks + long + b"\n")
+    corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
+    assert corpus.ids == ([] if over else ["long"])
+    assert [hash for _, _, hash in corpus.invalid] == ([sha256_hex(long)] if over else [])
 
 
 def test_a_line_that_is_too_long_is_invalid_and_those_after_it_are_read(tmp_path: Path) -> None:
@@ -117,12 +154,52 @@ def test_an_unchanged_store_is_not_decoded_again(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    cache = CorpusCache(10)
+    cache = CorpusCache(10 * CORPUS_TIMES)
     corpora = [Corpus() for _ in range(4)]
     for number in range(3):
         cache.put(number, "h", corpora[number], 5)
     assert [cache.get(number, "h") for number in range(3)] == [None, corpora[1], corpora[2]]
     assert cache.get(1, "other") is None
     cache.put(2, "h", corpora[3], 11)
-    assert not cache.holds(2)
+    assert not cache.holds(2, 11)
     assert cache.get(1, "h") is corpora[1]
+
+
+def test_of_a_log_that_grows_only_what_was_read_last_is_kept(tmp_path: Path) -> None:
+    """Each length it ever had was kept, until there was no room for anything else."""
+    cache, kept = CorpusCache(), []
+    for number in range(3):
+        with (tmp_path / "s.jsonl").open("ab") as log:
+            log.write(LINE % number)
+        kept.append(weakref.ref(read_file(tmp_path / "s.jsonl", "s.jsonl", cache)))
+    assert [each() is not None for each in kept] == [False, False, True]
+
+
+def test_files_of_one_name_in_two_folders_are_both_kept(tmp_path: Path) -> None:
+    cache, corpora = CorpusCache(), []
+    for folder in ("a", "b", "a", "b"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "s.jsonl").write_bytes(LINE % (folder == "a"))
+        corpora.append(read_file(tmp_path / folder / "s.jsonl", "s.jsonl", cache))
+    assert corpora[0] is corpora[2]
+    assert corpora[1] is corpora[3]
+
+
+@pytest.mark.parametrize("line", [b"{\n", b'{"memory_id":"%d","text":"x"}\n', LINE])
+def test_what_is_kept_takes_no_more_memory_than_is_reckoned(line: bytes, tmp_path: Path) -> None:
+    """Short lines take many times their length."""
+    count = 5_000
+    lines = [line % number if b"%d" in line else line for number in range(count)]
+    (tmp_path / "s.jsonl").write_bytes(b"".join(lines))
+    cache = CorpusCache()
+    tracemalloc.start()
+    try:
+        corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", cache)
+        for reason in ("budget_exhausted", "max_items_reached"):
+            list(corpus.order.encoded(corpus.rows(), reason, corpus))
+        corpus.vocabulary(corpus.looked_for_min)
+        corpus.vocabulary(1)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken <= cache._size_bytes

@@ -119,6 +119,19 @@ def test_what_comes_back_is_the_callers_own(root: Path) -> None:
     assert len(second["selection"]["dropped"]) == 2
 
 
+def test_as_many_terms_as_a_query_can_hold_are_counted(tmp_path: Path) -> None:
+    """Two characters and a blank each, and the one character that becomes two in lower case."""
+    words = [
+        chr(0x4E00 + number // 1_000) + chr(0x5E00 + number % 1_000) for number in range(21_845)
+    ]
+    query = " ".join([*words, "İ"])
+    line = canonical({"memory_id": "all", "text": query, "tags": [*words, "İ"]})
+    (tmp_path / "s.jsonl").write_bytes(line)
+    request = {"query": query, "store_paths": ["s.jsonl"], "budget": {"max_excerpt_tokens": 1}}
+    (item,) = rote.retrieve(request, root=tmp_path)["selection"]["selected"]
+    assert item["score"] == 21_846 * 1.5
+
+
 @pytest.mark.parametrize("count", [84, 85, 200])
 def test_a_question_of_many_terms_is_answered_as_plainly(tmp_path: Path, count: int) -> None:
     """Scores that no byte can count take another way."""

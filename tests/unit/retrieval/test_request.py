@@ -1,5 +1,6 @@
 """The same bad request always gives the same error, and the first check that fails decides."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,15 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("invalid_now_utc", {"now_utc": "2026-02-30"}),
     ("store_not_found", {"store_paths": ["store.jsonl", "missing.jsonl"]}),
     ("store_not_found", {"store_paths": ["store.jsonl/x"]}),
+    ("store_not_found", {"store_paths": ["x" * 5_000]}),
+    ("store_not_found", {"store_paths": ["loop"]}),
+    ("store_not_found", {"store_paths": ["./rote:notes"]}),
     ("store_not_a_file", {"store_paths": ["."]}),
+    ("store_not_a_file", {"store_paths": ["pipe"]}),
     ("trust_snapshot_not_found", {"trust_filter": {"trust_snapshot_path": "missing.json"}}),
+    ("trust_snapshot_not_found", {"trust_filter": {"trust_snapshot_path": "store.jsonl/x"}}),
     ("trust_snapshot_invalid", {"trust_filter": {"trust_snapshot_path": "."}}),
+    ("trust_snapshot_invalid", {"trust_filter": {"trust_snapshot_path": "pipe"}}),
     ("trust_snapshot_invalid", {"trust_filter": {"trust_snapshot_path": "store.jsonl"}}),
     ("trust_snapshot_invalid", {"trust_filter": {"trust_snapshot_path": "no-names.json"}}),
     ("trust_snapshot_invalid", {"trust_filter": {"trust_snapshot_path": "no-class.json"}}),
@@ -75,6 +82,8 @@ def root(tmp_path: Path) -> Path:
         "number": b'{"memory_id":"a","record_hash":1,"classification":"malicious"}',
     }.items():
         (tmp_path / f"{name}.json").write_bytes(b'{"classifications":[' + entry + b"]}")
+    (tmp_path / "loop").symlink_to("loop")
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 
@@ -141,6 +150,26 @@ def test_null_is_absent(root: Path) -> None:
         "now_utc": None,
     }  # fmt: skip
     assert rote.retrieve(nulls, root=root) == rote.retrieve(GOOD, root=root)
+
+
+@pytest.mark.parametrize("bad", [5, None, b"/", "", "a\0b", "\ud800"])
+def test_a_root_is_a_path(bad: Any) -> None:
+    with pytest.raises(InvalidInput, match="root must be"):
+        rote.retrieve(GOOD, root=bad)
+
+
+def test_a_file_that_is_called_like_a_space_is_read_as_a_file(root: Path) -> None:
+    """Its path lost the ./ that tells them apart, so a store was asked for a space of that name."""
+    (root / "rote:notes").write_bytes(b'{"memory_id":"a","text":"what"}')
+    with rote.open(":memory:") as store:
+        for path in ("./rote:notes", "x/../rote:notes"):
+            package = rote.retrieve({**GOOD, "store_paths": [path]}, root=root, store=store)
+            (item,) = package["selection"]["selected"]
+            assert item["store_path"] == "./rote:notes"
+            (again,) = rote.retrieve(
+                {**GOOD, "store_paths": [item["store_path"]]}, root=root, store=store
+            )["selection"]["selected"]
+            assert again == item
 
 
 @pytest.mark.parametrize("dropped", ["none", None, 1])

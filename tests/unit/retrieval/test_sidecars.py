@@ -201,7 +201,9 @@ def test_what_is_no_plain_file_is_not_read(
 ) -> None:
     expected = columns(read(store, folder))
     replace(only(folder))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     assert Sidecars(folder).get(_key_of(store), "s.jsonl") is None
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert columns(read(store, folder)) == expected
 
 
@@ -288,7 +290,13 @@ def test_a_full_or_closed_disk_is_no_fault(
     assert columns(read(store, inside_a_file)) == expected
 
 
-@pytest.mark.parametrize("bad", [5, b"x", "", "a\0b"])
+def test_a_cache_that_cannot_be_made_is_no_fault(store: Path) -> None:
+    expected = rote.retrieve(_request(), root=store.parent)
+    for folder in (store.parent / ("x" * 300), Path("x" * 5_000)):
+        assert rote.retrieve(_request(), root=store.parent, cache=folder) == expected
+
+
+@pytest.mark.parametrize("bad", [5, b"x", "", "a\0b", "\ud800"])
 def test_a_cache_is_a_path(bad: Any, store: Path) -> None:
     with pytest.raises(InvalidInput, match="cache must be"):
         rote.retrieve(_request(), root=store.parent, cache=bad)

@@ -66,6 +66,7 @@ class RetrievalTests(SpaceGround):
         assert self.asked("rote:notes") == ["ops/k/1", "ops/k/2"]
         assert self.asked("rote:notes:1") == ["ops/k/1"]
         assert self.asked("rote:notes@main:2") == ["ops/k/1", "ops/k/2"]
+        assert self.asked(f"rote:notes:{'0' * 25}1") == ["ops/k/1"]
         assert self.asked(f"rote:{self.did}@side") == ["ops/k/1", "ops/k/2", "ops/k/3"]
 
     def test_expired_records_stay_out_by_the_time_of_the_view(self) -> None:
@@ -199,6 +200,14 @@ class RetrievalTests(SpaceGround):
         assert self.space.version == version
         assert self.space.verify().ok
 
+    def test_a_retrieval_from_files_makes_no_space_for_its_receipt(self) -> None:
+        """Where none may be made, the retrieval failed when everything was done."""
+        (self.place / "file.jsonl").write_bytes(b'{"memory_id":"a","text":"word"}')
+        before = [space.did for space in self.store.spaces()]
+        package = retrieve(_request("file.jsonl"), store=self.store, root=self.place)
+        assert self.store.receipts() == [receipt(package)]
+        assert [space.did for space in self.store.spaces()] == before
+
     def test_what_fails_leaves_no_receipt(self) -> None:
         with pytest.raises(NotFound):
             retrieve(_request("rote:nothing"), store=self.store)
@@ -224,8 +233,8 @@ def _request(*paths: str) -> dict[str, Any]:
 def _corpora(did: str) -> list[Corpus]:
     """All that this process keeps of a space, the last used at the end."""
     return [
-        corpus
-        for place, (_, corpus, _) in CORPORA._kept.items()
+        kept.corpus
+        for place, kept in CORPORA._kept.items()
         if isinstance(place, Place) and place.did == did
     ]
 
@@ -233,7 +242,7 @@ def _corpora(did: str) -> list[Corpus]:
 def _kept(did: str) -> str:
     """The same as text."""
     kept = _corpora(did)
-    words = [vars(corpus._vocabulary) for corpus in kept if corpus._vocabulary is not None]
+    words = [vars(piece) for corpus in kept for piece in corpus._vocabulary._pieces]
     return repr([*map(vars, kept), *words])
 
 

@@ -237,8 +237,9 @@ class SharedRunTests(RunGround):
 
         with monkeypatch.context() as patch:
             patch.setattr(port, "commit", late)
-            with self.aborts("validation_failed"), self.begin() as run:
+            with self.aborts("validation_failed") as caught, self.begin() as run:
                 run.set(C, "new")
+        assert "erased" in str(caught[0])
         assert self.notes.get(C) is None
 
     def test_a_pending_run_is_in_the_way_of_a_compaction_also_when_its_owner_is_gone(

@@ -1,0 +1,64 @@
+"""Rows of the ledger that were changed behind Rote's back: nobody does what they say."""
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import rote
+from rote.contract.runs import RUN, entry_in
+from rote.errors import Corrupt
+from rote.testing import FixedClock
+from tests.faults.children import LEFT, NAME, RIGHT
+from tests.faults.run_children import MODES, OTHER, begin, port_of
+
+
+class Gone(BaseException):
+    """In the place of a process that ends."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"urn:entity:other", b"urn:entity:otter"),  # what it has read
+        (b"one", b"two"),  # what it writes
+        (b"main", b"mine"),  # where
+        (b'"now":', b'"not":'),
+    ],
+)
+def test_a_pending_run_that_was_changed_is_not_applied_and_the_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes, after: bytes
+) -> None:
+    path, clock = tmp_path / "memory.db", FixedClock()
+    with rote.open(path, modes=MODES, clock=clock, durability="os") as store:
+        space, port = store.space(NAME), port_of(store)
+        with monkeypatch.context() as patch:
+            patch.setattr(port, "commit", _go)
+            for run_id, id in (("one", LEFT), ("two", RIGHT)):
+                with pytest.raises(Gone), begin(space, run_id) as run:
+                    run.get(OTHER)
+                    run.set(id, run_id)
+        space.set(OTHER, 1)
+    connection = apsw.Connection(str(path))
+    query = "SELECT body FROM sides WHERE kind = 'run' AND key = 'one'"
+    body = next(iter(connection.execute(query)))[0]
+    assert before in body
+    changed = body.replace(before, after)
+    connection.execute("UPDATE sides SET body = ? WHERE kind = 'run' AND key = 'one'", (changed,))
+    connection.close()
+    clock.move(seconds=3_600)
+    with rote.open(
+        path, clock=clock, durability="os"
+    ) as store:  # which must not fail because of it
+        space = store.space(NAME)
+        assert space.get(LEFT) is None
+        row = port_of(store).side(space.did, RUN, "two")
+        assert row is not None
+        assert entry_in(row).state == "commit_aborted"
+        with pytest.raises(Corrupt, match="one"):
+            store.recover()
+
+
+def _go(*_: Any, **__: Any) -> Any:
+    raise Gone
