@@ -37,6 +37,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "add_receipt": "(self, space, receipt)",
         "receipts": "(self)",
         "recover": "(self)",
+        "run_origin": "(self, record)",
         "runs": "(self)",
         "backup": "(self, path)",
         "close": "(self)",

@@ -13,11 +13,9 @@ from rote.errors import NotFound
 from rote.opening.engines import locate
 from rote.opening.opening import TRACES_NAME
 from rote.runs import RunRecord
-from rote.runs.ledger import Ledger
 from rote.runs.modes import MODES, check_modes
 from rote.runs.trace_files import TRACE_NAME
 from rote.settings import FILE_NAME, read_environment
-from rote.space import Store
 from rote.values import Json
 
 ConfigOption = Annotated[
@@ -90,22 +88,7 @@ def show_run(
         if as_json:
             print_json(value)
         else:
-            print_value({**value, **_origin(opened, record), **_trace(store, record)})
-
-
-def _origin(store: Store, record: RunRecord) -> dict[str, Json]:
-    """Where a run began, and under which policy; the form of a record for programs has no room for it."""
-    ledger = Ledger(store._port)
-    for space in store.spaces():
-        line = ledger.read(space.did, record.run_id)
-        if line is not None and line.entry.commit_id == record.commit_id:
-            return {
-                "space": space.name,
-                "branch": line.entry.branch,
-                "memory_snapshot_id": line.entry.memory_snapshot_id,
-                "policy_set_id": line.entry.policy_set_id,
-            }
-    return {}
+            print_value({**value, **opened.run_origin(record), **_trace(store, record)})
 
 
 def _trace(url: str, record: RunRecord) -> dict[str, Json]:

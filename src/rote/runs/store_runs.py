@@ -22,7 +22,7 @@ from rote.space.running import RunPlace
 from rote.traces.formats import LIVE
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
-from rote.values import check_run_id, check_trace_name
+from rote.values import Json, check_run_id, check_trace_name
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
 RUN_ID_BYTES = 16
@@ -157,6 +157,18 @@ class StoreRuns:
         lines = [line for space in self._port.spaces() for line in self._ledger.lines(space.did)]
         lines.sort(key=lambda line: (line.entry.started_at, line.entry.run_id))
         return [line.record() for line in lines]
+
+    def origin(self, record: RunRecord) -> dict[str, Json]:
+        for space in self._port.spaces():
+            line = self._ledger.read(space.did, record.run_id)
+            if line is not None and line.entry.commit_id == record.commit_id:
+                return {
+                    "space": space.name,
+                    "branch": line.entry.branch,
+                    "memory_snapshot_id": line.entry.memory_snapshot_id,
+                    "policy_set_id": line.entry.policy_set_id,
+                }
+        raise NotFound(f"there is no run {record.run_id}", run_id=record.run_id)
 
     def recover(self) -> list[RunRecord]:
         return [line.record() for line in self._recovery.recover()]

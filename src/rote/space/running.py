@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rote.contract import Head, SpaceInfo
 from rote.errors import Unavailable
+from rote.values import Json
 
 if TYPE_CHECKING:
     from rote.runs import Run, RunRecord
@@ -44,6 +45,8 @@ class Runs(Protocol):
     ) -> "Run": ...
 
     def records(self) -> "list[RunRecord]": ...
+
+    def origin(self, record: "RunRecord") -> dict[str, Json]: ...
 
     def recover(self) -> "list[RunRecord]": ...
 

@@ -78,6 +78,11 @@ class Store:
         """Every run that was ever started here and what became of it, by when it was started."""
         return check_runs(self._runs).records()
 
+    def run_origin(self, record: "RunRecord") -> dict[str, Json]:
+        """Where a run began, and under which policy: space, branch, memory_snapshot_id and
+        policy_set_id."""
+        return check_runs(self._runs).origin(record)
+
     def recover(self) -> "list[RunRecord]":
         """End the runs whose owners are gone: commits that were on their way are made or aborted,
         open buffers discarded. What became of those that were ended here."""
