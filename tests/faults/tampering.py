@@ -107,8 +107,8 @@ def make_sample(path: Path, *, compacted: bool = False) -> Sample:
     _write_branches(space)
     checkpoint = space.checkpoint()
     space.patch("urn:entity:large", [{"op": "add", "path": "/note", "value": "x" * 2_100}])
-    port.put_side(dids[0], "run", "one", {"state": "running"}, fence=0)
-    guard = Guard("run", "one", 1, {"state": "done"})
+    port.put_side(dids[0], "note", "one", {"state": "running"}, fence=0)
+    guard = Guard("note", "one", 1, {"state": "done"})
     operation = {"op": "set", "id": "urn:entity:tagged", "value": {"tag": "last"}}
     port.commit(dids[0], CommitRequest([operation], key="rote:run", guard=guard))
     _write_history(other, short=True)
@@ -320,7 +320,7 @@ def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
         lambda: port.find(
             did, "tags/1", start="", end=None, after=None, limit=10, view=View(version=3)
         ),
-        lambda: port.sides(did, "run", after="", limit=10),
+        lambda: port.sides(did, "note", after="", limit=10),
         lambda: _read_blobs(port, did),
         lambda: port.gc(did, grace_seconds=0, progress=None),
         lambda: port.commit(

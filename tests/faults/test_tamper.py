@@ -99,7 +99,7 @@ def test_the_sample_holds_every_kind_of_row(sample: Sample, rows: dict[str, list
     patches = [fact for fact in facts if fact["op"] == 2]
     assert any(fact["value"] is None for fact in patches)
     assert any(len(bytes(str(fact["value"]), "utf-8")) > 1_500 for fact in patches)
-    assert {row.cells["kind"] for row in rows["sides"]} == {"key", "checkpoint", "run"}
+    assert {row.cells["kind"] for row in rows["sides"]} == {"key", "checkpoint", "note"}
     assert [row.cells["hash"] for row in rows["blobs"]].count(None) == 1
     assert len(rows["chunks"]) > len(rows["blobs"])
 
