@@ -74,8 +74,9 @@ class Committer:
     def _lead_once(self, cache: SpaceCache, jobs: list[Job], take: Take) -> None:
         """Answers at least the first in line."""
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
-            # Without a lock first; with it after that, so that nobody loses every race.
-            optimistic = attempt < OPTIMISTIC_ATTEMPTS_MAX
+            # Without a lock first; with it after that, so that nobody loses every race. Who plans
+            # without it may be behind, and draw salts for entities that others have made.
+            optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
             presumes = self._presumes and attempt == 0 and cache.presumes
             try:
                 self._write(cache, jobs, take, optimistic=optimistic, presumes=presumes)
