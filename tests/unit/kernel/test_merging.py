@@ -108,8 +108,8 @@ def test_a_plan_that_turned_into_a_conflict_is_not_written_when_others_come_in_b
     took nothing over, and after which nothing was left to merge."""
     keys = MemoryKeys()
     with (
-        open_on(postgres_engine(tmp_path), StoreSettings(), keys=keys) as store,
-        open_on(postgres_engine(tmp_path), StoreSettings(), keys=keys) as elsewhere,
+        open_on(postgres_engine(tmp_path), StoreSettings(presumes=True), keys=keys) as store,
+        open_on(postgres_engine(tmp_path), StoreSettings(presumes=True), keys=keys) as elsewhere,
     ):
         space = store.space("notes")
         space.set(A, 0)
