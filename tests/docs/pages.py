@@ -8,10 +8,13 @@ other tags   illustrations
 
 import ast
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tests.docs.starter import Starter
 
 RUN = ("python", "console")
 SECONDS_MAX = 120
@@ -96,21 +99,40 @@ class _MustRaise(ast.NodeTransformer):
         return node
 
 
-def run_console(block: Block, *, page: Path, folder: Path, environment: dict[str, str]) -> None:
-    """Run the commands one after the other, each in a shell of its own."""
-    for command in commands(block):
+class Console:
+    """Runs commands one after the other: each in a shell, but a plain `rote …` without one."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], starter: Starter) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._starter = starter
+
+    def run(self, block: Block, *, page: Path) -> None:
+        for command in commands(block):
+            exit_code, printed = self._run(command.text)
+            place = f"{page.name}:{command.line}: $ {command.text}"
+            assert exit_code == command.exit_code, (
+                f"{place}\nexits with {exit_code}, not {command.exit_code}\n{printed}"
+            )
+            assert not command.shown or matches(command.shown, printed), (
+                f"{place}\nprints\n{printed}and the page shows\n{command.shown}"
+            )
+
+    def _run(self, text: str) -> tuple[int, str]:
+        if text.startswith("rote ") and not _needs_shell(text):
+            return self._starter.run(shlex.split(text)[1:])
         done = subprocess.run(
-            ["sh", "-c", command.text],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, timeout=SECONDS_MAX, check=False,
+            ["sh", "-c", text],
+            cwd=self._folder, env=self._environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS_MAX,
+            check=False,
         )  # fmt: skip
-        place = f"{page.name}:{command.line}: $ {command.text}"
-        assert done.returncode == command.exit_code, (
-            f"{place}\nexits with {done.returncode}, not {command.exit_code}\n{done.stdout}"
-        )
-        assert not command.shown or matches(command.shown, done.stdout), (
-            f"{place}\nprints\n{done.stdout}and the page shows\n{command.shown}"
-        )
+        return done.returncode, done.stdout
+
+
+def _needs_shell(text: str) -> bool:
+    """Whether something in the text means more than itself, outside of single quotes."""
+    return re.search(r"[|&;<>()$`*?\[#~!\\\"\n]", re.sub(r"'[^']*'", "", text)) is not None
 
 
 def matches(shown: str, printed: str) -> bool:

@@ -3,12 +3,14 @@
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from tests.docs.pages import RUN, Block, blocks, commands, matches, run_console, run_python
+from tests.docs.pages import RUN, Block, Console, blocks, commands, matches, run_python
+from tests.docs.starter import Starter
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -16,26 +18,32 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 RUNNABLE = [page for page in PAGES if any(b.tag in RUN for b in blocks(page.read_text("utf-8")))]
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
-def test_the_examples_of_a_page_run(
-    page: Path,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ROTE_STORE", raising=False)
+@pytest.fixture
+def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """Runs commands in the test's folder."""
+    aside = tmp_path_factory.mktemp("aside")
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+        "XDG_CACHE_HOME": str(aside / "cache"),
     }
+    environment.pop("ROTE_STORE", None)
+    with Starter(tmp_path, environment, output=aside / "output.txt") as starter:
+        yield Console(tmp_path, environment, starter)
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=[str(page.relative_to(ROOT)) for page in RUNNABLE])
+def test_the_examples_of_a_page_run(
+    page: Path, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROTE_STORE", raising=False)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
         if block.tag == "python":
             run_python(block, page=page, namespace=namespace)
         elif block.tag == "console":
-            run_console(block, page=page, folder=tmp_path, environment=environment)
+            console.run(block, page=page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
@@ -108,18 +116,15 @@ def test_what_is_shown_is_compared_with_what_is_printed(
         ("$ echo one\ntwo\n", "the page shows"),
         ("$ false\n$ echo more\n", "exits with 1, not 0"),
         ("$ true\n[exit 1]\n", "exits with 0, not 1"),
+        ("$ rote --version\nrote\n", "the page shows"),
+        ("$ rote --nothing\n", "exits with 2, not 0"),
     ],
 )
-def test_a_command_that_is_not_as_shown_fails(tmp_path: Path, text: str, told: str) -> None:
+def test_a_command_that_is_not_as_shown_fails(console: Console, text: str, told: str) -> None:
     with pytest.raises(AssertionError, match=told):
-        run_console(
-            Block("console", 1, text),
-            page=Path("page.md"),
-            folder=tmp_path,
-            environment=dict(os.environ),
-        )
+        console.run(Block("console", 1, text), page=Path("page.md"))
 
 
-def test_a_command_may_fail_when_the_page_says_so(tmp_path: Path) -> None:
-    block = Block("console", 1, "$ echo no; false\nno\n[exit 1]\n$ true\n")
-    run_console(block, page=Path("page.md"), folder=tmp_path, environment=dict(os.environ))
+def test_a_command_may_fail_when_the_page_says_so(console: Console) -> None:
+    text = "$ echo no; false\nno\n[exit 1]\n$ true\n$ rote get nothing --json\n…\n[exit 2]\n"
+    console.run(Block("console", 1, text), page=Path("page.md"))

@@ -1,0 +1,86 @@
+"""Starts `rote` again and again without loading it each time: every command is a process of its
+own, forked from one that has the library loaded.
+
+As a program it reads a line of JSON for each command, {"arguments": […], "output": PATH}, and
+answers with a line, the exit code.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from typer.testing import CliRunner
+
+from rote.cli.app import app, main
+from rote.values import canonical, decode
+
+
+class Starter:
+    """Runs `rote` in one folder and environment."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], *, output: Path) -> None:
+        """output  a file for what a command prints"""
+        self._folder = folder
+        self._environment = environment
+        self._output = output
+        self._process: subprocess.Popen[str] | None = None  # started with the first need
+
+    def run(self, arguments: list[str]) -> tuple[int, str]:
+        """The exit code of `rote ARGUMENTS`, and what it printed."""
+        if self._process is None:
+            self._process = self._start()
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        order = canonical({"arguments": arguments, "output": str(self._output)})
+        stdin.write(f"{order.decode()}\n")
+        stdin.flush()
+        return int(stdout.readline()), self._output.read_text("utf-8")
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, __file__], cwd=self._folder, env=self._environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self._process.communicate()
+
+
+def _serve() -> None:
+    CliRunner().invoke(app, ["get", "nothing"])  # loads what is only loaded when it is needed
+    for line in sys.stdin:
+        order = decode(line)
+        child = os.fork()
+        if child == 0:
+            sys.argv = ["rote", *order["arguments"]]
+            _take_streams(order["output"])
+            main()  # ends the process, and with it this loop
+            sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
+def _take_streams(output: str) -> None:
+    """Nothing to read, and one file for all that is printed."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+
+
+if __name__ == "__main__":
+    _serve()
