@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
+from operator import lt
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from rote.retrieval.vocabulary import Vocabulary
 from rote.values import Json, canonical
 from rote.values.limits import RETRIEVAL_TERMS_PLAIN_MAX
 
-_encode = msgspec.json.encode
+_encode = msgspec.json.Encoder().encode
 
 
 class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
@@ -133,11 +134,14 @@ class Corpus:
         """The rows as they rank when nothing else decides: newest first, then by path, id, hash."""
         if self._order is None:
             # One sort by each column, the least important first: a column that is in order
-            # already, as ids of a log are, costs next to nothing.
+            # already, as the instants of a log are, costs next to nothing.
             rows = list(self.rows())
-            if len(set(map(self.ids.__getitem__, rows))) < len(rows):
-                rows.sort(key=self.hashes.__getitem__)
-            rows.sort(key=self.ids.__getitem__)
+            ids = list(map(self.ids.__getitem__, rows))
+            # Ids that rise, as those of a log do, need no sort and are no duplicates.
+            if not all(map(lt, ids, islice(ids, 1, None))):
+                if len(set(ids)) < len(ids):
+                    rows.sort(key=self.hashes.__getitem__)
+                rows.sort(key=self.ids.__getitem__)
             rows.sort(key=self.paths.__getitem__)
             rows.sort(key=self.instants.__getitem__, reverse=True)
             self._order = order_of(rows, self.row_count)

@@ -8,7 +8,8 @@ import re
 from array import array
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice
+from io import BytesIO
+from itertools import accumulate, chain
 from typing import Protocol
 
 import msgspec
@@ -66,8 +67,7 @@ class _Block:
         if kept is None:
             # Lines and items after a comma are equally long, and no line break is in an item.
             lines = _encode_lines(list(corpus.drops(self.rows, reason)))
-            sizes = (len(line) + 1 for line in lines.split(b"\n"))
-            ends = array("Q", accumulate(islice(sizes, len(self.rows)), initial=0))
+            ends = array("Q", accumulate(map(len, BytesIO(lines)), initial=0))
             kept = self._pieces[reason] = b"," + lines[:-1].replace(b"\n", b","), ends
         return kept
 
