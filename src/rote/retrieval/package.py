@@ -57,10 +57,11 @@ def build_package(
     }
     chosen = [_selected(ranking.corpus, item) for item in selected]
     hash = sha256(canonical(package)[:-1] + b',"selection":{"dropped":[')
-    start = 1  # no comma before the first
+    last: bytes | memoryview = b""
     for piece in _encoded_drops(ranking, len(selected), reason):
-        hash.update(piece[start:])
-        start = 0
+        hash.update(last)
+        last = piece
+    hash.update(last[:-1])  # no comma after the last
     hash.update(b'],"selected":' + canonical(chosen) + b"}}")
     selection: dict[str, Any] = {"selected": chosen}
     if dropped == "full":
