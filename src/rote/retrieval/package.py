@@ -5,7 +5,7 @@ The hash covers every dropped memory, also when the caller only wants them count
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
@@ -108,10 +108,10 @@ def _refused(ranking: Ranking) -> list[Drop]:
     ]
 
 
-def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
+def _drops(ranking: Ranking, selected: int, reason: str) -> Iterator[Drop]:
     """All that does not come back: those refused, then what ranks below the selected."""
     below = list(islice(ranking, selected, None))
-    return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
+    return chain(_refused(ranking), ranking.corpus.drops(below, reason))
 
 
 def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
