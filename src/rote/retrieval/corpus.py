@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import chain, repeat
+from itertools import chain, islice
+from operator import lt
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from rote.retrieval.vocabulary import Vocabulary
 from rote.values import Json, canonical
 from rote.values.limits import RETRIEVAL_TERMS_PLAIN_MAX
 
-_encode = msgspec.json.encode
+_encode_into = msgspec.json.Encoder().encode_into
 
 
 class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
@@ -77,8 +78,7 @@ class Corpus:
         self.extend_columns(
             path,
             ids=[record.memory_id for record in records],
-            # No number and no object is in these, so every encoder writes the canonical form.
-            hashes=[sha256(form).hexdigest() for form in map(_encode, records)],
+            hashes=_hashes(records),
             instants=instants,
             texts=[record.text for record in records],
             tags=tags,
@@ -133,11 +133,14 @@ class Corpus:
         """The rows as they rank when nothing else decides: newest first, then by path, id, hash."""
         if self._order is None:
             # One sort by each column, the least important first: a column that is in order
-            # already, as ids of a log are, costs next to nothing.
+            # already, as the instants of a log are, costs next to nothing.
             rows = list(self.rows())
-            if len(set(map(self.ids.__getitem__, rows))) < len(rows):
-                rows.sort(key=self.hashes.__getitem__)
-            rows.sort(key=self.ids.__getitem__)
+            ids = list(map(self.ids.__getitem__, rows))
+            # Ids that rise, as those of a log do, need no sort and are no duplicates.
+            if not all(map(lt, ids, islice(ids, 1, None))):
+                if len(set(ids)) < len(ids):
+                    rows.sort(key=self.hashes.__getitem__)
+                rows.sort(key=self.ids.__getitem__)
             rows.sort(key=self.paths.__getitem__)
             rows.sort(key=self.instants.__getitem__, reverse=True)
             self._order = order_of(rows, self.row_count)
@@ -156,12 +159,10 @@ class Corpus:
         """How rows of equal score rank."""
         return -self.instants[row], self.paths[row], self.ids[row], self.hashes[row]
 
-    def drops(self, rows: Sequence[int], reason: str) -> Iterable[Drop]:
+    def drops(self, rows: Sequence[int], reason: str) -> list[Drop]:
         """These rows, dropped for a reason."""
-        ids, hashes, paths = (
-            map(column.__getitem__, rows) for column in (self.ids, self.hashes, self.paths)
-        )
-        return map(Drop, ids, repeat(reason), hashes, paths)
+        ids, hashes, paths = self.ids, self.hashes, self.paths
+        return [Drop(ids[row], reason, hashes[row], paths[row]) for row in rows]
 
 
 def join(corpora: Sequence[Corpus]) -> Corpus:
@@ -176,6 +177,16 @@ def join(corpora: Sequence[Corpus]) -> Corpus:
             getattr(whole, name).extend(map(column.__getitem__, rows))
     whole.invalid = list(chain.from_iterable(corpus.invalid for corpus in corpora))
     return whole
+
+
+def _hashes(records: Iterable[Simple]) -> list[str]:
+    """The digests of records in normal form, each of which is written over the one before it."""
+    hashes, form = [], bytearray()
+    for record in records:
+        # No number and no object is in it, so every encoder writes the canonical form.
+        _encode_into(record, form)
+        hashes.append(sha256(form).hexdigest())
+    return hashes
 
 
 def _fields(value: Json) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,7 +25,7 @@ from rote.values.limits import (
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r"
 
-_decoder = msgspec.json.Decoder(Simple)
+_decode = msgspec.json.Decoder(Simple).decode
 
 
 def check_file(path: Path, name: str) -> None:
@@ -117,29 +118,22 @@ class _Content:
             self._add_long(corpus, long_start, self.size)
         self._add_lines(corpus, rest)
 
-    def _add_lines(self, corpus: Corpus, lines: bytes) -> None:
-        start = 0
-        while start < len(lines):
-            end = lines.find(b"\n", start + JSONL_DECODED_BYTES)
-            end = len(lines) if end < 0 else end
-            if not self._add_simple(corpus, lines, start, end):
-                for line in lines[start:end].split(b"\n"):
-                    if not self._add_simple(corpus, line, 0, len(line)):
-                        self._add_strictly(corpus, line.strip(_BLANK))
-            start = end + 1
+    def _add_lines(self, corpus: Corpus, text: bytes) -> None:
+        buffer = BytesIO(text)
+        while lines := buffer.readlines(JSONL_DECODED_BYTES):
+            if not self._add_simple(corpus, lines):
+                for line in lines:
+                    if not self._add_simple(corpus, [line]):
+                        self._add_strictly(corpus, line.removesuffix(b"\n").strip(_BLANK))
 
-    def _add_simple(self, corpus: Corpus, lines: bytes, start: int, end: int) -> bool:
+    def _add_simple(self, corpus: Corpus, lines: list[bytes]) -> bool:
         """Take lines that are all as most lines are; false when one of them is not."""
-        if end - start > JSONL_LINE_BYTES_MAX:
+        # Those before the last are together no longer than what is decoded at once.
+        if len(lines[-1]) > JSONL_LINE_BYTES_MAX:
             return False
         try:
-            records = _decoder.decode_lines(memoryview(lines)[start:end])
+            records = list(map(_decode, lines))
         except (ValueError, msgspec.MsgspecError):
-            return False
-        # The decoder only looks for one record after the other: several may stand on a line, and
-        # one on several. No record here has an object in it, so this is between records only.
-        breaks = lines.count(b"}\n{", start, end) + lines.count(b"}\r\n{", start, end)
-        if not lines.count(b"\n", start, end) == breaks == len(records) - 1:
             return False
         if not all(record.memory_id.strip() for record in records):
             return False

@@ -8,7 +8,8 @@ import re
 from array import array
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice
+from io import BytesIO
+from itertools import accumulate, chain
 from typing import Protocol
 
 import msgspec
@@ -41,12 +42,12 @@ class Rows(Protocol):
         """How rows of equal score rank."""
         ...
 
-    def drops(self, rows: Sequence[int], reason: str) -> Iterable[Drop]: ...
+    def drops(self, rows: Sequence[int], reason: str) -> list[Drop]: ...
 
 
 def encoded(drops: Iterable[Drop]) -> list[bytes]:
-    """The dropped as canonical JSON, each after a comma."""
-    return [b"," + piece for piece in map(_encode, drops)]
+    """The dropped as canonical JSON, each before a comma."""
+    return [piece + b"," for piece in map(_encode, drops)]
 
 
 # The dropped of a block one after the other, and where each of them begins and ends.
@@ -64,11 +65,10 @@ class _Block:
     def pieces(self, reason: str, corpus: Rows) -> _Pieces:
         kept = self._pieces.get(reason)
         if kept is None:
-            # Lines and items after a comma are equally long, and no line break is in an item.
-            lines = _encode_lines(list(corpus.drops(self.rows, reason)))
-            sizes = (len(line) + 1 for line in lines.split(b"\n"))
-            ends = array("Q", accumulate(islice(sizes, len(self.rows)), initial=0))
-            kept = self._pieces[reason] = b"," + lines[:-1].replace(b"\n", b","), ends
+            # Lines and items before a comma are equally long, and no line break is in an item.
+            lines = _encode_lines(corpus.drops(self.rows, reason))
+            ends = array("Q", accumulate(map(len, BytesIO(lines)), initial=0))
+            kept = self._pieces[reason] = lines.replace(b"\n", b","), ends
         return kept
 
 

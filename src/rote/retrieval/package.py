@@ -5,7 +5,7 @@ The hash covers every dropped memory, also when the caller only wants them count
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal, get_args
 
 from msgspec.structs import asdict
@@ -57,10 +57,11 @@ def build_package(
     }
     chosen = [_selected(ranking.corpus, item) for item in selected]
     hash = sha256(canonical(package)[:-1] + b',"selection":{"dropped":[')
-    start = 1  # no comma before the first
+    last: bytes | memoryview = b""
     for piece in _encoded_drops(ranking, len(selected), reason):
-        hash.update(piece[start:])
-        start = 0
+        hash.update(last)
+        last = piece
+    hash.update(last[:-1])  # no comma after the last
     hash.update(b'],"selected":' + canonical(chosen) + b"}}")
     selection: dict[str, Any] = {"selected": chosen}
     if dropped == "full":
@@ -107,10 +108,10 @@ def _refused(ranking: Ranking) -> list[Drop]:
     ]
 
 
-def _drops(ranking: Ranking, selected: int, reason: str) -> list[Drop]:
+def _drops(ranking: Ranking, selected: int, reason: str) -> Iterator[Drop]:
     """All that does not come back: those refused, then what ranks below the selected."""
     below = list(islice(ranking, selected, None))
-    return [*_refused(ranking), *ranking.corpus.drops(below, reason)]
+    return chain(_refused(ranking), ranking.corpus.drops(below, reason))
 
 
 def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
