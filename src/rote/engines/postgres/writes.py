@@ -76,9 +76,11 @@ class Presumed(Struct):
         text = ""
         if self.ids:
             values.append(texts(sorted(self.ids)))
+            # Each id is looked up by itself: for an array the planner may walk the whole index.
             text += (
-                f" and not exists (select from {schema}.facts as f"
-                f" where f.space = {space} and f.id = any(${len(values)}))"
+                f" and not exists (select from unnest(${len(values)}) as new (id), lateral"
+                f" (select from {schema}.facts as f where f.space = {space} and f.id = new.id"
+                " limit 1) as old)"
             )
         for kind, key in sorted(self.sides):
             values += [kind.encode(), key.encode()]
