@@ -20,6 +20,7 @@ from rote.schemas import REGISTRY_ID
 from rote.testing import SeededIds
 from rote.testing.faults import Proxy
 from rote.testing.postgres import schema_of, server_url
+from rote.values.limits import CACHE_CATCH_UP_MAX, INDEX_BEHIND_COMMITS
 from tests.faults.postgres_rig import NAME, Operations, check_chain, open_postgres, proxied
 
 ONE, TWO = "urn:entity:one", "urn:entity:two"
@@ -78,6 +79,16 @@ def test_a_set_on_a_branch_is_one_round_trip(ground: Ground) -> None:
     ground.space = ground.space.create_branch("topic")
     assert ground.exchanges([put(ONE, 1)]) == 1
     assert ground.exchanges([put(ONE, 2)]) == 1
+
+
+def test_an_index_that_is_behind_is_not_looked_at_by_every_commit(ground: Ground) -> None:
+    ground.other.transact([put(f"{TWO}:{number}", 1) for number in range(CACHE_CATCH_UP_MAX)])
+    ground.catch_up()
+    # The log is too long to be looked through for what concerns the index.
+    assert ground.exchanges([put(ONE, 1)]) > 1
+    for value in range(INDEX_BEHIND_COMMITS - 1):
+        assert ground.exchanges([put(ONE, value)]) == 1
+    assert ground.exchanges([put(ONE, 1)]) > 1
 
 
 def test_what_was_not_new_makes_the_next_commit_look(ground: Ground) -> None:

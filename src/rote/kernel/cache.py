@@ -70,6 +70,8 @@ class SpaceCache:
         self.presumes = True  # entities and keys that are not known were new, where it was tried
         # What is known of the indexes, by name; knowing less only costs another look.
         self.coverage: dict[str, Coverage] = {}
+        # From which version on a commit looks again whether an index that was behind still is.
+        self.behind_until: dict[str, int] = {}
 
     # -- keeping up --------------------------------------------------------------------------------
 
@@ -152,6 +154,7 @@ class SpaceCache:
             self.known, self._known_hash, self.oldest = 0, b"", 0
             self.losses += is_loss
             self.coverage.clear()
+            self.behind_until.clear()
         with self._graph_lock:
             self._graph = Graph()
 

@@ -7,7 +7,7 @@ what a compaction has left. Everything in it can be dropped and rebuilt.
 A commit that writes nothing under the prefix of an index leaves the index alone, the version that
 it notes too. So an index is complete when nothing that concerns it came after that version; what
 this process has seen of that is remembered, and the version is moved on now and then, so that
-others have little to look at.
+others have little to look at. One that is behind stays so for a while, without a look by each commit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +30,7 @@ from rote.values.limits import (
     CACHE_CATCH_UP_MAX,
     CONTENTION_ATTEMPTS_MAX,
     INDEX_BATCH_COMMITS,
+    INDEX_BEHIND_COMMITS,
 )
 
 # Where a row begins that is in the store and not among those about to be written.
@@ -53,8 +54,11 @@ def follow(
 ) -> Coverage | None:
     """Take along what a transaction changes, if the index was complete before it; how far it
     reaches once the transaction is durable."""
+    if before < cache.behind_until.get(index.name, 0):
+        return None
     coverage = _coverage(writes, cache, index, before)
     if coverage is None:
+        cache.behind_until[index.name] = before + INDEX_BEHIND_COMMITS
         return None
     concerned = [change for change in changes if change.id.startswith(index.prefix)]
     if not concerned and after - coverage.noted < INDEX_BATCH_COMMITS:
@@ -84,6 +88,7 @@ def catch_up(
         coverage = _coverage(reads, cache, index, newest)
         if coverage is not None:
             cache.coverage[index.name] = coverage
+            cache.behind_until.pop(index.name, None)
             return
         if progress is not None:
             progress(reads.indexed(cache.number, index.name), newest)

@@ -60,8 +60,9 @@ def check_size(operations: list[Operation], meta: bytes | None) -> None:
     for operation in operations:
         size += len(operation.quoted_id) + len(operation.data or b"")
         size += len(operation.otherwise or b"")
-        pointers = (*operation.stamp, *(operation.otherwise_stamp or ()))
-        size += sum(len(quoted(pointer)) + _STAMP_BYTES for pointer in pointers)
+        if operation.stamp or operation.otherwise_stamp:
+            pointers = (*operation.stamp, *(operation.otherwise_stamp or ()))
+            size += sum(len(quoted(pointer)) + _STAMP_BYTES for pointer in pointers)
     if size > COMMIT_BYTES_MAX:
         raise LimitExceeded(
             "the commit in bytes", size=size, limit=COMMIT_BYTES_MAX, advice="split the commit"

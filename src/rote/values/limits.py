@@ -192,6 +192,9 @@ POSTGRES_SETTLE_SECONDS_MAX = 40
 # -- indexes --------------------------------------------------------------------------------------
 # Commits that an index takes in at once when it catches up, so that writers get their turn.
 INDEX_BATCH_COMMITS = 256
+# Commits that leave an index alone which was behind before the first of them: to look each time
+# costs a commit more than it is worth, since whoever asks the index brings it up.
+INDEX_BEHIND_COMMITS = 32
 
 # -- records --------------------------------------------------------------------------------------
 # The parts of a record's key as they are written in its entity id; together they fit into one.

@@ -10,6 +10,7 @@ import pytest
 import rote
 from rote.engines.postgres import PostgresEngine
 from rote.engines.postgres.schema import MIGRATIONS
+from rote.engines.postgres.writes import Presumed
 from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, commit, fact
@@ -231,3 +232,23 @@ def test_every_look_up_goes_by_an_index(
         assert "Seq Scan on derived" not in plan, plan
         if "facts_by_log" in plan and "f.id = " in text:
             raise AssertionError(f"walks through a branch for one entity:\n{plan}")
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_that_many_entities_are_new_is_found_by_their_ids(
+    filled: tuple[PostgresEngine, int], server: psycopg.Connection, has_statistics: bool
+) -> None:
+    """For an array of ids the planner walked through the whole log, in each commit."""
+    engine, space = filled
+    if has_statistics:
+        run(server, f"analyze {engine._schema}.facts")
+    values: list[object] = [space]
+    presumed = Presumed({f"urn:never:{number}" for number in range(100)})
+    conditions = presumed.conditions(engine._schema, "$1", values)
+    text = f"select number from {engine._schema}.spaces where number = $1{conditions}"
+    reads = engine.reader()
+    assert reads._ask(text, values) == [(space,)]
+    plan = "\n".join(line for (line,) in reads._ask(f"explain {text}", values))
+    assert "facts_pkey" in plan, plan
+    assert "facts_by_log" not in plan, plan
+    assert "Seq Scan on facts" not in plan, plan

@@ -41,15 +41,15 @@ def bigints(values: Iterable[int | None]) -> Bigints:
 
 
 def texts(values: Iterable[str | None]) -> Texts:
-    return Texts(_array(_TEXT, [_NULL if v is None else _sized(v.encode()) for v in values]))
+    return Texts(_array(_TEXT, _elements([None if v is None else v.encode() for v in values])))
 
 
 def byteas(values: Iterable[bytes | None]) -> Byteas:
-    return Byteas(_array(_BYTEA, [_NULL if v is None else _sized(v) for v in values]))
+    return Byteas(_array(_BYTEA, _elements(list(values))))
 
 
-def _sized(value: bytes) -> bytes:
-    return _size(len(value)) + value
+def _elements(values: list[bytes | None]) -> list[bytes]:
+    return [_NULL if value is None else _size(len(value)) + value for value in values]
 
 
 def _array(kind: int, elements: list[bytes]) -> bytes:

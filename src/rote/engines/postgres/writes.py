@@ -76,9 +76,11 @@ class Presumed(Struct):
         text = ""
         if self.ids:
             values.append(texts(sorted(self.ids)))
+            # Each id is looked up by itself: for an array the planner may walk the whole index.
             text += (
-                f" and not exists (select from {schema}.facts as f"
-                f" where f.space = {space} and f.id = any(${len(values)}))"
+                f" and not exists (select from unnest(${len(values)}) as new (id), lateral"
+                f" (select from {schema}.facts as f where f.space = {space} and f.id = new.id"
+                " limit 1) as old)"
             )
         for kind, key in sorted(self.sides):
             values += [kind.encode(), key.encode()]
@@ -376,11 +378,14 @@ class Statement:
             return
         if len(rows) == 1:
             # By far the most frequent, and PostgreSQL plans plain values twice as fast.
-            columns = ", ".join(self._plain(kinds, rows[0]))
-            source = f"select moved.number, {columns} from moved"
+            columns = self._plain(kinds, rows[0])
         else:
-            source = f"select moved.number, new.* from moved, {self._unnest(kinds, rows)} as new"
-        self._add(f"insert into {self._schema}.{table} {source}{replacing}")
+            # Side by side; of a table that is made of arrays PostgreSQL first stores every column.
+            columns = [f"unnest({array})" for array in self._arrays(kinds, rows)]
+        self._add(
+            f"insert into {self._schema}.{table} select moved.number, {', '.join(columns)}"
+            f" from moved{replacing}"
+        )
 
     def _delete(self, table: str, keys: dict[str, str], rows: Sequence[_Row]) -> None:
         if not rows:
@@ -403,9 +408,11 @@ class Statement:
         return [f"{self._bind(value)}::{kind}" for kind, value in zip(kinds, row, strict=True)]
 
     def _unnest(self, kinds: Sequence[str], rows: Sequence[_Row]) -> str:
+        return f"unnest({', '.join(self._arrays(kinds, rows))})"
+
+    def _arrays(self, kinds: Sequence[str], rows: Sequence[_Row]) -> list[str]:
         columns = zip(kinds, zip(*rows, strict=True), strict=True)
-        arrays = [self._bind(_ARRAYS[kind](column)) for kind, column in columns]
-        return f"unnest({', '.join(arrays)})"
+        return [self._bind(_ARRAYS[kind](column)) for kind, column in columns]
 
 
 def _pointer(row: EntityRow) -> _Row:

@@ -177,6 +177,18 @@ class SharingTests(IndexGround):
         assert self.hits(keeping, version=1) == [("red", A)]
         assert keeping.verify().ok
 
+    def test_an_index_that_commits_left_behind_finds_what_they_wrote(self) -> None:
+        """A commit that finds it behind leaves it alone, and those after it do not even look."""
+        self.space.set(A, {"text": "red"})
+        later = self.open(indexes=(WORDS,)).space("notes")
+        for text in ("blue", "green", "white"):
+            later.set(B, {"text": text})
+        assert self.hits(later) == [("red", A), ("white", B)]
+        assert self.hits(later, version=3) == [("green", B), ("red", A)]
+        later.set(B, {"text": "black"})
+        assert self.hits(later) == [("black", B), ("red", A)]
+        assert later.verify().ok
+
     # -- branches ----------------------------------------------------------------------------------
 
     def test_a_branch_of_another_handle_is_seen_at_once(self) -> None:
