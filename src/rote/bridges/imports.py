@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO
 
+import orjson
 from msgspec import Struct
 
 from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
@@ -19,7 +20,7 @@ from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, in
 from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.profiles import V1
-from rote.values import Json, canonical, decode
+from rote.values import Json, decode
 from rote.values.limits import (
     COMMIT_BYTES_MAX,
     DEPTH_MAX,
@@ -208,7 +209,7 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Che
             data = sized(record)
         except (InvalidValue, LimitExceeded) as error:
             raise InvalidInput(f"{item.place}: {error}", place=item.place) from None
-        size = len(canonical(entity)) + len(data)
+        size = len(orjson.dumps(entity)) + len(data)
         if item.timeless:
             yield Checked(item.place, entity, data, None, size + _STAMPS_BYTES)
         else:

@@ -49,7 +49,9 @@ def normal_record(
 ) -> tuple[str, Envelope, Life] | None:
     """The entity of an envelope, the envelope in its normal form, and its life, at once; None when
     `validate` finds an error in it, other than those of `sized`."""
-    if type(value) is not dict or not _REQUIRED <= value.keys() <= _MEMBERS:
+    if type(value) is not dict:
+        return None
+    if value.keys() != _MEMBERS and not _REQUIRED <= value.keys() <= _MEMBERS:
         return None
     _, metadata = metadata_in(value)
     try:
