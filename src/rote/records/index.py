@@ -21,7 +21,7 @@ from rote.values.ranges import above
 from rote.values.times import MICROS_MIN
 
 _DIGEST_CHARACTERS = 16
-_TIMES_OF_METADATA = frozenset({"valid_at", "last_accessed"})
+_TIMES_OF_METADATA = ("valid_at", "last_accessed")
 # Frozen; another meaning of any term is another name.
 NAME = "records/1"
 
@@ -43,8 +43,9 @@ class RecordIndex:
             instants["expires"] = life.expires
         terms = []
         if metadata:
-            for name in _TIMES_OF_METADATA & metadata.keys():
-                instants[name] = time_of(metadata, name)
+            for name in _TIMES_OF_METADATA:
+                if name in metadata:
+                    instants[name] = time_of(metadata, name)
             terms += [text_term("tag", namespace, tag) for tag in tags_of(metadata)]
             source = source_of(metadata)
             if source is not None:
