@@ -6,8 +6,8 @@ from hashlib import sha256
 from msgspec import Struct
 
 from rote.errors import InvalidInput, LimitExceeded
-from rote.records.envelope import Envelope
-from rote.values import canonical
+from rote.records.envelope import Envelope, Life
+from rote.values import canonical, decode_canonical
 from rote.values.limits import COMMIT_BYTES_MAX
 
 # What stands for a key that was met, and for what a note says: files may have millions.
@@ -22,14 +22,25 @@ class Incoming(Struct, frozen=True):
     timeless: bool = False  # the file has no times and no ttl for it: they are those of a put
 
 
-class Checked(Struct, frozen=True):
-    """A record that can be written."""
+class Checked(Struct, frozen=True, gc=False):
+    """A record that can be written. It is held as text: as objects, the records of a file would take
+    up much room and be looked through by the garbage collector again and again."""
 
     place: str
     entity: str
-    record: Envelope  # in its normal form
-    timeless: bool
+    data: bytes  # canonical, in its normal form
+    life: Life | None  # None when it is timeless
     size: int  # what it takes up in a commit, in bytes
+
+    @property
+    def timeless(self) -> bool:
+        return self.life is None
+
+    @property
+    def record(self) -> Envelope:
+        """Decoded anew, each time."""
+        record: Envelope = decode_canonical(self.data)
+        return record
 
 
 class Keys:
@@ -42,9 +53,8 @@ class Keys:
 
     def is_new(self, item: "Incoming | Checked") -> bool:
         """Whether a record with a key is to be taken; InvalidInput when another one has its key."""
-        record = item.record
-        key = _digest(canonical([record[n] for n in ("namespace", "record_kind", "record_id")]))
-        note = _digest(canonical(record["payload"])) if item.timeless else None
+        key = _digest(_key_of(item))
+        note = _digest(canonical(item.record["payload"])) if item.timeless else None
         if key not in self._places:
             self._places[key] = item.place
             if note is not None:
@@ -87,6 +97,12 @@ def in_batches(records: Iterable[Checked], count_max: int) -> Iterator[list[Chec
         size += item.size
     if batch:
         yield batch
+
+
+def _key_of(item: Incoming | Checked) -> bytes:
+    if isinstance(item, Checked):
+        return item.entity.encode()
+    return canonical([item.record[name] for name in ("namespace", "record_kind", "record_id")])
 
 
 def _digest(data: bytes) -> bytes:

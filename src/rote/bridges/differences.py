@@ -23,14 +23,14 @@ from rote.contract import State
 from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.records.envelope import Envelope, life_of, record_of
-from rote.values import Json, canonical, micros_of
+from rote.values import Encoded, Json, canonical, micros_of
 from rote.values.limits import NAMED_IN_ERROR_MAX, PAGE_MAX
 
 NEW, CHANGED, UNCHANGED, OUTDATED, NEWER = "new", "changed", "unchanged", "outdated", "newer"
 _TIMES: tuple[str, ...] = ("/created_at", "/updated_at")
 
 
-class Difference(Struct, frozen=True):
+class Difference(Struct, frozen=True, gc=False):
     """A record of a file beside the one that is there."""
 
     item: Checked
@@ -38,7 +38,7 @@ class Difference(Struct, frozen=True):
     version: int  # of what is there
     there: Envelope | None  # what is there and lives
     has_expired: bool  # the record of the file: nobody will see it
-    value: Envelope | None = None  # to be written
+    value: Envelope | Encoded | None = None  # to be written
     stamp: tuple[str, ...] = ()
 
     @property
@@ -136,10 +136,10 @@ def _told_newer(difference: Difference) -> str:
 
 def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: bool) -> Difference:
     """A record that brings its times."""
-    life = life_of(item.record)
+    life = item.life
     assert life is not None
     has_expired = life.has_expired(now)
-    if state.exists and canonical(state.value) == canonical(item.record):
+    if state.exists and canonical(state.value) == item.data:
         return Difference(item, UNCHANGED, state.version, None, has_expired)
     there = _living(state, now)
     known = None if there is None else life_of(there)
@@ -152,7 +152,7 @@ def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: boo
     else:
         outcome = NEWER
     is_written = outcome in (NEW, CHANGED) or overwrite
-    value = item.record if is_written else None
+    value = Encoded(item.data) if is_written else None
     return Difference(item, outcome, state.version, there, has_expired, value)
 
 
@@ -161,10 +161,11 @@ def _judge_note(
 ) -> Difference:
     """A note: what was imported before tells whether the file has changed, or what is there."""
     there = _living(state, now)
-    payload = item.record["payload"]
+    record = item.record
+    payload = record["payload"]
 
     def outcome(name: str, *, written: bool) -> Difference:
-        value, stamp = item.record, _TIMES
+        value, stamp = record, _TIMES
         if there is not None:
             value, stamp = {**value, "created_at": there["created_at"]}, stamp[1:]
         return Difference(
@@ -175,7 +176,7 @@ def _judge_note(
         return outcome(NEW, written=True)
     if _same(there["payload"], payload):
         return outcome(UNCHANGED, written=False)
-    before = _imported(memory, item)
+    before = _imported(memory, item.entity, record)
     if before is None and _begins_with(there["payload"], payload):
         return outcome(UNCHANGED, written=False)
     if before is not None and _same(before, there["payload"]):
@@ -191,13 +192,13 @@ def _living(state: State, now: int) -> Envelope | None:
     return None if life is None or life.has_expired(now) else there
 
 
-def _imported(memory: Memory, item: Checked) -> Json:
+def _imported(memory: Memory, entity: str, record: Envelope) -> Json:
     """The payload that an import of notes left; None when what is there is not from one."""
-    before = last_put(memory.space, item.entity)
+    before = last_put(memory.space, entity)
     metadata = None if before is None else before.get("metadata")
-    if before is None or type(metadata) is not dict or item.record["metadata"] is None:
+    if before is None or type(metadata) is not dict or record["metadata"] is None:
         return None
-    is_import = metadata.get("source") == item.record["metadata"]["source"]
+    is_import = metadata.get("source") == record["metadata"]["source"]
     return before.get("payload") if is_import else None
 
 

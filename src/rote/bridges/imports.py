@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO
 
+import orjson
 from msgspec import Struct
 
 from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
 from rote.bridges.differences import Counts, Difference, differences, none_newer
-from rote.bridges.validator import Problem, check_size, normal_record, validate
+from rote.bridges.validator import Problem, normal_record, sized, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, invariant
 from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.profiles import V1
-from rote.values import Json, canonical, decode
+from rote.values import Json, decode
 from rote.values.limits import (
     COMMIT_BYTES_MAX,
     DEPTH_MAX,
@@ -200,17 +201,19 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Che
         if found is None:
             problems = problems_of(item, namespaces=namespaces, profile=profile)
             raise _refusal(item, problems, rest, namespaces)
-        entity, record = found
-        stamps = 0
+        entity, record, life = found
         if item.timeless:
             ttl_seconds = memory.default_ttl(record["namespace"])
             record = {**record, **_NO_TIMES, "ttl_seconds": ttl_seconds}
-            stamps = _STAMPS_BYTES
         try:
-            size = len(canonical(entity)) + check_size(record) + stamps
+            data = sized(record)
         except (InvalidValue, LimitExceeded) as error:
             raise InvalidInput(f"{item.place}: {error}", place=item.place) from None
-        yield Checked(item.place, entity, record, item.timeless, size)
+        size = len(orjson.dumps(entity)) + len(data)
+        if item.timeless:
+            yield Checked(item.place, entity, data, None, size + _STAMPS_BYTES)
+        else:
+            yield Checked(item.place, entity, data, life, size)
 
 
 def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> list[Problem]:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
-from rote.records.envelope import FIELDS, Envelope, check_object, check_ttl, life_of
+from rote.records.envelope import FIELDS, Envelope, Life, check_object, check_ttl, life_of
 from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata, instant_of
 from rote.records.profiles import V1, V1_1, check_profile
@@ -46,10 +46,12 @@ def validate(record: Json, *, namespaces: Iterable[str], profile: str = V1_1) ->
 
 def normal_record(
     value: Json, *, namespaces: Container[str], profile: str
-) -> tuple[str, Envelope] | None:
-    """The entity of an envelope and the envelope in its normal form, at once; None when `validate`
-    finds an error in it, other than those of `check_size`."""
-    if type(value) is not dict or not _REQUIRED <= value.keys() <= _MEMBERS:
+) -> tuple[str, Envelope, Life] | None:
+    """The entity of an envelope, the envelope in its normal form, and its life, at once; None when
+    `validate` finds an error in it, other than those of `sized`."""
+    if type(value) is not dict:
+        return None
+    if value.keys() != _MEMBERS and not _REQUIRED <= value.keys() <= _MEMBERS:
         return None
     _, metadata = metadata_in(value)
     try:
@@ -57,11 +59,12 @@ def normal_record(
         checked = check_metadata(metadata) if profile == V1_1 else None
     except (InvalidInput, LimitExceeded):
         return None
-    if value["namespace"] not in namespaces or life_of(value) is None:
+    life = life_of(value)
+    if value["namespace"] not in namespaces or life is None:
         return None
     if type(value["payload"]) is not dict or (profile == V1 and value.get("metadata") is not None):
         return None
-    return entity, {**value, "metadata": checked}
+    return entity, {**value, "metadata": checked}, life
 
 
 def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
@@ -104,7 +107,7 @@ def _contents(record: dict[str, Any], profile: str) -> Iterator[Problem]:
     if profile == V1_1:
         path, metadata = metadata_in(record)
         yield from _told(path, lambda: check_metadata(metadata))
-    yield from _told("", lambda: check_size(record))
+    yield from _told("", lambda: sized(record))
 
 
 def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
@@ -116,12 +119,12 @@ def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
     return "/payload/_metadata", payload.get("_metadata")
 
 
-def check_size(record: dict[str, Any]) -> int:
-    """How long a record is, in bytes, when it can be stored."""
-    size = len(canonical(record))
-    if size > VALUE_BYTES_MAX:
-        raise LimitExceeded("the record in bytes", size=size, limit=VALUE_BYTES_MAX)
-    return size
+def sized(record: dict[str, Any]) -> bytes:
+    """The canonical bytes of a record, when they can be stored."""
+    data = canonical(record)
+    if len(data) > VALUE_BYTES_MAX:
+        raise LimitExceeded("the record in bytes", size=len(data), limit=VALUE_BYTES_MAX)
+    return data
 
 
 def _told(path: str, check: Callable[[], object]) -> Iterator[Problem]:

@@ -9,13 +9,14 @@ can have added, and measured only when the bound is reached.
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
 from rote.kernel.entry import Entry
 from rote.kernel.operations import value_bytes
 from rote.patch import encode_operations, parse_pointer, replay
-from rote.values import Json, canonical, decode_canonical, depth_of, format_time
+from rote.values import Encoded, Json, canonical, decode_canonical, depth_of, format_time
 from rote.values.limits import (
     DEPTH_MAX,
     INLINE_SNAPSHOT_BYTES_MAX,
@@ -24,6 +25,9 @@ from rote.values.limits import (
 )
 
 _Operations = list[dict[str, Any]]
+# Between the text of an object and the texts of its members, in their order.
+_members_of = Decoder(dict[str, Raw]).decode
+_of_members = Encoder().encode
 
 
 class Patched(Struct, frozen=True, gc=False):
@@ -36,13 +40,15 @@ class Patched(Struct, frozen=True, gc=False):
 
 def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
     """A canonical value with the commit's time at each pointer."""
-    document = decode_canonical(data)
     places = [parse_pointer(pointer) for pointer in pointers]
-    if type(document) is dict and max(map(len, places)) == 1:
-        # The usual case, and nobody else has this document.
-        document.update(dict.fromkeys([tokens[0] for tokens in places], format_time(at)))
-        return value_bytes(document)
-    return value_bytes(_stamp_into(document, _stamps(pointers, at)))
+    if data.startswith(b"{") and max(map(len, places)) == 1:
+        members = _members_of(data)
+        names = [tokens[0] for tokens in places]
+        if members.keys() >= set(names):
+            # The usual case: all other members stay as they are written, and where they are.
+            members.update(dict.fromkeys(names, Raw(f'"{format_time(at)}"')))
+            return value_bytes(Encoded(_of_members(members)))
+    return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
 
 
 def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:

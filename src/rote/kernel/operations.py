@@ -12,7 +12,7 @@ from rote.engines.rows import DELETE, PATCH, SET
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
 from rote.kernel.chain import quoted
 from rote.patch import encode_operations, normalize, parse_pointer
-from rote.values import Json, canonical, check_entity_id, sha256_hex
+from rote.values import Encoded, Json, canonical, check_entity_id, sha256_hex
 from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, VALUE_BYTES_MAX
 
 # What a stamp adds to its pointer, at the most: the operation and the time.
@@ -159,9 +159,9 @@ def _parse_stamp(raw: Mapping[str, Any], member: str = "stamp") -> tuple[str, ..
     return tuple(pointers)
 
 
-def value_bytes(value: Json) -> bytes:
+def value_bytes(value: Json | Encoded) -> bytes:
     """The canonical bytes of an entity's value, within the limit."""
-    data = canonical(value)
+    data = value.data if type(value) is Encoded else canonical(value)
     if len(data) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             "the value in bytes", size=len(data), limit=VALUE_BYTES_MAX,

@@ -21,6 +21,7 @@ from rote.values.ranges import above
 from rote.values.times import MICROS_MIN
 
 _DIGEST_CHARACTERS = 16
+_TIMES_OF_METADATA = ("valid_at", "last_accessed")
 # Frozen; another meaning of any term is another name.
 NAME = "records/1"
 
@@ -37,23 +38,21 @@ class RecordIndex:
             return ()
         record, life = found
         namespace, metadata = record["namespace"], record["metadata"]
+        instants = {"created": instant_of(life.created_at), "updated": life.updated_at}
+        if life.ttl_seconds is not None:
+            instants["expires"] = life.expires
         terms = []
-        instants = [
-            ("created", instant_of(life.created_at)),
-            ("updated", life.updated_at),
-            ("expires", life.expires),
-        ]
-        if metadata is not None:
-            instants += [(name, time_of(metadata, name)) for name in ("valid_at", "last_accessed")]
+        if metadata:
+            for name in _TIMES_OF_METADATA:
+                if name in metadata:
+                    instants[name] = time_of(metadata, name)
             terms += [text_term("tag", namespace, tag) for tag in tags_of(metadata)]
             source = source_of(metadata)
             if source is not None:
                 terms.append(text_term("source", namespace, source))
-        terms += [
-            instant_term(name, namespace, instant)
-            for name, instant in instants
-            if instant is not None
-        ]
+        for name, instant in instants.items():
+            if instant is not None:
+                terms.append(instant_term(name, namespace, instant))
         return terms
 
 

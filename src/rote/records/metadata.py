@@ -22,9 +22,10 @@ def check_metadata(metadata: Any, place: str = "metadata") -> Metadata | None:
     if type(metadata) is not dict:
         raise InvalidInput(f"{place} must be an object or null", argument=place)
     checked = dict(metadata)
-    for name, check in _CHECKS.items():
-        if checked.get(name) is not None:
-            checked[name] = check(checked[name], f"{place}.{name}")
+    for name in FIELDS:
+        value = checked.get(name)
+        if value is not None:
+            checked[name] = _CHECKS[name](value, f"{place}.{name}")
     return checked
 
 

@@ -1,6 +1,6 @@
 """What data is: canonical JSON, fingerprints, identities, times, names and limits. Pure."""
 
-from rote.values.canonical import canonical, digest, fingerprint, json_v1, sha256_hex
+from rote.values.canonical import Encoded, canonical, digest, fingerprint, json_v1, sha256_hex
 from rote.values.decoding import decode, decode_canonical
 from rote.values.depth import depth_of
 from rote.values.identity import Identity, check_did, verify_signature
@@ -18,6 +18,7 @@ from rote.values.times import datetime_of, format_time, micros_of, parse_time
 from rote.values.types import Json
 
 __all__ = [
+    "Encoded",
     "Identity",
     "Json",
     "canonical",

@@ -19,6 +19,7 @@ from marshal import dumps as _marshal
 from unicodedata import is_normalized
 
 import orjson
+from msgspec import Struct
 
 from rote.values.depth import text_is_deeper
 from rote.values.exact import encode_exact
@@ -62,6 +63,12 @@ _negative_zero = re.compile(rb"-0\.0(?=[,\]}]|\Z)")
 
 # Bytes that UTF-8 never holds stand for escaped characters while a text is cut at its quotes.
 _BACKSLASH, _QUOTE = b"\xfe", b"\xff"
+
+
+class Encoded(Struct, frozen=True, gc=False):
+    """A value as what `canonical` made of it, for those who have that already."""
+
+    data: bytes
 
 
 def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:

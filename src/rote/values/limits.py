@@ -215,8 +215,8 @@ RECORDS_READ_FIRST = 32
 # How often a verb is tried when others write the same record in between. Processes do not take
 # turns: among 64 of them one in seven million writes would lose so often in a row.
 RECORD_ATTEMPTS_MAX = 1_000
-# Texts of times whose instants are remembered.
-TIMES_REMEMBERED = 4_096
+# Texts of times whose instants are remembered: a commit of many records looks at each more than once.
+TIMES_REMEMBERED = 32_768
 # Tags and sources whose terms are remembered: many records have the same.
 TERMS_REMEMBERED = 4_096
 # Expired records deleted by one commit, so that other writers get their turn.

@@ -12,6 +12,7 @@ import rote
 from rote.bridges import export_records, import_records, validate, write_export
 from rote.bridges.validator import normal_record
 from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.records.envelope import life_of
 from rote.records.metadata import check_metadata
 from rote.testing.clocks import FixedClock
 from rote.values import canonical, decode
@@ -321,7 +322,8 @@ def test_an_import_takes_what_the_validator_finds_no_error_in(
     found = normal_record(record, namespaces=["ops", "daily_log"], profile=profile)
     assert (found is None) == any(problem.kind == "error" for problem in problems)
     if found is not None:
-        entity, normal = found
+        entity, normal, life = found
+        assert life == life_of(record)
         assert entity == rote.Memory.entity_id(*(record[name] for name in list(ENVELOPE)[:3]))
         assert normal.keys() == ENVELOPE.keys()
         assert {**normal, "metadata": 0} == {**record, "metadata": 0}

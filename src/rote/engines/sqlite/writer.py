@@ -117,10 +117,7 @@ class SqliteWriter(SqliteReader):
                 " and branch = ? and until is null",
                 [(r.until, space, index, r.term, r.id, r.branch) for r in ended],
             )
-        self._cursor.executemany(
-            "insert into derived values (?, ?, ?, ?, ?, ?, ?)",
-            [(space, index, r.term, r.id, r.branch, r.start, r.until) for r in rows],
-        )
+        self._cursor.executemany(_derived_into(space, index), map(astuple, rows))
         self._cursor.execute(
             "insert or replace into derived_state values (?, ?, ?)", (space, index, indexed)
         )
@@ -190,6 +187,13 @@ def _commits_into(space: int) -> str:
 def _facts_into(space: int) -> str:
     """Takes the fields of a FactRow, in order."""
     return f"insert into facts values (null, {space:d}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@lru_cache
+def _derived_into(space: int, index: str) -> str:
+    """Takes the fields of a DerivedRow, in order."""
+    name = apsw.format_sql_value(index)
+    return f"insert into derived values ({space:d}, {name}, ?, ?, ?, ?, ?)"
 
 
 @lru_cache
