@@ -390,7 +390,12 @@ def test_junk_at_any_place_never_crashes_and_both_ways_to_judge_agree(
 ) -> None:
     """The typed decoder, which is fast, and the walk, which tells why, judge the same."""
     run = changing(changed(*path, to=junk))
-    check_trace(run["trace"], run["retrieval"])
+    try:
+        check_trace(run["trace"], run["retrieval"])
+    except InvalidValue:
+        assert len(path) == 1  # the whole is a text that cannot be read
+        assert isinstance(junk, str | bytes)
+        return
     kinds: dict[str, Any] = {
         "trace": documents.DeterminismTrace,
         "retrieval": documents.RetrievalTrace,
