@@ -388,6 +388,22 @@ def _be_the_child(store: rote.Store, space: rote.Space) -> NoReturn:
     os._exit(code)
 
 
+def test_threads_that_have_read_leave_nothing_open(tmp_path: Path) -> None:
+    with rote.open(tmp_path / "memory.db") as store:
+        space = store.space(NAME)
+        space.set("urn:1", 1)
+
+        def files_after(threads: int) -> int:
+            for _ in range(threads):
+                reader = threading.Thread(target=space.get, args=("urn:1",))
+                reader.start()
+                reader.join()
+            return len(list(Path("/dev/fd").iterdir()))
+
+        # SQLite keeps a file of one that is gone, for the next.
+        assert files_after(8) == files_after(8)
+
+
 def test_closing_does_not_hang_while_the_log_is_copied_and_threads_commit(
     store_path: Path,
 ) -> None:

@@ -68,10 +68,8 @@ class SqliteReader:
         # more than SQLite takes; a function that looks into a dictionary costs the same for all.
         self._line: Line = ()
         self._caps: dict[int, int] = {}
-        connection.create_scalar_function("cap_of", self._cap_of, 1)  # type: ignore[arg-type]
-
-    def _cap_of(self, branch: int) -> int | None:
-        return self._caps.get(branch)
+        # Not a method of the reader: SQLite would keep it, and with it the connection, for ever.
+        connection.create_scalar_function("cap_of", self._caps.get, 1)  # type: ignore[arg-type]
 
     def head(self, space: int) -> HeadRow | None:
         # data_version moves when another connection, of any process, has committed.
@@ -499,7 +497,9 @@ class SqliteReader:
     def _on_line(self, line: Line) -> tuple[str, tuple[int, ...]]:
         """The condition that a row of facts is on the line, and its bindings."""
         if line is not self._line:
-            self._line, self._caps = line, dict(line)
+            self._line = line
+            self._caps.clear()
+            self._caps.update(line)
         if len(line) == 1:
             return "branch = ? and version <= ?", line[0]
         # No cap is higher than the first, so what is above it need not be passed one by one.
