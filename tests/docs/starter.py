@@ -60,7 +60,7 @@ class Starter:
 
 
 def _serve() -> None:
-    CliRunner().invoke(app, ["get", "nothing"])  # loads what is only loaded when it is needed
+    CliRunner().invoke(app, ["canonical"], input="1")  # loads what is loaded with the first need
     for line in sys.stdin:
         order = decode(line)
         child = os.fork()
