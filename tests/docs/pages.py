@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.docs.starter import Starter
+from tests.docs.starter import SECONDS_MAX, Starter
 
 RUN = ("python", "console")
-SECONDS_MAX = 120
 
 _exit = re.compile(r"\[exit (\d+)\]").fullmatch
 _fence = re.compile(r"^(?P<fence>`{3,})(?P<tag>[A-Za-z0-9_-]*)[^`]*$")

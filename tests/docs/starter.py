@@ -6,16 +6,17 @@ answers with a line, the exit code.
 """
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from typer.testing import CliRunner
 
 from rote.cli.app import app, main
 from rote.values import canonical, decode
+
+SECONDS_MAX = 120
 
 
 class Starter:
@@ -46,15 +47,7 @@ class Starter:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         if self._process is not None:
             self._process.communicate()
 
@@ -67,6 +60,7 @@ def _serve() -> None:
         if child == 0:
             sys.argv = ["rote", *order["arguments"]]
             _take_streams(order["output"])
+            signal.alarm(SECONDS_MAX)  # ends one that hangs
             main()  # ends the process, and with it this loop
             sys.exit(0)
         _, status = os.waitpid(child, 0)

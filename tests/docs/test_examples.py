@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 
@@ -28,7 +29,7 @@ def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "XDG_CACHE_HOME": str(aside / "cache"),
     }
     environment.pop("ROTE_STORE", None)
-    with Starter(tmp_path, environment, output=aside / "output.txt") as starter:
+    with closing(Starter(tmp_path, environment, output=aside / "output.txt")) as starter:
         yield Console(tmp_path, environment, starter)
 
 
