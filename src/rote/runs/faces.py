@@ -4,9 +4,21 @@ that is written against one works in a run too."""
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
-from rote.contract import BlobInfo, Commit, Fact, Glance, Head, Hit, Port, SpaceInfo, State
+from rote.contract import (
+    BlobInfo,
+    Change,
+    Commit,
+    Fact,
+    Glance,
+    Head,
+    Hit,
+    Port,
+    SpaceInfo,
+    State,
+)
 from rote.contract.runs import AnswerRead
 from rote.errors import InvalidInput
 from rote.patch import find, parse_pointer
@@ -22,7 +34,34 @@ from rote.values.ranges import above, prefix_end
 Check = Callable[[], None]
 
 
-class ReadingSpace(Space):
+class PastSpace(Space):
+    """A state that a run may see, its snapshot or an older one: nothing leads from it to what came
+    after the snapshot."""
+
+    def __init__(
+        self, port: Port, info: SpaceInfo, *, branch: str, pinned: Head, newest: int
+    ) -> None:
+        """newest  the version of the snapshot"""
+        super().__init__(port, info, turns=threading.RLock(), branch=branch, pinned=pinned)
+        self._newest = newest
+
+    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
+        commits = super().log(since=since, limit=limit)
+        return takewhile(lambda commit: commit.version <= self._newest, commits)
+
+    def diff(self, other: str | int | Space) -> list[Change]:
+        if type(other) is int and other > self._newest:
+            raise InvalidInput(
+                f"version {other} came after the snapshot of this run, which is {self._newest}"
+            )
+        return super().diff(other)
+
+    def _view_of(self, branch: str, pinned: Head | None) -> Space:
+        assert pinned is not None
+        return PastSpace(self._port, self._info, branch=branch, pinned=pinned, newest=self._newest)
+
+
+class ReadingSpace(PastSpace):
     """The snapshot of a run; what is read of it is noted."""
 
     def __init__(
@@ -30,7 +69,7 @@ class ReadingSpace(Space):
         check: Check,
     ) -> None:  # fmt: skip
         """check  raises when the run may not read, or not any more"""
-        super().__init__(port, info, turns=threading.RLock(), branch=branch, pinned=snapshot)
+        super().__init__(port, info, branch=branch, pinned=snapshot, newest=snapshot.version)
         self._reads = reads
         self.check = check
 
@@ -129,6 +168,22 @@ class ReadingSpace(Space):
         call = {"name": name, "query": asked}
         ranges = query_ranges(self.branch, asked)
         self._reads.add_answer(AnswerRead(call, query_digest(answer), ranges), shown)
+
+    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
+        self.check()
+        self._note_everything()
+        return super().log(since=since, limit=limit)
+
+    def diff(self, other: str | int | Space) -> list[Change]:
+        self.check()
+        if type(other) is str:
+            self.on(other)
+        changes = super().diff(other)
+        self._note_everything()
+        return changes
+
+    def _note_everything(self) -> None:
+        self._reads.add_range("", None)
 
     # -- other views -------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Runs beside others who write: which of them can be applied."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +11,7 @@ from rote.errors import RunAborted
 from rote.records import Memory
 from rote.retrieval import retrieve
 from rote.runs import Run
+from rote.space import Space
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, port_of, put
 from rote.testing.space_suite.run_ground import VAULT, RunGround
@@ -88,6 +89,16 @@ class RunConflictTests(RunGround):
             assert [state.id for state in run.scan("urn:m:", limit=2)] == ["urn:m:0", "urn:m:1"]
             run.set(C, 2)
             self.notes.set("urn:m:00", 2)
+
+    @pytest.mark.parametrize("look", [lambda view: view.log(), lambda view: view.diff(0)])
+    def test_who_looked_at_all_commits_or_changes_aborts_when_others_write(
+        self, look: Callable[[Space], Iterable[object]]
+    ) -> None:
+        self.notes.set(A, 1)
+        with self.aborts("validation_failed"), self.begin() as run:
+            assert len(list(look(run.memory.space))) == 1
+            run.set(C, 1)
+            self.notes.set(B, 1)
 
     def test_a_write_that_leaves_the_answer_as_it_was_is_in_nobodys_way(self) -> None:
         memory = Memory(self.notes)

@@ -38,6 +38,11 @@ class RunTests(RunGround):
                 run.memory.list("ops", include=["payload"]),
                 run.memory.stats(),
                 run.retrieve(VAULT)["package_hash"],
+                list(run.memory.space.log()),
+                list(run.memory.space.at(1).log()),
+                run.memory.space.at(1).diff(run.memory.space),
+                run.memory.space.diff(0),
+                run.memory.space.branches(),
             ]
 
         with self.begin() as run:
@@ -52,6 +57,18 @@ class RunTests(RunGround):
                 assert seen(other) != before
                 raise ZeroDivisionError
             run._buffer.operations.clear()  # what was read has changed: it could not be applied
+
+    def test_what_came_after_the_snapshot_of_a_run_cannot_be_compared_with(self) -> None:
+        self.notes.set(A, 1)
+        self.notes.create_branch("topic")
+        with self.begin("read_only") as run:
+            self.notes.set(A, 2)
+            view = run.memory.space
+            for state in (view, view.at(1)):
+                with pytest.raises(InvalidInput, match="after the snapshot"):
+                    state.diff(3)
+            with pytest.raises(InvalidInput, match="one branch"):
+                view.diff("topic")
 
     def test_eight_runs_at_once_see_what_there_was_when_each_began(self) -> None:
         self.notes.set(A, 0)
