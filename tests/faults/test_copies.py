@@ -23,6 +23,7 @@ from tests.lanes import examples
 ROOT = Path(__file__).parents[2]
 COMMITS = examples(300, 2_000)
 KILLS = examples(6, 60)
+COMMITS_PER_COPY = 20
 
 
 # -- killed ----------------------------------------------------------------------------------------
@@ -106,11 +107,13 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
     with rote.open(tmp_path / "source.db", durability="os") as source:
         space, port = source.space(NAME), source._port
         port.put_side(space.did, "run", "r", 0, fence=0)
-        stop = threading.Event()
+        copies = examples(40, 400)
+        room, stop = threading.Semaphore(0), threading.Event()
 
         def write() -> int:
             number = 0
-            while not stop.is_set():
+            # So many for each copy: what is copied must not grow with the time that it takes.
+            while room.acquire() and not stop.is_set():
                 number += 1
                 guard = Guard("run", "r", number, number)
                 operation = {"op": "set", "id": LEFT, "value": number}
@@ -120,7 +123,8 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
         with ThreadPoolExecutor(1) as threads, rote.open(":memory:") as target:
             written = threads.submit(write)
             try:
-                for _ in range(examples(40, 400)):
+                for _ in range(copies):
+                    room.release(COMMITS_PER_COPY)
                     report = source.copy(NAME, target)
                     assert report.ok
                     copy = target.space(NAME)
@@ -129,7 +133,8 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
                     assert row.body <= (copy.get(LEFT) or 0) == copy.version == report.version
             finally:
                 stop.set()
-            assert written.result() > 40, "the writer never met a copy"
+                room.release()
+            assert written.result() > copies, "the writer never met a copy"
 
 
 def test_two_that_copy_at_once_do_not_harm_each_other(tmp_path: Path) -> None:
