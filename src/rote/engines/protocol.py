@@ -264,6 +264,8 @@ class Writer(Reader, Protocol):
 
 
 class Engine(Protocol):
+    is_remote: bool  # a look at the store is a round trip
+
     def now(self) -> int | None:
         """The time by a clock that all who share the store see, microseconds since the epoch; None
         where there is no such clock."""

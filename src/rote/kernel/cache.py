@@ -9,9 +9,9 @@ short, what came first goes first.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Container, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
@@ -35,7 +35,7 @@ _Key = tuple[int, str]  # branch, entity
 _Answer = TypeVar("_Answer")
 
 
-class Coverage(NamedTuple):
+class Coverage(Struct, frozen=True, gc=False):
     """How far an index is known to reach."""
 
     noted: int  # the version that its row in the store says
@@ -173,7 +173,9 @@ class SpaceCache:
             self._bytes -= entry.weight
 
     def _drop_ungoverned(self, changed: Container[_Key]) -> None:
-        self.ungoverned = {n for n in self.ungoverned if (n, REGISTRY_ID) not in changed}
+        for number in tuple(self.ungoverned):
+            if (number, REGISTRY_ID) in changed:
+                self.ungoverned.discard(number)
 
     def committed(
         self,
@@ -199,7 +201,8 @@ class SpaceCache:
                 # presumed to be new once more.
                 if key in self._entries or entry.document is not UNSET or key[1] in presumed:
                     self._put(key, entry)
-            self._drop_ungoverned(entries)
+            if self.ungoverned:
+                self._drop_ungoverned(entries)
             if branch is not None:
                 self.branches.put(branch)
             if erased is not None:
@@ -264,11 +267,12 @@ class SpaceCache:
     ) -> dict[str, Entry]:
         """The newest entries of `ids` as of `known`; those never written are ABSENT, and those that
         are not remembered too, without a look, where `presume` allows it."""
-        number, known = self.branches.number(branch), self.known
+        known, entries = self.known, self._entries
+        number = self.branches.numbers.get(branch) or self.branches.number(branch)
         found: dict[str, Entry] = {}
         missing = []
         for id in ids:
-            entry = self._entries.get((number, id))
+            entry = entries.get((number, id))
             if entry is None or entry.version > known:
                 missing.append(id)
             else:
@@ -277,11 +281,13 @@ class SpaceCache:
             if presume is not None and presume(missing):
                 found.update(dict.fromkeys(missing, ABSENT))
             else:
-                found.update(self._load(reads, branch, missing, known))
+                loaded = self._load(reads, branch, missing, known)
+                for id in missing:
+                    found[id] = loaded.get(id, ABSENT)
         return found
 
     def _load(self, reads: Reader, branch: str, ids: Sequence[str], known: int) -> dict[str, Entry]:
-        """What is not remembered, and remember it."""
+        """What is not remembered and was ever written, and remember it."""
         line = self.branches.line(branch, known)
         loaded = load(reads, self.number, ids, line)
         if loaded:
@@ -292,9 +298,6 @@ class SpaceCache:
                     number = line[0][0]
                     for id, entry in loaded.items():
                         self._put((number, id), entry)
-        if len(loaded) < len(ids):
-            for id in ids:
-                loaded.setdefault(id, ABSENT)
         return loaded
 
     def note_ungoverned(self, branch: int, version: int) -> None:

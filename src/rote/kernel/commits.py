@@ -7,7 +7,7 @@ from functools import partial
 from rote.contract import Clock, Commit, IdSource, Index
 from rote.engines import Contended, Engine, OutcomeUnknown, Writer
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, RoteError, invariant
+from rote.errors import Busy, InternalError, RoteError
 from rote.kernel import indexes
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
@@ -17,6 +17,9 @@ from rote.kernel.plan import plan
 from rote.kernel.settling import settle
 from rote.values import micros_of
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
+
+
+_EMPTY = HeadRow(0, b"", 0)  # the head of a space without commits
 
 
 class _Undone(RoteError):
@@ -43,7 +46,8 @@ class Committer:
         self._clock = clock
         self._ids = ids
         self._indexes = indexes
-        self._presumes = presumes
+        self._followed = tuple(index.prefix for index in indexes)
+        self._presumes = presumes and engine.is_remote
         self._groups: dict[int, Group] = {}
         self._mutex = threading.Lock()
 
@@ -54,9 +58,10 @@ class Committer:
         group.run(job)
         if job.error is not None:
             raise job.error
-        invariant(job.result is not None, "a commit was never answered")
-        assert job.result is not None
-        return job.result
+        result = job.result
+        if result is None:
+            raise InternalError("a commit was never answered")
+        return result
 
     def _new_group(self, cache: SpaceCache) -> Group:
         with self._mutex:
@@ -66,6 +71,8 @@ class Committer:
         jobs: list[Job] = []
         while True:
             self._lead_once(cache, jobs, take)
+            if len(jobs) == 1:
+                return
             # Those that came behind a task, which is alone in its transaction, are next.
             jobs = [job for job in jobs if job.result is None and job.error is None]
             if not jobs:
@@ -79,7 +86,7 @@ class Committer:
             optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
             presumes = self._presumes and attempt == 0 and cache.presumes
             try:
-                self._write(cache, jobs, take, optimistic=optimistic, presumes=presumes)
+                self._write(cache, jobs, take, optimistic, presumes)
                 return
             except Contended:
                 cache.presumes = False
@@ -96,15 +103,19 @@ class Committer:
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
     def _write(
-        self, cache: SpaceCache, jobs: list[Job], take: Take, *, optimistic: bool, presumes: bool
+        self, cache: SpaceCache, jobs: list[Job], take: Take, optimistic: bool, presumes: bool
     ) -> None:
         """Plan everyone in line, write once, and answer them when it is durable."""
         draft: Draft | None = None
         answers: list[tuple[Job, Commit]] = []
         try:
             with self._engine.writer(cache.number, optimistic=optimistic) as writes:
-                draft = self._draft(cache, writes, optimistic, presumes)
-                answers = self._plan(draft, jobs, take)
+                head = cache.sync(writes, may_be_old=optimistic) or _EMPTY
+                draft = Draft(
+                    cache, writes, head.version, head.version, head.hash or None, head.at,
+                    self._followed, not optimistic, presumes,
+                )  # fmt: skip
+                self._plan(draft, jobs, take, answers)
                 if draft.commits:
                     self._append(draft, writes)
         except OutcomeUnknown as error:
@@ -119,56 +130,22 @@ class Committer:
             raise
         self._answer(draft, answers)
 
-    def _draft(self, cache: SpaceCache, writes: Writer, optimistic: bool, presumes: bool) -> Draft:
-        head = cache.sync(writes, may_be_old=optimistic) or HeadRow(0, b"", 0)
-        follows = bool(self._indexes)
-        return Draft(
-            cache, writes, head.version, head.version, head.hash or None, head.at, follows,
-            not optimistic, presumes,
-        )  # fmt: skip
-
-    def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
-        if draft.commits:
-            assert draft.hash is not None
-            draft.cache.committed(
-                draft.base, draft.version, draft.entries, hash=draft.hash,
-                presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
-                oldest=draft.oldest,
-            )  # fmt: skip
-            draft.cache.presumes |= draft.found_new
-            for number in draft.proven_ungoverned():
-                draft.cache.note_ungoverned(number, draft.version)
-            draft.cache.coverage.update(draft.coverage)
-        elif answers:
-            # Answered from the log alone: its writer may have died before its own sync.
-            self._engine.harden()
-        for job, commit in answers:
-            job.result = commit
-
-    def _settle_interrupted(
-        self, draft: Draft, jobs: list[Job], answers: list[tuple[Job, Commit]]
+    def _plan(
+        self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit]]
     ) -> None:
-        try:
-            self._settle(draft, OutcomeUnknown())
-            self._answer(draft, answers)
-        except RoteError as error:
-            fail(jobs, error)
-
-    def _plan(self, draft: Draft, jobs: list[Job], take: Take) -> list[tuple[Job, Commit]]:
-        answers: list[tuple[Job, Commit]] = []
-        pending = jobs.copy()  # on a further attempt
+        """Everyone in line, and who joins meanwhile; nobody after a task, which is alone."""
+        planned = 0
         while True:
-            joined = take()
-            jobs += joined
-            pending += joined
-            if not pending:
-                return answers
-            for job in pending:
+            jobs += take()
+            if planned == len(jobs):
+                return
+            for job in jobs[planned:]:
+                planned += 1
                 if job.task is not None and draft.commits:
-                    return answers
+                    return
                 try:
                     now = micros_of(self._clock.now())
-                    answers.append((job, plan(draft, job, now=now, ids=self._ids)))
+                    answers.append((job, plan(draft, job, now, self._ids)))
                 except Contended:
                     raise
                 except RoteError as error:
@@ -176,8 +153,7 @@ class Committer:
                     if job.task is not None:
                         raise _Undone() from None
                 if job.task is not None and draft.commits:
-                    return answers
-            pending = []
+                    return
 
     def _append(self, draft: Draft, writes: Writer) -> None:
         number = draft.cache.number
@@ -194,6 +170,35 @@ class Committer:
             )
             if coverage is not None:
                 draft.coverage[index.name] = coverage
+
+    def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
+        if draft.commits:
+            assert draft.hash is not None
+            cache = draft.cache
+            cache.committed(
+                draft.base, draft.version, draft.entries, hash=draft.hash,
+                presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
+                oldest=draft.oldest,
+            )  # fmt: skip
+            cache.presumes |= draft.found_new
+            if draft.presumed:
+                for number in draft.proven_ungoverned():
+                    cache.note_ungoverned(number, draft.version)
+            cache.coverage.update(draft.coverage)
+        elif answers:
+            # Answered from the log alone: its writer may have died before its own sync.
+            self._engine.harden()
+        for job, commit in answers:
+            job.result = commit
+
+    def _settle_interrupted(
+        self, draft: Draft, jobs: list[Job], answers: list[tuple[Job, Commit]]
+    ) -> None:
+        try:
+            self._settle(draft, OutcomeUnknown())
+            self._answer(draft, answers)
+        except RoteError as error:
+            fail(jobs, error)
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         settle(

@@ -23,6 +23,7 @@ from rote.errors import Corrupt
 from rote.kernel.cache import Coverage, SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
 from rote.kernel.entry import Entry
+from rote.kernel.operations import Operation
 from rote.kernel.remains import remains_in
 from rote.kernel.seals import KEY
 from rote.schemas import REGISTRY_ID
@@ -49,7 +50,7 @@ class Draft(Struct):
     version: int  # of the newest commit, drafted ones included
     hash: bytes | None
     at: int  # of the newest commit
-    follows: bool  # whether indexes want to know the changes
+    followed: tuple[str, ...]  # prefixes of ids whose changes indexes want to know
     locked: bool  # nobody else can write to the space meanwhile
     presumes: bool = False  # whether what nothing is known of is taken for new, without a look
     commits: list[CommitRow] = field(default_factory=list)
@@ -115,10 +116,11 @@ class Draft(Struct):
         drafted = self.sides.get((kind, key))
         return drafted or self.reads.side(self.cache.number, kind, key)
 
-    def known_salts(self, ids: Collection[str]) -> dict[str, bytes]:
+    def known_salts(self, operations: Sequence[Operation]) -> dict[str, bytes]:
         """Salts of entities that are new to a line but not to the space."""
         if self.cache.branches.is_alone:
             return {}
+        ids = {operation.id for operation in operations}
         drafted = {
             id: entry.salt for (_, id), entry in self.entries.items() if id in ids and entry.salt
         }
@@ -133,9 +135,14 @@ class Draft(Struct):
 
 
 def commit_of(
-    row: CommitRow, facts: Sequence[FactRow], *, previous: bytes | None, branch: str
+    row: CommitRow,
+    facts: Sequence[FactRow],
+    *,
+    previous: bytes | None,
+    branch: str,
+    at: str | None = None,
 ) -> Commit:
-    """A commit as users see it."""
+    """A commit as users see it; `at` is its time in words, where that is known already."""
     hash = row.hash.hex()
     return Commit(
         row.version,
@@ -143,7 +150,7 @@ def commit_of(
         None if previous is None else previous.hex(),
         branch,
         tuple([fact_of(fact, hash) for fact in facts]),
-        format_time(row.at),
+        format_time(row.at) if at is None else at,
         row.author,
         row.key,
         row.meta,

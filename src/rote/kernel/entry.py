@@ -88,7 +88,7 @@ def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str,
     else:
         pages = [ids[start : start + PAGE_MAX] for start in range(0, len(ids), PAGE_MAX)]
         rows = [row for page in pages for row in reads.newest(space, page, line)]
-    return {row.id: entry_of(reads, space, row, line) for row in rows}
+    return {row.id: entry_of(reads, space, row, line) for row in rows} if rows else {}
 
 
 def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:

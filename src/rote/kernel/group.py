@@ -33,8 +33,10 @@ class Group:
 
     def run(self, job: Job) -> None:
         """Returns when the job has an answer."""
-        self._inside.refuse()  # nobody would ever answer it
-        self._inside.block = sys._getframe()
+        inside = self._inside
+        if inside.block is not None:
+            inside.refuse()  # nobody would ever answer it
+        inside.block = sys._getframe()
         try:
             with self._mutex:
                 self._line.append(job)
@@ -50,7 +52,7 @@ class Group:
             self._leave(job)
             raise
         finally:
-            self._inside.block = None
+            inside.block = None
         if interruption is not None:
             raise interruption
 

@@ -54,7 +54,11 @@ def follow(
 ) -> Coverage | None:
     """Take along what a transaction changes, if the index was complete before it; how far it
     reaches once the transaction is durable."""
-    if before < cache.behind_until.get(index.name, 0):
+    known = cache.coverage.get(index.name)
+    if not changes and known is not None and known.complete == before:
+        if after - known.noted < INDEX_BATCH_COMMITS:
+            return Coverage(known.noted, after)
+    elif before < cache.behind_until.get(index.name, 0):
         return None
     coverage = _coverage(writes, cache, index, before)
     if coverage is None:

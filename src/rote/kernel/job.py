@@ -65,26 +65,21 @@ class Job(Struct, eq=False):
         return self.result is not None or self.error is not None
 
 
-def job_of(request: CommitRequest, *, author: str | None, attempt: bytes) -> Job:
+def job_of(request: CommitRequest, author: str | None, attempt: bytes) -> Job:
     """Everything that can be checked without looking at the store."""
-    if request.key is not None:
-        check_key(request.key, reserved_allowed=request.guard is not None)
+    branch, key, guard = request.branch, request.key, request.guard
+    if key is not None:
+        check_key(key, reserved_allowed=guard is not None)
     operations = parse_operations(request.operations)
     meta = None if request.meta is None else canonical(request.meta)
     check_size(operations, meta)
+    reads = [] if request.reads == () else parse_reads(request.reads, branch)
+    payload = None if key is None else payload_digest(branch, operations)
+    guard_body = b"" if guard is None else _guard_body(guard)
     return Job(
-        branch=request.branch,
-        operations=operations,
-        reads=[] if request.reads == () else parse_reads(request.reads, request.branch),
-        key=request.key,
-        payload=None if request.key is None else payload_digest(request.branch, operations),
-        meta=meta,
-        guard=request.guard,
-        guard_body=b"" if request.guard is None else _guard_body(request.guard),
-        unerased_since=request.unerased_since,
-        author=author,
-        attempt=attempt,
-    )
+        branch, operations, reads, key, payload, meta, guard, guard_body, request.unerased_since,
+        author, attempt,
+    )  # fmt: skip
 
 
 def task_job(

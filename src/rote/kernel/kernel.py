@@ -138,9 +138,11 @@ class Kernel:
     # -- commits -----------------------------------------------------------------------------------
 
     def commit(self, space: str, request: CommitRequest, *, holds: Holds | None = None) -> Commit:
-        job = job_of(request, author=self._author, attempt=self._tokens.token())
-        job.task = None if holds is None else assuring.Assuring(holds)
-        return self._committer.commit(self._spaces.cache(space), job)
+        job = job_of(request, self._author, self._tokens.token())
+        if holds is not None:
+            job.task = assuring.Assuring(holds)
+        cache = self._spaces.caches.get(space) or self._spaces.cache(space)
+        return self._committer.commit(cache, job)
 
     def rehearse(
         self,

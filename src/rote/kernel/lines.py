@@ -14,7 +14,7 @@ class Branches:
     """The branches of one space, by name."""
 
     def __init__(self, rows: list[BranchRow]) -> None:
-        self._by_name = {row.name: row for row in rows}
+        self.by_name = {row.name: row for row in rows}
         self._by_number = {row.branch: row for row in rows}
         self.numbers = {row.name: row.branch for row in rows}
         self._lines: dict[str, Line] = {}
@@ -23,10 +23,10 @@ class Branches:
         self.last_number = max(self._by_number, default=0)
 
     def find(self, name: str) -> BranchRow:
-        row = self._by_name.get(name)
+        row = self.by_name.get(name)
         if row is None:
             check_branch_name(name)
-            there = told(self._by_name)
+            there = told(self.by_name)
             raise NotFound(f"there is no branch {name!r} in this space; {there}", branch=name)
         return row
 
@@ -36,13 +36,13 @@ class Branches:
 
     def put(self, row: BranchRow) -> None:
         """One more, or one in place of its old row. No line that was there changes."""
-        self._by_number[row.branch] = self._by_name[row.name] = row
+        self._by_number[row.branch] = self.by_name[row.name] = row
         self.numbers[row.name] = row.branch
         self.last_number = max(self.last_number, row.branch)
         self.is_alone = len(self._by_number) == 1
 
     def __contains__(self, name: str) -> bool:
-        return name in self._by_name
+        return name in self.by_name
 
     def knows(self, number: int) -> bool:
         return number in self._by_number
@@ -96,7 +96,7 @@ class Branches:
 
 
 def writable(branches: Branches, name: str) -> BranchRow:
-    branch = branches.find(name)
+    branch = branches.by_name.get(name) or branches.find(name)
     if branch.deleted_version is not None:
         raise InvalidInput(f"the branch {name!r} was deleted; write to another one", branch=name)
     return branch

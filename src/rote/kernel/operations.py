@@ -51,15 +51,18 @@ def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
             "the number of operations", size=len(raw), limit=OPERATIONS_MAX,
             advice="split the commit",
         )  # fmt: skip
-    return [_parse(index, sent) for index, sent in enumerate(raw)]
+    return list(map(_parse, range(len(raw)), raw))
 
 
 def check_size(operations: list[Operation], meta: bytes | None) -> None:
     """The canonical bytes of a commit are bounded, its meta and its stamps included."""
-    size = len(meta or b"")
+    size = 0 if meta is None else len(meta)
     for operation in operations:
-        size += len(operation.quoted_id) + len(operation.data or b"")
-        size += len(operation.otherwise or b"")
+        size += len(operation.quoted_id)
+        if operation.data is not None:
+            size += len(operation.data)
+        if operation.otherwise is not None:
+            size += len(operation.otherwise)
         if operation.stamp or operation.otherwise_stamp:
             pointers = (*operation.stamp, *(operation.otherwise_stamp or ()))
             size += sum(len(quoted(pointer)) + _STAMP_BYTES for pointer in pointers)

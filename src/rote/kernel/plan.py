@@ -44,7 +44,7 @@ SALT_BYTES = 16
 Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
 
 
-def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
+def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
     """The commit, added to the draft; or the one this job's key already made."""
     if job.key is not None:
         made = _already_made(draft, job.key, job.payload)
@@ -52,7 +52,7 @@ def plan(draft: Draft, job: Job, *, now: int, ids: IdSource) -> Commit:
             return made
     if job.guard is not None:
         _check_guard(draft, job.guard)
-    at = max(now, draft.at)
+    at = now if now > draft.at else draft.at
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
         current = _look_up(draft, job) if job.known is None else job.known
@@ -128,7 +128,6 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
 def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
     """What a job writes, and what it has read on its branch, as it is before the commit."""
     ids = [operation.id for operation in job.operations]
-    is_free = draft.is_ungoverned(job.branch)
     may_be_new = False
     if job.reads:
         ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
@@ -141,7 +140,7 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
         )
     if not ids:
         return {}
-    if not is_free:
+    if not draft.is_ungoverned(job.branch):
         ids.append(REGISTRY_ID)  # in one look with the others: it must not cost one of its own
     return draft.look_up(job.branch, ids, may_be_new=may_be_new)
 
@@ -169,9 +168,8 @@ def apply_operations(
                 raise NotFound(f"{id} does not exist; {advice}", id=id)
             data = operation.otherwise
         assert data is not None
-        stamp = operation.stamp_of_set()
-        if stamp:
-            data = stamped(data, stamp, at)
+        if operation.stamp or operation.otherwise_stamp:
+            data = stamped(data, operation.stamp_of_set(), at)
         size = len(data)
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
         steps.append((operation, SET, data, None, before, after))
@@ -200,61 +198,60 @@ def _add(
     event: bytes | None = None,
 ) -> Commit:
     """Hash the steps into facts and the facts into a commit, and take all of it into the draft."""
+    salts = _salts(draft, job, steps, ids)
     version, number = draft.version + 1, branch.branch
+    entries, pointers = draft.entries, draft.entities
     facts: list[FactRow] = []
-    entities: dict[tuple[int, str], EntityRow] = {}
-    entries: dict[tuple[int, str], Entry] = {}
-    known_salts: dict[str, bytes] | None = None
-    own: dict[str, Entry | None] = {}
+    changed: dict[str, Entry | None] = {}  # what indexes follow, as the branch had it before
     for position, (operation, op, body, snapshot, before, after) in enumerate(steps):
-        id, quoted_id, salt = operation.id, operation.quoted_id, before.salt
-        if salt is None:
-            if known_salts is None:
-                known_salts = draft.known_salts({step[0].id for step in steps})
-            # When a job is planned again and others have made the entity meanwhile, theirs counts.
-            salt = known_salts.get(id) or job.salts.get(id)
-            if salt is None:
-                salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
-            draft.found_new = True
-        parent = before.hash or empty_hash(quoted_id)
+        id, quoted_id = operation.id, operation.quoted_id
+        salt, parent = salts[id], before.hash or empty_hash(quoted_id)
         hash = fact_hash(quoted_id, op, salt, body, parent)
         after.version, after.hash, after.salt = version, hash, salt
         facts.append(FactRow(number, version, position, id, op, hash, parent, salt, body, snapshot))
         key = (number, id)
-        own.setdefault(id, before if before.version > branch.fork_version else None)
         revived = before.version > 0 and not before.exists
-        if key in draft.entities:
-            revived = revived or draft.entities[key].revived
-        if key in entities:
-            revived = revived or entities[key].revived
-        entities[key] = EntityRow(number, id, version, position, after.exists, revived)
+        if key in pointers:
+            revived = revived or pointers[key].revived
+        pointers[key] = EntityRow(number, id, version, position, after.exists, revived)
         entries[key] = after
+        if id.startswith(draft.followed):
+            changed.setdefault(id, before if before.version > branch.fork_version else None)
+    shown_at = format_time(at)
     hash = commit_hash(
-        space=draft.cache.did,
-        version=version,
-        branch=branch.name,
-        previous=draft.hash,
-        facts=[fact.hash for fact in facts],
-        at=format_time(at),
-        author=job.author,
-        key=job.key,
-        meta=job.meta,
-        event=event,
-    )
+        draft.cache.did, version, branch.name, draft.hash, [fact.hash for fact in facts],
+        shown_at, job.author, job.key, job.meta, event,
+    )  # fmt: skip
     row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, event, job.attempt)
-    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name)
+    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name, at=shown_at)
     draft.version, draft.hash, draft.at = version, hash, at
     draft.commits.append(row)
     draft.facts += facts
-    draft.entities.update(entities)
-    draft.entries.update(entries)
-    if draft.follows:
-        draft.changes += [
-            Change(version, number, id, entry, own[id]) for (_, id), entry in entries.items()
-        ]
+    for id, own in changed.items():
+        draft.changes.append(Change(version, number, id, entries[(number, id)], own))
     if job.key is not None or job.guard is not None:
         _add_sides(draft, job, version)
     return commit
+
+
+def _salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> dict[str, bytes]:
+    """The salt of each entity, drawn where it is new. To draw may fail: nothing is added before."""
+    salts: dict[str, bytes] = {}
+    known: dict[str, bytes] | None = None
+    for operation, _, _, _, before, _ in steps:
+        id, salt = operation.id, before.salt
+        if id in salts:
+            continue
+        if salt is None:
+            if known is None:
+                known = draft.known_salts(job.operations)
+            # When a job is planned again and others have made the entity meanwhile, theirs counts.
+            salt = known.get(id) or job.salts.get(id)
+            if salt is None:
+                salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
+            draft.found_new = True
+        salts[id] = salt
+    return salts
 
 
 def _add_sides(draft: Draft, job: Job, version: int) -> None:

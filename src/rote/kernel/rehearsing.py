@@ -53,7 +53,7 @@ def rehearse(
     writable(cache.branches, view.branch)
     stage = _Stage(
         cache=cache, reads=cast(Writer, reads), base=version, version=version, hash=None, at=now,
-        follows=False, locked=False, own={id: _entry_of(state) for id, state in own.items()},
+        followed=(), locked=False, own={id: _entry_of(state) for id, state in own.items()},
     )  # fmt: skip
     current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))
     steps = apply_operations(stage, view.branch, parsed, current, now)

@@ -73,22 +73,41 @@ class Encoded(Struct, frozen=True, gc=False):
 
 def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
     """The canonical bytes of `value`; InvalidValue names the JSON pointer of what is not a value."""
-    return _encode_fast(value, depth_max) or encode_exact(value, depth_max=depth_max)
+    try:
+        # orjson goes first: it stops at cycles, which marshal would follow in all directions.
+        data = _dumps(value, None, _OPTIONS)
+        shape = _marshal(value, _MARSHAL_FORMAT)
+    except (TypeError, ValueError):
+        return encode_exact(value, depth_max=depth_max)
+    # Looking for one byte costs next to nothing, so it stands before every pattern.
+    if (
+        (shape.find(0x7F) >= 0 and _not_finite_positive(shape))
+        or (shape.find(0xFF) >= 0 and _not_finite_negative(shape))
+        or _beyond_int64(shape)
+        or (data.count(b"[") + data.count(b"{") > depth_max and text_is_deeper(data, depth_max))
+        or not (data.isascii() or _order_is_safe(data))
+    ):
+        return encode_exact(value, depth_max=depth_max)
+    if (
+        (data.find(_POINT) >= 0 and _point_zero.search(data))
+        or (data.find(_MINUS) >= 0 and _exponent_minus(data))
+        or (data.find(_PLUS) >= 0 and _exponent_plus(data))
+    ):
+        return _with_numbers_rewritten(data)
+    return data
 
 
 def json_v1(value: Json) -> bytes:
     """`value` for comparing behaviour: canonical after NFC and rounding floats to 6 decimals."""
-    data = _encode_fast(value, DEPTH_MAX)
-    if data is None or _has_fraction(data) or not _is_nfc(data):
+    data = canonical(value)
+    if _has_fraction(data) or not _is_nfc(data):
         return encode_exact(value, depth_max=DEPTH_MAX, version_1=True)
     return data
 
 
 def digest(value: Json) -> str:
     """SHA-256 of the canonical bytes, 64 lowercase hexadecimal characters."""
-    # Written out once more: a call is a good part of what a small document costs.
-    data = _encode_fast(value, DEPTH_MAX) or encode_exact(value, depth_max=DEPTH_MAX)
-    return sha256(data).hexdigest()
+    return sha256(canonical(value)).hexdigest()
 
 
 def fingerprint(value: Json) -> str:
@@ -99,32 +118,6 @@ def fingerprint(value: Json) -> str:
 def sha256_hex(data: bytes) -> str:
     """SHA-256 of bytes that are canonical already."""
     return sha256(data).hexdigest()
-
-
-def _encode_fast(value: Json, depth_max: int) -> bytes | None:
-    """The canonical bytes, or None when only the exact encoder can tell."""
-    try:
-        # orjson goes first: it stops at cycles, which marshal would follow in all directions.
-        data = _dumps(value, None, _OPTIONS)
-        shape = _marshal(value, _MARSHAL_FORMAT)
-    except (TypeError, ValueError):
-        return None
-    # Looking for one byte costs next to nothing, so it stands before every pattern.
-    if (
-        (shape.find(0x7F) >= 0 and _not_finite_positive(shape))
-        or (shape.find(0xFF) >= 0 and _not_finite_negative(shape))
-        or _beyond_int64(shape)
-        or (data.count(b"[") + data.count(b"{") > depth_max and text_is_deeper(data, depth_max))
-        or not (data.isascii() or _order_is_safe(data))
-    ):
-        return None
-    if (
-        (data.find(_POINT) >= 0 and _point_zero.search(data))
-        or (data.find(_MINUS) >= 0 and _exponent_minus(data))
-        or (data.find(_PLUS) >= 0 and _exponent_plus(data))
-    ):
-        return _with_numbers_rewritten(data)
-    return data
 
 
 def _order_is_safe(data: bytes) -> bool:

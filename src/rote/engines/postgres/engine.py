@@ -34,6 +34,8 @@ _Answer = TypeVar("_Answer")
 class PostgresEngine:
     """Implements Engine."""
 
+    is_remote = True
+
     def __init__(
         self, url: str, *, schema: str = "rote", durability: str = "fsync", create: bool = True
     ) -> None:

@@ -28,11 +28,18 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
-from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER_CACHE_KIB
+from rote.values.limits import (
+    BUSY_SECONDS_MAX,
+    SQLITE_CACHE_KIB,
+    SQLITE_READER_CACHE_KIB,
+    SQLITE_WAL_PAGES_SOFT,
+)
 
 
 class SqliteEngine:
     """Implements Engine. `path` None keeps everything in memory."""
+
+    is_remote = False
 
     def __init__(
         self,
@@ -57,7 +64,7 @@ class SqliteEngine:
         self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, gone with their threads
         self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
-        self._checkpointer = Checkpointer(self._connect)
+        self._checkpointer = Checkpointer(self._connect, pages=SQLITE_WAL_PAGES_SOFT[durability])
         self._transaction = _Transaction(self, self._own)
         try:
             self._refuse_foreign()
@@ -131,7 +138,8 @@ class SqliteEngine:
 
     def begin(self, block: FrameType) -> SqliteWriter:
         """Start the transaction that `end` ends, for the frame that will be inside it."""
-        self._check_open()
+        if self._closed or self._broken or self._forks != len(FORKS):
+            self._check_open()
         self._own.block = block  # before the lock is ours, until it is not: no gap for a handler
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
@@ -167,8 +175,9 @@ class SqliteEngine:
         """Commit, or undo what `error` interrupted."""
         try:
             if error is None:
-                self._writer.commit()
-                self._checkpointer.after_commit(self._writer.connection)
+                writer = self._writer
+                writer.commit()
+                self._checkpointer.after_commit(writer.connection)
         except BaseException as failure:
             error = failure
             raise
@@ -277,8 +286,10 @@ class SqliteEngine:
     # -- connections -------------------------------------------------------------------------------
 
     def check_usable(self) -> None:
-        self._check_open()
-        self._own.refuse()
+        if self._closed or self._broken or self._forks != len(FORKS):
+            self._check_open()
+        if self._own.block is not None:
+            self._own.refuse()
         if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
             self.let_go()  # an interrupted call of this thread could not even clean up
 
@@ -351,7 +362,8 @@ class _Transaction:
         self._own = own
 
     def __enter__(self) -> SqliteWriter:
-        self._own.refuse()
+        if self._own.block is not None:
+            self._own.refuse()
         try:
             return self._engine.begin(sys._getframe(1))
         except BaseException:

@@ -179,6 +179,8 @@ class SqliteReader:
             return []
         if len(ids) == 1 and len(line) == 1:
             rows = self._all(_NEWEST_OF_ONE, (space, ids[0], *line[0]))
+            if not rows:
+                return []
         else:
             condition, bounds = self._on_line(line)
             if len(ids) == 1:

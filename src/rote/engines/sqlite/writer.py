@@ -38,7 +38,8 @@ class SqliteWriter(SqliteReader):
             raise
         except apsw.Error as error:
             raise OutcomeUnknown() from error
-        self._passed_chunks(())
+        if self._chunk_bytes:
+            self._passed_chunks(())
 
     def rollback(self) -> None:
         self._heads.clear()
