@@ -18,7 +18,6 @@ from rote.kernel.settling import settle
 from rote.values import micros_of
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
 
-
 _EMPTY = HeadRow(0, b"", 0)  # the head of a space without commits
 
 

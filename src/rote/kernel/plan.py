@@ -52,7 +52,7 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
             return made
     if job.guard is not None:
         _check_guard(draft, job.guard)
-    at = now if now > draft.at else draft.at
+    at = max(now, draft.at)
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
         current = _look_up(draft, job) if job.known is None else job.known
@@ -168,8 +168,9 @@ def apply_operations(
                 raise NotFound(f"{id} does not exist; {advice}", id=id)
             data = operation.otherwise
         assert data is not None
-        if operation.stamp or operation.otherwise_stamp:
-            data = stamped(data, operation.stamp_of_set(), at)
+        stamp = operation.stamp_of_set()
+        if stamp:
+            data = stamped(data, stamp, at)
         size = len(data)
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
         steps.append((operation, SET, data, None, before, after))

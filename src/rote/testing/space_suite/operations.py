@@ -173,6 +173,11 @@ class OperationTests(SpaceGround):
         assert self.space.get(A) == {"made": AT, "changed": later, "n": 1}
         assert later != AT
 
+    def test_an_empty_stamp_of_else_stamps_nothing(self) -> None:
+        more = {"else": {"n": 0}, "else_stamp": []}
+        self.space.transact([change(A, add("/n", 1), stamp=["/at"], **more)])
+        assert self.space.get(A) == {"n": 0}
+
     def test_a_key_stands_for_the_stamp_of_else_too(self) -> None:
         self.space.transact([change(A, **{"else": {}, "else_stamp": ["/at"]})], key="once")
         with Unchanged(self, PayloadMismatch):
