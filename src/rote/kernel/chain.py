@@ -44,6 +44,7 @@ def fact_hash_of(quoted_id: str, op: int, digest: str | None, parent: bytes) -> 
 
 
 def commit_hash(
+    *,
     space: str,
     version: int,
     branch: str,

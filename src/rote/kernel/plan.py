@@ -220,9 +220,17 @@ def _add(
             changed.setdefault(id, before if before.version > branch.fork_version else None)
     shown_at = format_time(at)
     hash = commit_hash(
-        draft.cache.did, version, branch.name, draft.hash, [fact.hash for fact in facts],
-        shown_at, job.author, job.key, job.meta, event,
-    )  # fmt: skip
+        space=draft.cache.did,
+        version=version,
+        branch=branch.name,
+        previous=draft.hash,
+        facts=[fact.hash for fact in facts],
+        at=shown_at,
+        author=job.author,
+        key=job.key,
+        meta=job.meta,
+        event=event,
+    )
     row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, event, job.attempt)
     commit = commit_of(row, facts, previous=draft.hash, branch=branch.name, at=shown_at)
     draft.version, draft.hash, draft.at = version, hash, at
