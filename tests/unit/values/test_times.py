@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rote.errors import InvalidInput
 from rote.values import datetime_of, format_time, micros_of, parse_time
@@ -115,3 +117,21 @@ def test_instants_outside_the_calendar_are_refused(micros: int) -> None:
         format_time(micros)
     with pytest.raises(InvalidInput):
         datetime_of(micros)
+
+
+@given(
+    st.tuples(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32)),
+    st.tuples(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(0, 999_999)),
+)
+def test_the_form_that_we_write_is_read_in_one_step_as_any_other(
+    day: tuple[int, ...], clock: tuple[int, ...]
+) -> None:
+    text = "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}".format(*day, *clock)
+    assert _parsed(text + "Z") == _parsed(text + "+00:00")
+
+
+def _parsed(text: str) -> int | None:
+    try:
+        return parse_time(text)
+    except InvalidInput:
+        return None
