@@ -63,14 +63,14 @@ def retrieve_package(
         except NotFound as error:
             raise _with_root(error, root) from None
     if as_json:
-        print_json(dict(package))
+        print_json(package)
     else:
         _show(package, reasons, explain=explain)
     _say_what_is_no_memory(package)
 
 
 def _show(package: Package, reasons: list[Reasons], *, explain: bool) -> None:
-    has_stores = len(package.store_paths) > 1
+    has_stores = len({item["store_path"] for item in package["selection"]["selected"]}) > 1
     print_rows(
         ["rank", "score", "why", "tokens", "memory", *(["store"] * has_stores), "excerpt"],
         [

@@ -6,6 +6,7 @@ from msgspec import structs
 
 from rote.contract import SideRow
 from rote.contract.runs import (
+    COMMIT_ABORTED,
     COMMIT_PENDING,
     LEASE,
     RUN,
@@ -34,6 +35,9 @@ def forget_in_ledger(
         if payload is not None and payload.holds(id):
             after = entry.aborted(VALIDATION_FAILED, at)
         elif entry.version is not None and has_written(entry.version):
+            after = entry
+        elif entry.state == COMMIT_ABORTED and entry.payload_fingerprint is not None:
+            # Of what it would have written nothing is left that could tell whether this was in it.
             after = entry
         else:
             continue

@@ -238,7 +238,7 @@ class Memory:
             check_kind(kind)
         if id_prefix is not None:
             check_text(id_prefix, "id_prefix")
-        included = _check_included(include)
+        included = check_included(include)
         for name, value in (("filters", filters), ("at", at), ("include", included or None)):
             self._check_offered(name, value)
         wanted = parse_filters(filters, updated_since)
@@ -383,7 +383,8 @@ def _no_entries(entity: str) -> InvalidInput:
     )
 
 
-def _check_included(include: Iterable[str]) -> tuple[str, ...]:
+def check_included(include: Iterable[str]) -> tuple[str, ...]:
+    """What a list is to show of each record beside its key and times."""
     if isinstance(include, str) or not isinstance(include, Iterable):
         raise InvalidInput("include is a list of names", argument="include")
     names = tuple(include)

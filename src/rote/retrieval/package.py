@@ -3,6 +3,7 @@
 The hash covers every dropped memory, also when the caller only wants them counted.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
@@ -16,6 +17,7 @@ from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
+from rote.values.limits import RECEIPTS_REMEMBERED
 
 CONTROLLER_VERSION = "phase6-v1"
 INVALID_RECORD_SCHEMA = "invalid_record_schema"
@@ -25,17 +27,11 @@ TRUST_DENIED = "trust_denied"
 Dropped = Literal["full", "counts"]
 
 
-class Package(dict[str, Any]):
-    """Plain data; beside it, which stores were read, so that the receipt can name empty ones."""
+# Plain data, as the caller may change and store it.
+Package = dict[str, Any]
 
-    __slots__ = ("store_paths",)
-
-    def __init__(self, data: dict[str, Any], store_paths: tuple[str, ...]) -> None:
-        super().__init__(data)
-        self.store_paths = store_paths
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Package, (dict(self), self.store_paths)
+# Which stores were read, by the hash of the package: it says so only of stores that held something.
+_stores_read: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
 
 def build_package(
@@ -70,27 +66,47 @@ def build_package(
         selection["dropped_counts"] = _counts(ranking, len(selected), reason)
     package["selection"] = selection
     package["package_hash"] = hash.hexdigest()
-    return Package(package, request.store_paths)
+    _remember(package["package_hash"], request.store_paths)
+    return package
 
 
-def receipt(package: dict[str, Any]) -> dict[str, Any]:
-    """What may be kept of a retrieval: hashes, stores and a count, nothing of what came back."""
+def _remember(package_hash: str, store_paths: tuple[str, ...]) -> None:
+    _stores_read.pop(package_hash, None)
+    _stores_read[package_hash] = store_paths
+    while len(_stores_read) > RECEIPTS_REMEMBERED:
+        _stores_read.popitem(last=False)
+
+
+def receipt(package: Package) -> dict[str, Any]:
+    """What may be kept of a retrieval: hashes, stores and a count, nothing of what came back.
+
+    Of a package that another process has made, stores that held nothing cannot be named; and without
+    the list of the dropped no store can.
+    """
     try:
         selection = package["selection"]
-        if isinstance(package, Package):
-            paths = list(package.store_paths)
-        else:
-            items = [*selection["selected"], *selection.get("dropped", ())]
-            paths = sorted({item["store_path"] for item in items})
         data = {
             "query_hash": package["query"]["query_hash"],
-            "store_paths": paths,
+            "store_paths": _stores_of(package["package_hash"], selection),
             "selected_count": len(selection["selected"]),
             "package_hash": package["package_hash"],
         }
     except (KeyError, TypeError, AttributeError):
         raise InvalidInput("a receipt is made of a package that `retrieve` returned") from None
     return {"kind": "memory.read", "data": data}
+
+
+def _stores_of(package_hash: str, selection: dict[str, Any]) -> list[str]:
+    known = _stores_read.get(package_hash)
+    if known is not None:
+        return list(known)
+    if "dropped" not in selection:
+        raise InvalidInput(
+            "this package does not say which stores were read; make its receipt in the process that"
+            " retrieved it, or retrieve with dropped='full'"
+        )
+    items = [*selection["selected"], *selection["dropped"]]
+    return sorted({item["store_path"] for item in items})
 
 
 def check_dropped(dropped: Any) -> Dropped:

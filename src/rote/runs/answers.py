@@ -6,7 +6,7 @@ asker was shown; that the same answer comes from a later version is no differenc
 
 import threading
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -83,7 +83,11 @@ class Moment(Struct, frozen=True):
             return False
         name, branch, version = parts_of(path)
         is_here = name in (self.space.name, self.space.did) and branch in (None, self.branch)
-        return is_here and version is None
+        return is_here and version in (None, self.version)
+
+    def asked_anew(self, path: str) -> str:
+        """What to ask for at a later moment: this state by its place, not by its version."""
+        return f"{SPACE_SCHEME}{self.space.name}@{self.branch}" if self.is_own(path) else path
 
     def _past(self, info: SpaceInfo, branch: str | None, version: int) -> Space:
         if info.did == self.space.did and version > self.version:
@@ -215,7 +219,7 @@ def list_ranges(branch: str, namespace: str, kind: str | None) -> list[Range]:
     return [(branch, prefix, prefix_end(prefix))]
 
 
-def retrieve_ranges(place: Moment, paths: tuple[str, ...]) -> list[Range]:
+def retrieve_ranges(place: Moment, paths: Sequence[str]) -> list[Range]:
     """All records, if the state itself was asked and not only files and what is past."""
     if not any(place.is_own(path) for path in paths):
         return []

@@ -40,7 +40,7 @@ class Buffer:
         self._view = view
         self._now = now
         self._reads = reads
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # for who looks first and adds then
         self._size_bytes = 0
         self._is_closed = False
         self._own: dict[str, Own] = {}
@@ -52,7 +52,7 @@ class Buffer:
     ) -> Commit:
         """Keep operations back, all or none; what they rely on is read. The answer is a commit that
         there is not yet: what it says of its facts are what they will be, as far as is known."""
-        with self._lock:
+        with self.lock:
             if self._is_closed:
                 raise InvalidInput("this run has ended; what comes now would be lost")
             taken = [self._taken(operation) for operation in operations]
@@ -78,11 +78,11 @@ class Buffer:
 
     def close(self) -> None:
         """Nothing comes any more: what another thread is about to add is in it, or refused."""
-        with self._lock:
+        with self.lock:
             self._is_closed = True
 
     def own(self, id: str) -> Own | None:
-        with self._lock:
+        with self.lock:
             return self._own.get(id)
 
     def rely_on(self, id: str, path: str | None = None) -> None:
@@ -92,7 +92,7 @@ class Buffer:
             self._reads.add_entity(id, path)
 
     def written(self) -> set[str]:
-        with self._lock:
+        with self.lock:
             return set(self._own)
 
     def _keep(self, operation: dict[str, Any], rehearsal: Rehearsal, index: int) -> Fact:

@@ -9,15 +9,18 @@ from typing import Any
 
 from rote.contract import (
     BlobInfo,
+    Branch,
     Change,
     Commit,
     Fact,
+    GcReport,
     Glance,
     Head,
     Hit,
     Port,
     SpaceInfo,
     State,
+    VerifyReport,
 )
 from rote.contract.runs import AnswerRead
 from rote.errors import InvalidInput
@@ -39,11 +42,20 @@ class PastSpace(Space):
     after the snapshot."""
 
     def __init__(
-        self, port: Port, info: SpaceInfo, *, branch: str, pinned: Head, newest: int
+        self,
+        port: Port,
+        info: SpaceInfo,
+        *,
+        branch: str,
+        pinned: Head,
+        newest: int,
+        note: Callable[[], None],
     ) -> None:
-        """newest  the version of the snapshot"""
+        """newest  the version of the snapshot
+        note    called when all of the snapshot is read"""
         super().__init__(port, info, turns=threading.RLock(), branch=branch, pinned=pinned)
         self._newest = newest
+        self._note = note
 
     def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
         commits = super().log(since=since, limit=limit)
@@ -54,11 +66,31 @@ class PastSpace(Space):
             raise InvalidInput(
                 f"version {other} came after the snapshot of this run, which is {self._newest}"
             )
-        return super().diff(other)
+        changes = super().diff(other)
+        if type(other) is not str and (type(other) is not int or other == self._newest):
+            self._note()
+        return changes
+
+    # What tends the store is no part of a run: it would see, or touch, what came after the snapshot.
+
+    def gc(self, **_: Any) -> GcReport:
+        raise _outside("gc")
+
+    def reindex(self, **_: Any) -> None:
+        raise _outside("reindex")
+
+    def verify(self, **_: Any) -> VerifyReport:
+        raise _outside("verify")
+
+    def checkpoint(self) -> dict[str, Any]:
+        raise _outside("checkpoint")
 
     def _view_of(self, branch: str, pinned: Head | None) -> Space:
         assert pinned is not None
-        return PastSpace(self._port, self._info, branch=branch, pinned=pinned, newest=self._newest)
+        return PastSpace(
+            self._port, self._info, branch=branch, pinned=pinned, newest=self._newest,
+            note=self._note,
+        )  # fmt: skip
 
 
 class ReadingSpace(PastSpace):
@@ -69,7 +101,10 @@ class ReadingSpace(PastSpace):
         check: Check,
     ) -> None:  # fmt: skip
         """check  raises when the run may not read, or not any more"""
-        super().__init__(port, info, branch=branch, pinned=snapshot, newest=snapshot.version)
+        super().__init__(
+            port, info, branch=branch, pinned=snapshot, newest=snapshot.version,
+            note=lambda: reads.add_range("", None),
+        )  # fmt: skip
         self._reads = reads
         self.check = check
 
@@ -158,7 +193,9 @@ class ReadingSpace(PastSpace):
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
         self.check()
         answer = super().values(query)
-        self._note_query("values", query, answer, answer["values"])
+        # Values of linked entities stand inside those that link to them, without their ids.
+        shown = super().query(query)["facts"] if self._reads.names_entities else ()
+        self._note_query("values", query, answer, shown)
         return answer
 
     def _note_query(
@@ -171,7 +208,7 @@ class ReadingSpace(PastSpace):
 
     def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
         self.check()
-        self._note_everything()
+        self._note()
         return super().log(since=since, limit=limit)
 
     def diff(self, other: str | int | Space) -> list[Change]:
@@ -179,11 +216,12 @@ class ReadingSpace(PastSpace):
         if type(other) is str:
             self.on(other)
         changes = super().diff(other)
-        self._note_everything()
+        self._note()
         return changes
 
-    def _note_everything(self) -> None:
-        self._reads.add_range("", None)
+    def branches(self) -> list[Branch]:
+        self.check()
+        return super().branches()
 
     # -- other views -------------------------------------------------------------------------------
 
@@ -285,3 +323,7 @@ class LiveSpace(Space):
     def _check_writable(self) -> None:
         self.check_write()
         super()._check_writable()
+
+
+def _outside(name: str) -> InvalidInput:
+    return InvalidInput(f"a run does not tend its store; call {name}() on the space, outside of it")

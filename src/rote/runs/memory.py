@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from rote.contract.runs import AnswerRead
 from rote.records import Memory
 from rote.records.keys import entity_id
-from rote.records.memory import Point, Result
+from rote.records.memory import Point, Result, check_included
 from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
 from rote.runs.answers import list_ranges, namespace_ranges
@@ -38,7 +38,9 @@ class RunMemory(Memory):
         settings: Mapping[str, Any],
     ) -> None:
         """plain     the snapshot without a note of what is read, for questions that are noted whole
-        settings  namespaces, profile and retention, as a memory takes them"""
+        settings  namespaces, profile and retention, as a memory takes them
+
+        A verb that writes looks at the buffer first, so it holds the buffer's lock all along."""
         super().__init__(reading, **settings)
         self._reading = reading
         self._plain = Memory(plain, **settings)
@@ -58,7 +60,8 @@ class RunMemory(Memory):
         ttl_seconds: int | UnsetType | None = UNSET,
         metadata: Metadata | UnsetType | None = UNSET,
     ) -> Result:
-        return self._writing.put(namespace, kind, id, payload, ttl_seconds, metadata)
+        with self._buffer.lock:
+            return self._writing.put(namespace, kind, id, payload, ttl_seconds, metadata)
 
     def append(  # noqa: PLR0917 - as above
         self,
@@ -69,19 +72,22 @@ class RunMemory(Memory):
         ttl_seconds: int | UnsetType | None = UNSET,
         metadata: Metadata | UnsetType | None = UNSET,
     ) -> Result:
-        return self._writing.append(namespace, kind, id, entry, ttl_seconds, metadata)
+        with self._buffer.lock:
+            return self._writing.append(namespace, kind, id, entry, ttl_seconds, metadata)
 
     def delete(self, namespace: str, kind: str, id: str) -> Result:
         entity = self._entity(namespace, kind, id)
         self._writing_space.check()
-        self._buffer.rely_on(entity)
-        return self._writing.delete(namespace, kind, id)
+        with self._buffer.lock:
+            self._buffer.rely_on(entity)
+            return self._writing.delete(namespace, kind, id)
 
     def touch(self, namespace: str, kind: str, id: str) -> Result:
-        result = self._writing.touch(namespace, kind, id)
-        if not result["found"]:
-            self._buffer.rely_on(entity_id(namespace, kind, id))
-        return result
+        with self._buffer.lock:
+            result = self._writing.touch(namespace, kind, id)
+            if not result["found"]:
+                self._buffer.rely_on(entity_id(namespace, kind, id))
+            return result
 
     def prune(self, namespace: str | None = None) -> Result:
         if namespace is not None:
@@ -92,11 +98,14 @@ class RunMemory(Memory):
         expired = expired_ids(self._plain.space, chosen)
         call = {"name": "expired", "namespaces": list(chosen)}
         self._note(call, expired, namespace_ranges(self.space.branch, chosen), expired)
-        gone = [id for id in expired if self._writing_space.glance(id).exists]
-        if gone:
-            self._writing_space.transact(
-                [{"op": "delete", "id": id} for id in gone], reads=[{"id": id} for id in gone]
-            )
+        with self._buffer.lock:
+            # What the run itself has put or appended to since lives again.
+            looks = {id: self._writing._look(id) for id in expired}
+            gone = [id for id, (seen, life) in looks.items() if seen.exists and life is None]
+            if gone:
+                self._writing_space.transact(
+                    [{"op": "delete", "id": id} for id in gone], reads=[{"id": id} for id in gone]
+                )
         return {"ok": True, "pruned": len(gone)}
 
     # -- reading -----------------------------------------------------------------------------------
@@ -118,11 +127,12 @@ class RunMemory(Memory):
             "id_prefix": id_prefix,
             "updated_since": updated_since,
             "filters": filters,
-            "include": tuple(include) if not isinstance(include, str) else include,
+            "include": check_included(include),
         }
         self._reading.check()
         result = self._plain.list(**arguments, at=at)
-        if at is None:
+        # What was there before the snapshot is history; the snapshot by another name is not.
+        if at is None or self._reading.at(at) is self._reading:
             asked: Any = decode_canonical(canonical(arguments))
             shown = [
                 entity_id(namespace, item["record_kind"], item["record_id"])

@@ -64,6 +64,11 @@ class ReadSet:
         self._ranges: dict[Range, None] = {}
         self._size = 0  # of all of them
 
+    @property
+    def names_entities(self) -> bool:
+        """Whether it is kept by the entities that answers show, not by the answers."""
+        return self._is_kept and self._validate != ANSWERS
+
     def add_entity(self, id: str, path: str | None = None) -> None:
         if not self._is_kept:
             return

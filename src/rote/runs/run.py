@@ -4,7 +4,7 @@ trace of what happened.
     with space.run(…) as run      the snapshot is taken, the ledger has the run, its owner a lease
         run.get, run.memory …     from the snapshot, and noted
         run.set, run.memory …     rehearsed, and kept back
-    the end of the block          the traces are in place; policy; pending; applied, or aborted
+    the end of the block          policy; the traces are in place; pending; applied, or aborted
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -206,8 +206,9 @@ class Run:
         moment = self._moment if self._terms.mode != LIVE else self._current_moment()
         package, spaces = moment.retrieve(asked, dropped)
         self._told().retrieval(partial(retrieval_event, asked, package))
-        ranges = retrieve_ranges(moment, package.store_paths)
-        call = {"name": "retrieve", "request": asked}
+        ranges = retrieve_ranges(moment, asked["store_paths"])
+        paths = list(dict.fromkeys(map(moment.asked_anew, asked["store_paths"])))
+        call = {"name": "retrieve", "request": {**asked, "store_paths": paths}}
         answer = AnswerRead(call, retrieve_digest(package), ranges)
         self._reads.add_answer(answer, retrieved_ids(moment, package))
         add_receipt(self._port, spaces[0].did if spaces else self._space.did, receipt(package))
@@ -348,8 +349,8 @@ class Run:
             self._discard()
             return
         try:
-            self._told().finish(self.payload_fingerprint)
             is_wanted = self._is_wanted()
+            self._told().finish(self.payload_fingerprint)
         except BaseException:
             self._discard()
             raise

@@ -103,6 +103,12 @@ class StoreRuns:
             )
         if record is not None and replay is not None:
             raise InvalidInput("a run is recorded or replayed, not both")
+        if record is not None and mode == LIVE:
+            raise InvalidInput(
+                "a live run cannot be recorded: what it reads and writes is no part of a snapshot;"
+                " use buffered_write",
+                argument="record",
+            )
         terms = Terms(
             run_id=self._ids.random_bytes(RUN_ID_BYTES).hex() if run_id is None else run_id,
             workflow_id=workflow_id,

@@ -8,6 +8,7 @@ import pytest
 
 import rote
 from rote.errors import InvalidInput
+from rote.retrieval import package
 from rote.testing.naive_retrieval import naive_retrieve
 from rote.values import canonical, decode
 
@@ -98,10 +99,30 @@ def test_a_receipt_tells_nothing_of_what_came_back(root: Path) -> None:
     assert rote.receipt(pickle.loads(pickle.dumps(package))) == rote.receipt(package)
 
 
-def test_a_package_that_went_through_json_names_the_stores_it_speaks_of(root: Path) -> None:
-    package = decode(canonical(dict(rote.retrieve(REQUEST, root=root))))
+def test_a_package_is_plain_data_whose_hash_anyone_can_make(root: Path) -> None:
+    package = rote.retrieve(REQUEST, root=root)
     assert type(package) is dict
-    assert rote.receipt(package)["data"]["store_paths"] == ["a.jsonl", "b.jsonl"]
+    hash = package.pop("package_hash")
+    assert rote.digest(package) == hash
+
+
+@pytest.mark.parametrize("dropped", ["full", "counts"])
+def test_a_package_that_went_through_json_has_the_same_receipt(root: Path, dropped: str) -> None:
+    """It lost the stores whose memories it does not show."""
+    package = rote.retrieve(REQUEST, root=root, dropped=dropped)
+    again: Any = decode(canonical(package))
+    assert rote.receipt(again) == rote.receipt(package)
+
+
+def test_the_package_of_another_process_names_the_stores_it_speaks_of(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = rote.retrieve(REQUEST, root=root)
+    counted = rote.retrieve(REQUEST, root=root, dropped="counts")
+    monkeypatch.setattr(package, "_stores_read", {})
+    assert rote.receipt(whole)["data"]["store_paths"] == ["a.jsonl", "b.jsonl"]
+    with pytest.raises(InvalidInput, match="does not say which stores"):
+        rote.receipt(counted)
 
 
 @pytest.mark.parametrize("package", [None, {}, {"selection": 5}, {"selection": {"selected": 1}}])

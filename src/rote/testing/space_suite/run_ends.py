@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rote.errors import InvalidInput, LimitExceeded, RecordedError, RoteError
+from rote.records import Memory
 from rote.runs import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, port_of
@@ -174,6 +176,45 @@ class RunEndTests(RunGround):
             pass
         with pytest.raises(InvalidInput, match="used before"):
             self.begin(space=self.agents.space("other"), run_id="r")
+
+    def test_a_run_id_is_used_once_also_by_runs_that_begin_inside_each_other(self) -> None:
+        first = self.begin(run_id="r")
+        second = self.begin(space=self.agents.space("other"), run_id="r")
+        with first, pytest.raises(InvalidInput, match="used before"), second:
+            pass
+        assert [record.run_id for record in self.agents.runs()] == ["r"]
+
+    def test_a_live_run_is_not_recorded(self, tmp_path: Path) -> None:
+        """Its writes are in no buffer, so a replay found another payload, or none at all."""
+        with pytest.raises(InvalidInput, match="buffered_write"):
+            self.begin("live_read_write", record=tmp_path / "live.jsonl")
+        assert not list(tmp_path.iterdir())
+
+    def test_what_a_policy_raises_leaves_neither_trace_nor_recording(self, tmp_path: Path) -> None:
+        path = tmp_path / "run.jsonl"
+        with pytest.raises(ZeroDivisionError):
+            with self.begin(record=path, commit_policy=lambda _: 1 // 0) as run:
+                run.set(A, 1)
+        assert run.discarded
+        assert not list(tmp_path.iterdir())
+
+    # -- threads -----------------------------------------------------------------------------------
+
+    def test_verbs_of_many_threads_of_a_run_are_all_there(self) -> None:
+        """Each looks first and writes then: what another had written between was lost."""
+        outside = Memory(self.notes)
+        outside.put("ops", "fact", "x", {})
+        with self.begin() as run, ThreadPoolExecutor(4) as pool:
+
+            def work(number: int) -> None:
+                run.memory.touch("ops", "fact", "x")
+                run.memory.append("ops", "log", "l", {"n": number})
+
+            list(pool.map(work, range(40)))
+        record = outside.get("ops", "fact", "x")["record"]
+        assert record["metadata"]["access_count"] == 40
+        entries = outside.get("ops", "log", "l")["record"]["payload"]["entries"]
+        assert sorted(entry["n"] for entry in entries) == list(range(40))
 
     def test_a_run_needs_no_folder_to_stand_in(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

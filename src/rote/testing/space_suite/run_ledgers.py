@@ -198,6 +198,21 @@ class RunLedgerTests(RunGround):
         assert self.entry_of(other).payload_fingerprint == other.payload_fingerprint
         assert self.notes.verify().ok
 
+    def test_an_erased_entity_leaves_no_digest_of_a_run_that_was_aborted(self) -> None:
+        """What it would have written could be guessed back from its fingerprint."""
+        self.notes.set(A, 1)
+        with self.aborts("validation_failed"), self.begin() as run:
+            run.get(A)
+            run.set(B, "4711")
+            self.notes.set(A, 2)
+        with self.begin() as other:
+            other.set(C, 1)
+        self.notes.set(B, 1)
+        self.notes.erase(B, reason="asked to")
+        assert self.entry_of(run).payload_fingerprint is None
+        assert self.entry_of(other).payload_fingerprint is not None
+        assert self.notes.verify().ok
+
     def test_an_erasure_aborts_a_run_that_read_or_writes_the_entity(self) -> None:
         self.notes.set(A, 1)
         with self.aborts("validation_failed"), self.begin() as run:

@@ -41,6 +41,7 @@ from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
 from rote.testing.space_suite.run_interruptions import SharedRunInterruptionTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
+from rote.testing.space_suite.run_reads import RunReadTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
 from rote.testing.space_suite.run_traces import RunTraceTests
@@ -97,6 +98,7 @@ class SpaceSuite(
     RehearsalTests,
     RunTests,
     RunConflictTests,
+    RunReadTests,
     RunLedgerTests,
     RunEndTests,
     RunReplayTests,

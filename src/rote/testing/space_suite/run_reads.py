@@ -1,0 +1,106 @@
+"""What counts as read in a run: its snapshot by whatever name, and what stands inside answers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rote.errors import Denied, InvalidInput
+from rote.records import Memory
+from rote.runs import Run
+from rote.testing.marks import each_test_uses
+from rote.testing.space_suite.ground import A, B, C
+from rote.testing.space_suite.run_ground import VAULT, RunGround
+
+_LATER = "2999-01-01T00:00:00Z"
+_LINK = {"to": {"/": {"link@1": {"id": B, "schema": True}}}}
+
+
+def _path(run: Run) -> str:
+    return f"rote:notes:{run.memory.space.version}"
+
+
+@each_test_uses("agency")
+class RunReadTests(RunGround):
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda run: run.memory.list("ops", at=_LATER),
+            lambda run: run.memory.list("ops", at=run.memory.space.version),
+            lambda run: run.retrieve({**VAULT, "store_paths": [_path(run)]}),
+            lambda run: run.memory.space.at(1).diff(run.memory.space.version),
+            lambda run: run.memory.space.at(1).diff(run.memory.space),
+        ],
+    )
+    def test_the_snapshot_is_read_by_its_version_or_a_time_too(
+        self, ask: Callable[[Run], Any]
+    ) -> None:
+        memory = Memory(self.notes)
+        self.notes.set(A, 1)
+        memory.put("ops", "fact", "x", {"text": "nothing of it"})
+        with self.aborts("validation_failed"), self.begin() as run:
+            ask(run)
+            run.set(C, 1)
+            memory.put("ops", "fact", "y", {"text": "vault keys"})
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda run: run.memory.list("ops", at=1),
+            lambda run: run.retrieve({**VAULT, "store_paths": ["rote:notes:1"]}),
+            lambda run: run.memory.space.at(2).diff(1),
+        ],
+    )
+    def test_what_is_past_is_in_nobodys_way(self, ask: Callable[[Run], Any]) -> None:
+        memory = Memory(self.notes)
+        for id in "xyz":
+            memory.put("ops", "fact", id, {"text": "vault keys"})
+        with self.begin() as run:
+            ask(run)
+            run.set(C, 1)
+            memory.put("ops", "fact", "x", {"text": "vault keys vault keys"})
+        assert run.state == "commit_applied"
+
+    @pytest.mark.parametrize("validate", ["answers", "entities", "writes"])
+    def test_values_of_linked_entities_are_read(self, validate: str) -> None:
+        self.notes.set(B, {"n": 1})
+        self.notes.set(A, _LINK)
+        with self.aborts("validation_failed"), self.begin(validate=validate) as run:
+            assert run.values({"select": {A: {"schema": True}}})["values"]
+            run.patch(B, [{"op": "add", "path": "/seen", "value": True}])
+            self.notes.set(B, {"n": 2})
+
+    def test_what_a_run_has_written_anew_is_not_pruned_by_it(self) -> None:
+        """It had expired in the snapshot, and went with what the run had just put there."""
+        memory = Memory(self.notes)
+        memory.put("ops", "fact", "put", {"old": 1}, 1)
+        memory.put("ops", "fact", "appended", {"entries": []}, 1)
+        memory.put("ops", "fact", "left", {"old": 1}, 1)
+        self.clock.move(seconds=5)
+        self.notes.set(A, 1)
+        with self.begin() as run:
+            run.memory.put("ops", "fact", "put", {"new": 1})
+            run.memory.append("ops", "fact", "appended", {"n": 1})
+            assert run.memory.prune()["pruned"] == 1
+        assert memory.get("ops", "fact", "put")["record"]["payload"] == {"new": 1}
+        assert memory.get("ops", "fact", "appended")["found"]
+        assert [item["record_id"] for item in memory.list("ops")["items"]] == ["appended", "put"]
+
+    @pytest.mark.parametrize("include", [5, None, "payload", ["x"]])
+    def test_what_is_included_is_checked_as_outside(self, include: Any) -> None:
+        with self.begin() as run, pytest.raises(InvalidInput, match="include"):
+            run.memory.list("ops", include=include)
+
+    @pytest.mark.parametrize("name", ["gc", "reindex", "verify", "checkpoint"])
+    def test_a_run_does_not_tend_its_store(self, name: str) -> None:
+        """In a mode that may not write, gc took blobs away."""
+        self.notes.set(A, 1)
+        for mode in ("read_only", "buffered_write"):
+            with self.begin(mode) as run:
+                for view in (run.memory.space, run.memory.space.at(0)):
+                    with pytest.raises(InvalidInput, match=name):
+                        getattr(view, name)()
+
+    def test_a_run_that_may_not_read_sees_no_branches(self) -> None:
+        with self.begin("off") as run, pytest.raises(Denied):
+            run.memory.space.branches()
