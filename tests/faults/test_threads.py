@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import NoReturn, cast
 
 import pytest
@@ -26,6 +27,7 @@ import rote
 from rote.contract import Commit
 from rote.engines import OutcomeUnknown
 from rote.engines.sqlite import SqliteEngine
+from rote.engines.sqlite.engine import _Transaction
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import NotFound, Unavailable
@@ -259,6 +261,17 @@ def interrupt_commit(
     patch.setattr(SqliteWriter, "commit", commit)
 
 
+def interrupt_at_the_end_of_the_block(error: BaseException) -> None:
+    """As a signal does that is noticed before the first line of `__exit__`."""
+
+    def trace(frame: FrameType, event: str, argument: object) -> None:
+        if frame.f_code is _Transaction.__exit__.__code__:
+            sys.settrace(None)
+            raise error
+
+    sys.settrace(trace)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), ValueError("a bug")])
 def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
     store_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -274,7 +287,7 @@ def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
         assert line.space.verify().ok
 
 
-@pytest.mark.parametrize("where", ["the clock", "COMMIT"])
+@pytest.mark.parametrize("where", ["the clock", "COMMIT", "the end of the block"])
 def test_no_answer_stands_on_commits_that_an_interruption_undid(
     store_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -288,12 +301,19 @@ def test_no_answer_stands_on_commits_that_an_interruption_undid(
             partial(space.set, IDS[1], 2, key="k"),
             partial(space.set, IDS[2], 2),
         ]
-        if where == "COMMIT":
-            interrupt_commit(monkeypatch, KeyboardInterrupt(), is_committed=False)
-        else:
-            clock.readings_left = 3
-        lead, *others = line.run(partial(space.set, IDS[0], 1, key="k"), *followers)
-        assert isinstance(lead.exception(), KeyboardInterrupt if where == "COMMIT" else ValueError)
+
+        def leader() -> Commit:
+            if where == "COMMIT":
+                interrupt_commit(monkeypatch, KeyboardInterrupt(), is_committed=False)
+            elif where == "the clock":
+                clock.readings_left = 3
+            else:
+                interrupt_at_the_end_of_the_block(KeyboardInterrupt())
+            return space.set(IDS[0], 1, key="k")
+
+        lead, *others = line.run(leader, *followers)
+        expected = ValueError if where == "the clock" else KeyboardInterrupt
+        assert isinstance(lead.exception(), expected)
         assert [type(future.exception()) for future in others] == [Unavailable] * 3
         assert [str(future.exception()).endswith("try again") for future in others] == [True] * 3
         assert space.version == 1
@@ -314,6 +334,28 @@ def test_a_space_that_was_made_by_an_unanswered_commit_has_its_key(
     with rote.open(store_path, create=False) as store:
         space = store.space(NAME)
         assert space.verify(against=space.checkpoint()).ok
+
+
+@pytest.mark.parametrize("path", [None, "store.db"])
+def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
+    tmp_path: Path, path: str | None
+) -> None:
+    """Its transaction stayed open and the lock held, until the same thread committed again."""
+    with rote.open(":memory:" if path is None else tmp_path / path) as store:
+        space = store.space(NAME)
+        space.set(IDS[0], 0)
+        interrupt_at_the_end_of_the_block(KeyboardInterrupt())
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                space.set(IDS[0], 1)
+        finally:
+            sys.settrace(None)
+        assert space.get(IDS[0]) == 0
+        other = threading.Thread(target=space.set, args=(IDS[0], 2))
+        other.start()
+        other.join(LIMIT_SECONDS / 4)
+        assert space.get(IDS[0]) == 2
+        assert space.verify().ok
 
 
 # -- processes of their own, which may hang --------------------------------------------------------

@@ -296,6 +296,11 @@ class Engine(Protocol):
         """
         ...
 
+    def abandon(self) -> None:
+        """Leave no lock and no transaction of this thread behind, after an interruption that a `with`
+        block may not have seen: one can come before the first line of its own end."""
+        ...
+
     def harden(self) -> None:
         """Make everything that is committed durable, also what a killed process left behind."""
         ...

@@ -123,6 +123,7 @@ class Committer:
         except RoteError:
             raise
         except BaseException:
+            self._engine.abandon()
             # An interruption can come after the commit: find out before others are answered.
             if draft is not None and draft.commits:
                 self._settle_interrupted(draft, jobs, answers)

@@ -38,8 +38,8 @@ _STORED = 0
 
 
 def declared(indexes: Mapping[str, Index], name: str) -> Index:
-    if name not in indexes:
-        raise InvalidInput(f"there is no index {name!r}; declare it when the store is opened")
+    if type(name) is not str or name not in indexes:
+        raise InvalidInput(f"there is no index {name!r:.80}; declare it when the store is opened")
     return indexes[name]
 
 

@@ -47,7 +47,7 @@ Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
 def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
     """The commit, added to the draft; or the one this job's key already made."""
     if job.key is not None:
-        made = _already_made(draft, job.key, job.payload)
+        made = _already_made(draft, job, job.key)
         if made is not None:
             return made
     if job.guard is not None:
@@ -75,15 +75,26 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
     return commit
 
 
-def _already_made(draft: Draft, key: str, payload: str | None) -> Commit | None:
+def _already_made(draft: Draft, job: Job, key: str) -> Commit | None:
     row = draft.made_by(key)
     if row is None:
         return None
     version, made_of = meaning_of(row)
-    # Of what was erased since, nothing is left to compare with.
-    if made_of not in (payload, None):
+    made = commit_at(draft, version)
+    if made_of != job.payload and (made_of is not None or not _could_have_made(draft, job, made)):
         raise PayloadMismatch(key, version=version)
-    return commit_at(draft, version)
+    return made
+
+
+def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
+    """All that is left to compare when an erasure has taken the digest: not the values, but whether
+    it was a call of that kind, and what it wrote to, as far as a compaction has left that."""
+    if commit.event is not None or not job.operations:
+        return commit.event is not None and not job.operations
+    written, asked = ([each.id for each in rows] for rows in (commit.facts, job.operations))
+    is_whole = commit.version >= draft.cache.oldest
+    is_same = written == asked if is_whole else set(written) <= set(asked)
+    return commit.branch == job.branch and is_same
 
 
 def meaning_of(row: SideRecord) -> tuple[int, str | None]:

@@ -39,7 +39,7 @@ from rote.space.arguments import check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.running import RunPlace, Runs, check_runs
 from rote.space.transaction import Transaction
-from rote.values import Json, check_branch_name, datetime_of, micros_of, parse_time
+from rote.values import Json, check_branch_name, check_key, datetime_of, micros_of, parse_time
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
@@ -307,6 +307,8 @@ class Space:
     def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
         """Reads and writes that become one commit when the block ends, or nothing."""
         self._check_writable()
+        if key is not None:
+            check_key(key)
         return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
 
     def run(
@@ -459,6 +461,8 @@ class Space:
         resolutions  {id: value or rote.DELETE}, for single conflicts
         """
         self._check_writable()
+        if type(dry_run) is not bool:
+            raise InvalidInput("dry_run is True or False")
         given = {} if resolutions is None else resolutions
         return self._port.merge(
             self.did, MergeRequest(source, self.branch, on_conflict, given, dry_run, key)

@@ -222,6 +222,9 @@ class PostgresEngine:
         finally:
             session.close()
 
+    def abandon(self) -> None:
+        """A block has its own session, and nobody else waits for that one."""
+
     def damage(self) -> list[str]:
         """The one thing here that the log does not cover: the copy of the newest commit."""
         found = []

@@ -154,8 +154,7 @@ class SqliteEngine:
             raise translate(error, filename=self.filename) from error
         return writer
 
-    def let_go(self) -> None:
-        """Leave no lock and no transaction behind, wherever this thread was interrupted."""
+    def abandon(self) -> None:
         if not self._write_lock.acquire(blocking=False):
             self._own.block = None
             return  # another thread's
@@ -291,7 +290,7 @@ class SqliteEngine:
         if self._own.block is not None:
             self._own.refuse()
         if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
-            self.let_go()  # an interrupted call of this thread could not even clean up
+            self.abandon()  # an interrupted call of this thread could not even clean up
 
     def _check_open(self) -> None:
         if self._closed:
@@ -367,7 +366,7 @@ class _Transaction:
         try:
             return self._engine.begin(sys._getframe(1))
         except BaseException:
-            self._engine.let_go()
+            self._engine.abandon()
             raise
 
     def __exit__(
@@ -381,7 +380,7 @@ class _Transaction:
         except DRIVER_ERRORS as failure:
             raise translate(failure, filename=self._engine.filename) from failure
         except BaseException:
-            self._engine.let_go()
+            self._engine.abandon()
             raise
         if error is not None and isinstance(error, DRIVER_ERRORS):
             raise translate(error, filename=self._engine.filename) from error

@@ -191,10 +191,9 @@ class RunEndTests(RunGround):
         assert not list(tmp_path.iterdir())
 
     def test_what_a_policy_raises_leaves_neither_trace_nor_recording(self, tmp_path: Path) -> None:
-        path = tmp_path / "run.jsonl"
-        with pytest.raises(ZeroDivisionError):
-            with self.begin(record=path, commit_policy=lambda _: 1 // 0) as run:
-                run.set(A, 1)
+        run = self.begin(record=tmp_path / "run.jsonl", commit_policy=lambda _: 1 // 0)
+        with pytest.raises(ZeroDivisionError), run:
+            run.set(A, 1)
         assert run.discarded
         assert not list(tmp_path.iterdir())
 
