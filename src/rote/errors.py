@@ -133,7 +133,7 @@ class ReadConflict:
         if self.id is not None:
             what = self.id
         elif self.prefix is not None:
-            what = f"{self.prefix}*"
+            what = f"ids that begin with {self.prefix!r}"
         else:
             what = f"{self.start}..{self.end}"
         return f"{what} (read at {self.expected_version}, written at {self.actual_version})"

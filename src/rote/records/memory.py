@@ -48,7 +48,10 @@ class Memory:
         prune_strategy_by_namespace: Mapping[str, str] | None = None,
     ) -> None:
         if not isinstance(space, Space):
-            raise InvalidInput("a memory is made of a space: Memory(store.space(name))")
+            raise InvalidInput(
+                "a memory is made of a space: Memory(store.space(name)); records and entities in one"
+                " commit are written by a run, with run.memory"
+            )
         self.space = space
         self.profile = profiles.check_profile(profile)
         self.namespaces = check_namespaces(namespaces)

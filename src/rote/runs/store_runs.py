@@ -173,6 +173,7 @@ class StoreRuns:
                     "branch": line.entry.branch,
                     "memory_snapshot_id": line.entry.memory_snapshot_id,
                     "policy_set_id": line.entry.policy_set_id,
+                    **({"conflicts": line.entry.conflicts} if line.entry.conflicts else {}),
                 }
         raise NotFound(f"there is no run {record.run_id}", run_id=record.run_id)
 

@@ -43,6 +43,7 @@ def tell(stage: Stage, path: Path) -> None:
     stage.end(
         "That was Rote: every version kept, no write lost, no change unseen.\n"
         'Your turn:  rote set urn:entity:me \'{"name":"…"}\'  then  rote log\n'
+        "(after `make demo` it is .venv/bin/rote)\n"
         "All commands:  rote --help"
     )
 
