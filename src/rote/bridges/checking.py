@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from rote.bridges.imports import Told, try_records
+from rote.bridges.record_files import Told, try_records
 from rote.bridges.validator import Problem, validate
 from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.records.keys import entity_id

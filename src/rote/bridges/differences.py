@@ -1,7 +1,7 @@
 """What an import does to each record, decided before anything is written.
 
     new        it is not there, or has expired
-    changed    it differs, and what is there is not newer: it is replaced
+    changed    it differs, was never there, and what is there is not newer: it is replaced
     unchanged  it is there like this
     outdated   it is what the record was before; what has come since stays
     newer      what is there is newer than the file says, and never was as in the file: refused
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from rote.bridges.batches import Checked
 from rote.bridges.past import last_put, was
+from rote.bridges.validator import normal_times
 from rote.contract import State
 from rote.errors import InvalidInput
 from rote.records import Memory
@@ -143,14 +144,14 @@ def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: boo
         return Difference(item, UNCHANGED, state.version, None, has_expired)
     there = _living(state, now)
     known = None if there is None else life_of(there)
-    if known is None:
+    if there is None or known is None:
         outcome = NEW
-    elif known.updated_at <= life.updated_at:
+    elif known.updated_at < life.updated_at or canonical(normal_times(there)) == item.data:
         outcome = CHANGED
     elif not overwrite and was(memory.space, item.entity, item.record):
-        outcome = OUTDATED
+        outcome = OUTDATED  # at the same time too: a touch leaves it, and so may a put
     else:
-        outcome = NEWER
+        outcome = NEWER if known.updated_at > life.updated_at else CHANGED
     is_written = outcome in (NEW, CHANGED) or overwrite
     value = Encoded(item.data) if is_written else None
     return Difference(item, outcome, state.version, there, has_expired, value)

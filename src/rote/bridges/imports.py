@@ -6,7 +6,7 @@ changes nothing; one that differs is replaced, unless it is newer (differences.p
 of the file; where it has none, they are those of the commit.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO
 
@@ -15,29 +15,18 @@ from msgspec import Struct
 
 from rote.bridges.batches import Checked, Incoming, distinct, fitting, in_batches
 from rote.bridges.differences import Counts, Difference, differences, none_newer
+from rote.bridges.record_files import Told, read_records
 from rote.bridges.validator import Problem, normal_record, sized, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, invariant
 from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.profiles import V1
-from rote.values import Json, decode
-from rote.values.limits import (
-    COMMIT_BYTES_MAX,
-    DEPTH_MAX,
-    NAMED_IN_ERROR_MAX,
-    NAMESPACES_MAX,
-    OPERATIONS_MAX,
-    VALUE_BYTES_MAX,
-)
+from rote.values import Json
+from rote.values.limits import NAMED_IN_ERROR_MAX, NAMESPACES_MAX, OPERATIONS_MAX
 
-Told = Callable[[int], None]  # how many bytes of the file were read
-_ANY_TIMES = {"created_at": "1970-01-01T00:00:00Z", "updated_at": "1970-01-01T00:00:00Z"}
+_ANY_TIMES = dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00.000000Z")
 _NO_TIMES = dict.fromkeys(_ANY_TIMES)
 _STAMPS_BYTES = 160  # as much as a commit counts for two stamps
-# A line holds one value; escapes can make a text six times as long as what it means.
-_LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
-# How files of gzip, zip, Zstandard, bzip2 and xz begin.
-_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
 class ImportReport(Struct, frozen=True, gc=False):
@@ -125,70 +114,6 @@ def _told_after(error: RoteError, records: int) -> RoteError:
         error.args = (f"{error}; the batches before it, {records:,} records, were written",)
         error.details["records_before"] = records
     return error
-
-
-def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tuple[int, Json]]:
-    """The values of a file with their places: the numbers of lines, or of an array's elements."""
-    for number, value in try_records(stream, progress):
-        if isinstance(value, RoteError):
-            raise value
-        yield number, value
-
-
-def try_records(
-    stream: BinaryIO, progress: Told | None = None
-) -> Iterator[tuple[int, Json | RoteError]]:
-    """The same, with what cannot be read as its error."""
-    tell: Told = progress or (lambda count: None)
-    number = 0
-    while line := stream.readline(_LINE_BYTES_MAX + 1):
-        tell(len(line))
-        number += 1
-        if number == 1 and line.lstrip()[:1] == b"[":
-            yield from _array(line, stream, tell)
-            return
-        if line.strip():
-            value = _decoded(line.rstrip(), f"line {number}", _LINE_BYTES_MAX)
-            if number == 1 and isinstance(value, InvalidInput):
-                value = _told_what_is_taken(value, line)
-            yield number, value
-            if isinstance(value, LimitExceeded):
-                return  # where the next line begins is not known
-
-
-def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
-    """The error of a file that begins with something else."""
-    words = "an import takes JSON lines, one JSON array, or Markdown, which is a folder or ends with .md"
-    if line.startswith(_COMPRESSED):
-        words = "the file is compressed; unpack it first"
-    reason = f"{error.details['reason']}; {words}"
-    return InvalidInput(f"{error}; {words}", **{**error.details, "reason": reason})
-
-
-def _array(line: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json | RoteError]]:
-    rest = stream.read(COMMIT_BYTES_MAX + 1)
-    tell(len(rest))
-    # The array is around values that may be as deep as any.
-    values = _decoded(line + rest, "the file", COMMIT_BYTES_MAX, depth_max=DEPTH_MAX + 1)
-    if type(values) is list:
-        yield from enumerate(values, start=1)
-    else:
-        assert isinstance(values, RoteError)  # what starts like an array is one or is nothing
-        yield 1, values
-
-
-def _decoded(
-    text: bytes, place: str, size_bytes_max: int, depth_max: int = DEPTH_MAX
-) -> Json | RoteError:
-    if len(text) > size_bytes_max:
-        return LimitExceeded(
-            f"{place} in bytes", size=len(text), limit=size_bytes_max,
-            advice="have one record a line",
-        )  # fmt: skip
-    try:
-        return decode(text, depth_max=depth_max)
-    except InvalidValue as error:
-        return InvalidInput(f"{place}: {error}", place=place, **error.details)
 
 
 def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Checked]:

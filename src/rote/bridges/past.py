@@ -2,23 +2,24 @@
 
 from typing import Any
 
+from rote.bridges.validator import TIMES, normal_times
 from rote.errors import Compacted
 from rote.records.envelope import Envelope
 from rote.records.metadata import instant_of
 from rote.space import Space
-from rote.values import canonical
+from rote.values import Json, canonical
 from rote.values.limits import RECORD_PAST_MAX
 
 
 def was(space: Space, entity: str, record: Envelope) -> bool:
     """Whether an envelope is what a record is, or was once, as far as that can still be read."""
-    wanted = canonical(record)
+    wanted = _normal(record)
     updated_at = record["updated_at"]
     # Puts and appends leave it with the time of their commit; touches and imports do not.
     if instant_of(updated_at) is not None and _is_at(space, entity, updated_at, wanted):
         return True
     for fact in space.history(entity, limit=RECORD_PAST_MAX):
-        if fact.op == "set" and fact.data == wanted:
+        if fact.op == "set" and (fact.data == wanted or _normal(fact.body) == wanted):
             return True
         if fact.op == "patch" and _is_at(space, entity, fact.version, wanted):
             return True
@@ -39,4 +40,11 @@ def _is_at(space: Space, entity: str, point: int | str, wanted: bytes) -> bool:
         state = space.at(point).read(entity)
     except Compacted:
         return False
-    return state.exists and canonical(state.value) == wanted
+    return state.exists and _normal(state.value) == wanted
+
+
+def _normal(value: Json) -> bytes:
+    """A value to compare: imports once stored the times of a record in the form of the file."""
+    if type(value) is dict and all(instant_of(value.get(name)) is not None for name in TIMES):
+        value = normal_times(value)
+    return canonical(value)

@@ -11,12 +11,14 @@ from rote.records.envelope import FIELDS, Envelope, Life, check_object, check_tt
 from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata, instant_of
 from rote.records.profiles import V1, V1_1, check_profile
-from rote.values import Json, canonical, parse_time
+from rote.values import Json, canonical, format_time, parse_time
 from rote.values.limits import VALUE_BYTES_MAX
 
 _MEMBERS = frozenset(FIELDS)
 _OPTIONAL = frozenset({"metadata"})
 _REQUIRED = _MEMBERS - _OPTIONAL
+TIMES = ("created_at", "updated_at")
+_TIME_CHARACTERS = len("YYYY-MM-DDTHH:MM:SS.ffffffZ")
 
 
 class Problem(Struct, frozen=True, gc=False):
@@ -64,7 +66,22 @@ def normal_record(
         return None
     if type(value["payload"]) is not dict or (profile == V1 and value.get("metadata") is not None):
         return None
-    return entity, {**value, "metadata": checked}, life
+    record = normal_times({**value, "metadata": checked})
+    if record["created_at"] != life.created_at:
+        life = Life(record["created_at"], life.updated_at, life.ttl_seconds)
+    return entity, record, life
+
+
+def normal_times(record: Envelope) -> Envelope:
+    """The record with its times, which are some of RFC 3339, as they are stored."""
+    if all(map(_is_stored_form, (record["created_at"], record["updated_at"]))):
+        return record
+    return {**record, **{name: format_time(parse_time(record[name])) for name in TIMES}}
+
+
+def _is_stored_form(time: str) -> bool:
+    # Nothing else that RFC 3339 allows has this length and these letters.
+    return len(time) == _TIME_CHARACTERS and time[10] == "T" and time[-1] == "Z"
 
 
 def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
@@ -92,10 +109,10 @@ def _key(record: dict[str, Any], namespaces: tuple[str, ...]) -> Iterator[Proble
 
 
 def _times(record: dict[str, Any]) -> Iterator[Problem]:
-    for name in ("created_at", "updated_at"):
+    for name in TIMES:
         if name in record and instant_of(record[name]) is None:
             yield from _told(f"/{name}", partial(parse_time, record[name]))
-    created, updated = (instant_of(record.get(name)) for name in ("created_at", "updated_at"))
+    created, updated = (instant_of(record.get(name)) for name in TIMES)
     if created is not None and updated is not None and updated < created:
         yield Problem("warning", "/updated_at", "it was changed before it was made")
     yield from _told("/ttl_seconds", lambda: check_ttl(record.get("ttl_seconds")))

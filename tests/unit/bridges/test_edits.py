@@ -230,6 +230,69 @@ def test_lines_of_json_do_not_replace_what_is_newer_either(diary: Diary) -> None
     assert exported(diary.memory) == old
 
 
+def test_an_old_file_does_not_undo_what_left_the_time_of_the_record(ground: Diary) -> None:
+    """A touch leaves updated_at, and so does a put in the same instant; an export from before was
+    taken for an edit, and its import undid them."""
+    memory, key = ground.memory, ("ops", "k", "a")
+
+    def check_outdated(old: bytes) -> None:
+        now = exported(memory)
+        assert now != old
+        for _ in range(2):
+            report = import_records(memory, BytesIO(old))
+            assert (report.counts.outdated, report.written) == (1, 0)
+        assert exported(memory) == now
+
+    memory.put(*key, {"x": 1})
+    made = exported(memory)
+    memory.touch(*key)
+    memory.touch(*key)
+    check_outdated(made)
+    assert memory.get(*key)["record"]["metadata"]["access_count"] == 2
+    touched = exported(memory)
+    memory.put(*key, {"x": 2})
+    check_outdated(made)
+    check_outdated(touched)
+    # What the record never was is an edit.
+    edited = made.replace(b'"x":1', b'"x":3')
+    assert import_records(memory, BytesIO(edited)).counts.changed == 1
+    assert exported(memory) == edited
+    assert import_records(memory, BytesIO(made), overwrite=True).written == 1
+    assert exported(memory) == made
+
+
+def test_a_log_with_its_times_in_another_form_goes_in_and_out(diary: Diary) -> None:
+    record = diary.memory.get(*KEY)["record"]
+    diary.edit(".000000Z", "+00:00")
+    assert diary.take().counts.unchanged == 1
+    diary.edit("- two", "- TWO")
+    assert diary.take().counts.changed == 1
+    assert diary.said() == ["one", "TWO"]
+    there = diary.memory.get(*KEY)["record"]
+    assert [there[name] for name in ("created_at", "updated_at")] == [
+        record[name] for name in ("created_at", "updated_at")
+    ]
+    assert diary.export().written == 1
+    assert "+00:00" not in diary.file.read_text()
+
+
+def test_times_that_were_stored_as_given_are_known_again(diary: Diary) -> None:
+    """Imports once kept the times of a file in its form, and stores still hold such records."""
+    record = diary.memory.get(*KEY)["record"]
+    odd = {**record, "created_at": "2020-01-01T00:00:00Z", "updated_at": "2020-01-01T00:00:00Z"}
+    entity = diary.memory.entity_id(*KEY)
+    diary.memory.space.set(entity, odd)
+    diary.export(overwrite=True)
+    diary.say("three")
+    assert diary.take().counts.outdated == 1
+    assert diary.export().written == 1
+    diary.memory.space.set(entity, odd)
+    line = canonical(odd)
+    assert import_records(diary.memory, BytesIO(line)).counts.changed == 1
+    assert import_records(diary.memory, BytesIO(line)).counts.unchanged == 1
+    assert diary.memory.get(*KEY)["record"]["created_at"] == "2020-01-01T00:00:00.000000Z"
+
+
 def test_a_note_of_a_day_does_not_erase_the_log_of_an_agent(diary: Diary) -> None:
     notes = diary.root / "notes"
     notes.mkdir()

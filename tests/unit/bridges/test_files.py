@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 import rote
 from rote.bridges import export_records, import_records, validate, write_export
+from rote.bridges.record_files import read_records
 from rote.bridges.validator import normal_record
-from rote.errors import InvalidInput, LimitExceeded, RoteError
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.records.envelope import life_of
 from rote.records.metadata import check_metadata
 from rote.testing.clocks import FixedClock
-from rote.values import canonical, decode
+from rote.values import canonical, decode, format_time, parse_time
 from rote.values.limits import DEPTH_MAX, VALUE_BYTES_MAX
 from tests.lanes import examples
 
 AT = "2026-01-01T12:00:00.000000Z"
+TIMES = ("created_at", "updated_at")
 ENVELOPE: dict[str, Any] = {
     "namespace": "ops", "record_kind": "k", "record_id": "1", "created_at": AT, "updated_at": AT,
     "ttl_seconds": 60, "payload": {"x": 1}, "metadata": {"tags": ["a"], "source": "import"},
@@ -104,11 +106,30 @@ def test_an_export_has_the_living_records_in_order_and_nothing_else(files: Files
         exported(files.memory, namespace="unknown")
 
 
-def test_an_import_keeps_the_times_of_the_file(files: Files) -> None:
-    created = "2020-01-01T00:00:00+02:00"
-    import_records(files.memory, lines({**ENVELOPE, "created_at": created, "ttl_seconds": None}))
-    record = files.memory.get("ops", "k", "1")["record"]
-    assert (record["created_at"], record["updated_at"]) == (created, AT)
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("2020-01-01T00:00:00+02:00", "2019-12-31T22:00:00.000000Z"),
+        ("2020-01-01t00:00:00.5z", "2020-01-01T00:00:00.500000Z"),
+        ("2020-01-01 00:00:00.000000Z", "2020-01-01T00:00:00.000000Z"),
+        ("2020-01-01T00:00:00.1234567-00:00", "2020-01-01T00:00:00.123456Z"),
+        ("2020-01-01T00:00:00.1+00:00", "2020-01-01T00:00:00.100000Z"),
+        ("0001-01-01T00:00:00.000000Z", "0001-01-01T00:00:00.000000Z"),
+    ],
+)
+def test_an_import_keeps_the_times_of_the_file_in_the_form_of_all_times(
+    files: Files, given: str, kept: str
+) -> None:
+    """Imported times were stored and returned in whatever form the file had, and one record in two
+    forms was two states of it. Those of the metadata stay as given."""
+    metadata = {"valid_at": given, "last_accessed": given}
+    times = {"created_at": given, "updated_at": given}
+    record = {**ENVELOPE, **times, "ttl_seconds": None, "metadata": metadata}
+    import_records(files.memory, lines(record))
+    there = files.memory.get("ops", "k", "1")["record"]
+    assert there == {**record, "created_at": kept, "updated_at": kept}
+    assert import_records(files.memory, lines(record)).counts.unchanged == 1
+    assert import_records(files.memory, lines(there)).counts.unchanged == 1
 
 
 def test_a_record_of_v1_brings_its_metadata_in_its_payload(files: Files) -> None:
@@ -272,6 +293,86 @@ def test_files_of_other_programs_are_taken_or_refused_whole(
     assert files.memory.space.version == before
 
 
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def test_an_export_of_one_array_comes_back_however_long_it_is(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An array longer than a commit could not be imported, in batches neither: it was read at once."""
+    sent = exported(files.memory, format="json")
+    size_bytes_max = max(map(len, sent.splitlines(keepends=True)))
+    monkeypatch.setattr("rote.bridges.record_files.COMMIT_BYTES_MAX", size_bytes_max)
+    other, told = files.empty(), list[int]()
+    assert import_records(other, BytesIO(sent), batch=2, progress=told.append).written == 6
+    assert sum(told) == len(sent)
+    assert exported(other, format="json") == sent
+    with pytest.raises(LimitExceeded, match="one record a line"):
+        import_records(other, BytesIO(sent.replace(b"[\n", b"[")))
+
+
+@pytest.mark.parametrize(("line", "told"), BAD_LINES)
+def test_a_bad_line_of_an_array_is_told_and_nothing_is_written(
+    files: Files, line: bytes, told: str
+) -> None:
+    ids = ("1", "other") if told.endswith("record 1") else ("1", "2")
+    good = [canonical({**ENVELOPE, "record_id": id}) for id in ids]
+    before = files.memory.space.head
+    # Records are counted, and the first of them is on line 2.
+    if told == "line 3":
+        told = "line 4" if line.startswith(b'{"') else "the file"
+    with pytest.raises(InvalidInput, match=told):
+        import_records(files.memory, BytesIO(b"[\n" + b",\n".join([*good, line]) + b"\n]\n"))
+    assert files.memory.space.head == before
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b'[\n{"a":1},\n{"a":2}\n]\n\n]', "the file: .* line 6, column 1: Extra data"),
+        (b'[\n{"a":1},\n\n{"a":2}\n', "the file: .* line 5, column 1"),
+        (b'[\n{"a":1},\n]', "the file: .*line [23], column"),
+        (b'[\n{"a":1}\n{"a":2}\n]', "the file: .* line 3, column 1"),
+        (b'[\n{"a":1}{},\n{"a":2}\n]', "line 2: .* character 7: Extra data"),
+        (b'[\n{"a":1},\n{"a":2},\n{"a":\n-}]', "the file: .* line 5, column 1"),
+    ],
+)
+def test_an_array_that_is_none_is_told_by_its_line(data: bytes, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        list(read_records(BytesIO(data)))
+
+
+PIECES = [
+    b'{"a":1}', b'{"a":{}}', b"{}", b'{"a":1,"a":2}', b'{"a":{},', b'"b":2}', b"{", b"}", b"1", b"[",
+    b"]", b",", b"\n", b"\n", b",\n", b" ", b"\r\n", b"\x0c", b"\xff", b'{"a":"},"}', b"-0.0",
+]  # fmt: skip
+
+
+@given(
+    pieces=st.lists(st.sampled_from(PIECES), max_size=12),
+    start=st.sampled_from([b"[\n", b"[\r\n", b"["]),
+    end=st.sampled_from([b"\n]\n", b"]", b""]),
+)
+@example(pieces=[b'{"a":1}', b",\n"], start=b"[\n", end=b"]")
+@example(pieces=[b'{"a":{},', b"\n", b'"b":2}'], start=b"[\n", end=b"]")
+@example(pieces=[b'{"a":1}', b",\n", b"{}", b",", b"{}"], start=b"[\n", end=b"\n]\n")
+@settings(max_examples=examples(500, 10_000))
+def test_an_array_by_lines_is_the_array_at_once(
+    pieces: list[bytes], start: bytes, end: bytes
+) -> None:
+    data = start + b"".join(pieces) + end
+    try:
+        values = decode(data)
+    except InvalidValue:
+        with pytest.raises(InvalidInput):
+            list(read_records(BytesIO(data)))
+    else:
+        assert list(read_records(BytesIO(data))) == list(enumerate(values, start=1))
+
+
+# -- the validator ---------------------------------------------------------------------------------
+
+
 def test_the_validator_tells_everything_at_once() -> None:
     bad = {
         **ENVELOPE, "namespace": "x", "record_id": 1, "updated_at": "2025-01-01T00:00:00Z",
@@ -323,10 +424,11 @@ def test_an_import_takes_what_the_validator_finds_no_error_in(
     assert (found is None) == any(problem.kind == "error" for problem in problems)
     if found is not None:
         entity, normal, life = found
-        assert life == life_of(record)
+        assert life == life_of(normal)
         assert entity == rote.Memory.entity_id(*(record[name] for name in list(ENVELOPE)[:3]))
         assert normal.keys() == ENVELOPE.keys()
-        assert {**normal, "metadata": 0} == {**record, "metadata": 0}
+        times = {name: format_time(parse_time(record[name])) for name in TIMES}
+        assert {**normal, "metadata": 0} == {**record, **times, "metadata": 0}
         sent = record.get("metadata", record["payload"].get("_metadata"))
         assert normal["metadata"] == (None if profile == "v1" else check_metadata(sent))
 

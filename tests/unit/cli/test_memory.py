@@ -274,7 +274,7 @@ def test_an_import_replaces_what_is_newer_only_when_it_is_told_to(store: Path) -
     assert "1 record newer there" in rehearsed.stdout
     assert run("memory", "import", "-", "--overwrite", store=store, stdin=old).exit_code == 0
     record = run_json("memory", "get", *KEY, store=store)["record"]
-    assert (record["updated_at"], record["payload"]) == (RECORD["updated_at"], {})
+    assert (record["updated_at"], record["payload"]) == ("2026-01-01T00:00:00.000000Z", {})
 
 
 def test_a_batch_that_fails_tells_what_was_written_before(store: Path) -> None:

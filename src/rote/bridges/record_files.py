@@ -1,0 +1,113 @@
+"""Files of records as values: JSON lines, or one JSON array.
+
+An array with one element a line, as exports have it, is read line by line and may be as long as
+lines may be. Any other is read at once, and holds no more than a commit does.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
+from rote.values import Json, decode
+from rote.values.limits import COMMIT_BYTES_MAX, DEPTH_MAX, VALUE_BYTES_MAX
+
+Told = Callable[[int], None]  # how many bytes of the file were read
+# A line holds one value; escapes can make a text six times as long as what it means.
+_LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
+# RFC 8259 section 2; what else Python takes for a blank is no JSON.
+_BLANKS = b" \t\r\n"
+# How files of gzip, zip, Zstandard, bzip2 and xz begin.
+_COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+
+
+def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tuple[int, Json]]:
+    """The values of a file with their places: the numbers of lines, or of an array's elements."""
+    for number, value in try_records(stream, progress):
+        if isinstance(value, RoteError):
+            raise value
+        yield number, value
+
+
+def try_records(
+    stream: BinaryIO, progress: Told | None = None
+) -> Iterator[tuple[int, Json | RoteError]]:
+    """The same, with what cannot be read as its error."""
+    tell: Told = progress or (lambda count: None)
+    number = 0
+    while line := stream.readline(_LINE_BYTES_MAX + 1):
+        tell(len(line))
+        number += 1
+        if number == 1 and line.lstrip()[:1] == b"[":
+            yield from _array(line, stream, tell)
+            return
+        if line.strip():
+            value = _decoded(line.rstrip(), f"line {number}", _LINE_BYTES_MAX)
+            if number == 1 and isinstance(value, InvalidInput):
+                value = _told_what_is_taken(value, line)
+            yield number, value
+            if isinstance(value, LimitExceeded):
+                return  # where the next line begins is not known
+
+
+def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
+    """The error of a file that begins with something else."""
+    words = "an import takes JSON lines, one JSON array, or Markdown, which is a folder or ends with .md"
+    if line.startswith(_COMPRESSED):
+        words = "the file is compressed; unpack it first"
+    reason = f"{error.details['reason']}; {words}"
+    return InvalidInput(f"{error}; {words}", **{**error.details, "reason": reason})
+
+
+def _array(first: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json | RoteError]]:
+    """The elements of an array: line by line as long as each line is one, then the rest at once."""
+    # `before` makes an array of the rest: it stands for the lines that are done.
+    before, number, line_number, awaits_more = first, 0, 1, first.strip(_BLANKS) == b"["
+    line, error = b"", None
+    while awaits_more and (line := stream.readline(COMMIT_BYTES_MAX + 1)):
+        tell(len(line))
+        line_number += 1
+        text = line.strip(_BLANKS)
+        if not (text.startswith(b"{") and text.endswith((b"}", b"},"))):
+            break
+        value = _decoded(text.removesuffix(b","), f"line {line_number}", COMMIT_BYTES_MAX)
+        if isinstance(value, RoteError):
+            error = value  # unless the element is more than this line, or less
+            break
+        number += 1
+        yield number, value
+        awaits_more = text.endswith(b",")
+        before, line = b"[null," if awaits_more else b"[null", b""
+    lines_done = line_number - 1 if line else line_number
+    if number:
+        before += b"\n" * lines_done  # so that an error in the rest has the line of the file
+    values = _rest_of_array(before, line, stream, tell)
+    if isinstance(values, RoteError):
+        yield number + 1, error or values
+    else:
+        yield from enumerate(values[1:] if number else values, start=number + 1)
+
+
+def _rest_of_array(
+    before: bytes, line: bytes, stream: BinaryIO, tell: Told
+) -> list[Json] | RoteError:
+    rest = stream.read(COMMIT_BYTES_MAX + 1)
+    tell(len(rest))
+    # The array is around values that may be as deep as any.
+    values = _decoded(before + line + rest, "the file", COMMIT_BYTES_MAX, depth_max=DEPTH_MAX + 1)
+    # What starts like an array is one or is nothing.
+    assert isinstance(values, list | RoteError)
+    return values
+
+
+def _decoded(
+    text: bytes, place: str, size_bytes_max: int, depth_max: int = DEPTH_MAX
+) -> Json | RoteError:
+    if len(text) > size_bytes_max:
+        return LimitExceeded(
+            f"{place} in bytes", size=len(text), limit=size_bytes_max,
+            advice="have one record a line",
+        )  # fmt: skip
+    try:
+        return decode(text, depth_max=depth_max)
+    except InvalidValue as error:
+        return InvalidInput(f"{place}: {error}", place=place, **error.details)
