@@ -11,10 +11,12 @@ import pytest
 
 import rote
 from rote.engines.postgres import PostgresEngine, pool, writes
+from rote.engines.postgres.engine import _Block
 from rote.errors import Busy, Unavailable
 from rote.kernel import commits
 from rote.testing.postgres import schema_of, server_url, with_options
 from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX
+from tests.faults.interruptions import interrupt_before
 from tests.faults.postgres_rig import LEFT, NAME, check_chain, check_line, open_postgres, pair
 from tests.lanes import SLOW, examples
 
@@ -51,6 +53,23 @@ def test_a_commit_that_waits_too_long_for_the_space_is_busy_and_not_written(
             space.transact(pair(1), key="waited")
         check_line(caught.value)
         assert space.transact(pair(1), key="waited").version == 2
+        check_chain(space)
+
+
+@pytest.mark.parametrize("attempts", [2, 0])
+def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
+    tmp_path: Path, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session stayed in a transaction, with the lock of the space, as long as the error lived."""
+    monkeypatch.setattr(commits, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
+    with open_postgres(tmp_path) as store, ThreadPoolExecutor(1) as other:
+        space = store.space(NAME)
+        space.transact(pair(0))
+        interrupt_before(_Block.__exit__.__code__, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt) as caught:
+            space.transact(pair(1))
+        assert other.submit(space.transact, pair(2)).result(BOUND_SECONDS).version == 2
+        assert caught.value is not None
         check_chain(space)
 
 

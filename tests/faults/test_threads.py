@@ -18,7 +18,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import FrameType
 from typing import NoReturn, cast
 
 import pytest
@@ -35,6 +34,7 @@ from rote.kernel import Kernel
 from rote.opening.keys import MemoryKeys
 from rote.testing import FixedClock, StoreSettings, open_on
 from rote.values import Json
+from tests.faults.interruptions import interrupt_before
 from tests.lanes import examples
 
 ROOT = Path(__file__).parents[2]
@@ -261,17 +261,6 @@ def interrupt_commit(
     patch.setattr(SqliteWriter, "commit", commit)
 
 
-def interrupt_at_the_end_of_the_block(error: BaseException) -> None:
-    """As a signal does that is noticed before the first line of `__exit__`."""
-
-    def trace(frame: FrameType, event: str, argument: object) -> None:
-        if frame.f_code is _Transaction.__exit__.__code__:
-            sys.settrace(None)
-            raise error
-
-    sys.settrace(trace)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), ValueError("a bug")])
 def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
     store_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -308,7 +297,7 @@ def test_no_answer_stands_on_commits_that_an_interruption_undid(
             elif where == "the clock":
                 clock.readings_left = 3
             else:
-                interrupt_at_the_end_of_the_block(KeyboardInterrupt())
+                interrupt_before(_Transaction.__exit__.__code__, KeyboardInterrupt())
             return space.set(IDS[0], 1, key="k")
 
         lead, *others = line.run(leader, *followers)
@@ -344,7 +333,7 @@ def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
     with rote.open(":memory:" if path is None else tmp_path / path) as store:
         space = store.space(NAME)
         space.set(IDS[0], 0)
-        interrupt_at_the_end_of_the_block(KeyboardInterrupt())
+        interrupt_before(_Transaction.__exit__.__code__, KeyboardInterrupt())
         try:
             with pytest.raises(KeyboardInterrupt):
                 space.set(IDS[0], 1)

@@ -4,6 +4,7 @@ What is remembered here is the newest commit that this process has seen of a spa
 believed: a block that starts from it proves at its end that it was still true.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,7 @@ class PostgresEngine:
         self._durability = durability
         self._target = Target(url)
         self._pool = Pool(self._target)
+        self._own = _Own()
         self._known: dict[int, Known] = {}
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
         try:
@@ -119,6 +121,7 @@ class PostgresEngine:
     def _begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
         # The block has the session before anything is locked by it: an interruption may come at any
         # moment, also when this has returned and its caller has nothing yet.
+        self._own.block = block
         session = block.session = self._pool.take()
         arguments = (session, self._schema, self._remember)
         if block.optimistic:
@@ -223,7 +226,8 @@ class PostgresEngine:
             session.close()
 
     def abandon(self) -> None:
-        """A block has its own session, and nobody else waits for that one."""
+        if self._own.block is not None:
+            self.let_go(self._own.block, KeyboardInterrupt())
 
     def damage(self) -> list[str]:
         """The one thing here that the log does not cover: the copy of the newest commit."""
@@ -250,6 +254,12 @@ class PostgresEngine:
 
     def close(self) -> None:
         self._pool.close()
+
+
+class _Own(threading.local):
+    """What each thread has for itself."""
+
+    block: "_Block | None" = None  # the last one that it began
 
 
 class _Block:
