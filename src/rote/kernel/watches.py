@@ -68,20 +68,25 @@ def _frames(
         frame = None
         while frame is None:
             left = None if timeout is None else asked + timeout - time.monotonic()
-            seen = watcher.version
-            # Where others have looked further already, all go the same step.
-            newest = pulse.newest if pulse.newest > seen else watcher.look()
+            is_over = left is not None and left <= 0
+            seen, newest = watcher.version, pulse.newest
+            # Where others have looked further already, all go the same step. But they may have
+            # looked a while ago: nobody ends without a look of its own.
+            if newest <= seen or is_over:
+                newest = watcher.look()
+            if newest <= seen and is_over:
+                return
             if newest <= seen:
                 newest = pulse.wait(seen, left, watcher.look)
             if newest <= seen:
-                return
+                continue
             # Whoever worked long rests as long, so that many of them leave room for writers.
             due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
             time.sleep(max(0.0, due - time.monotonic()))
             woken = time.monotonic()
             frame = watcher.advance(max(newest, pulse.newest))
             took = time.monotonic() - woken
-            if frame is None and left is not None and left <= 0:
+            if frame is None and is_over and watcher.version > seen:
                 return  # others write all the time, and nothing of it is for this one
         yield frame
 

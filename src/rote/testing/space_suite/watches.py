@@ -46,6 +46,15 @@ class WatchTests(SpaceGround):
         late = self.watch(since=1, **{"*": {}})
         assert brief(next(late)) == ([B], [])
 
+    def test_a_frame_that_is_due_comes_also_when_others_have_looked_less_far(self) -> None:
+        self.space.transact([put(A, 0), put(B, 0)])
+        watch = self.space.watch({"select": {B: {}}}, timeout=0)
+        next(watch)
+        self.space.set(A, 1)
+        next(self.watch(urn_a={}))
+        self.space.set(B, 1)
+        assert brief(next(watch)) == ([B], [])
+
     def test_a_watch_goes_on_across_a_compaction(self) -> None:
         self.space.transact([put(A, 1), put(B, 1)])
         watch = self.space.watch({"select": {"*": {}}}, timeout=0)
