@@ -38,7 +38,7 @@ class RoteError(Exception):
         if code is not None:
             self.code = code
         # JSON-safe facts about the failure, for programs.
-        self.details: dict[str, Any] = details
+        self.details: dict[str, Any] = _sendable(details)
 
     def __init_subclass__(cls) -> None:
         cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
@@ -49,6 +49,18 @@ class RoteError(Exception):
 
     def to_dict(self) -> dict[str, Any]:
         return {"code": self.code, "message": str(self), "details": self.details}
+
+
+def _sendable(part: Any) -> Any:
+    """Details as JSON can hold them: what callers sent may be in there, lone surrogates too. They
+    nest as deep as we nest them, so no input makes this recurse deeply."""
+    if isinstance(part, str):
+        return part.encode("utf-8", "backslashreplace").decode()
+    if isinstance(part, dict):
+        return {_sendable(name): _sendable(inner) for name, inner in part.items()}
+    if isinstance(part, (list, tuple)):
+        return [_sendable(inner) for inner in part]
+    return part
 
 
 def _restore(kind: type[RoteError], message: str, fields: dict[str, Any]) -> RoteError:

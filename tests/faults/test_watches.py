@@ -57,22 +57,19 @@ class Watching(threading.Thread):
             while not self.over.is_set():
                 # A watch that is left and taken up again, from where it was.
                 frames = self.space.watch(self.query, since=since, timeout=0.1)
-                for number, frame in enumerate(frames):
-                    self.take(frame, is_first=number == 0)
+                for frame in frames:
+                    self.take(frame)
                     since = frame["to"]
                     if self.graphs.chance(0.2):
                         self.rest.wait(0.1)
                     if self.graphs.chance(0.2):
                         break
             for frame in self.space.watch(self.query, since=since, timeout=0):
-                self.take(frame, is_first=True)
+                self.take(frame)
         except BaseException as error:
             self.failure = error
 
-    def take(self, frame: dict[str, Any], *, is_first: bool) -> None:
-        if self.erasures and is_first:
-            # What was erased meanwhile is told to everyone who comes back, had they it or not.
-            frame["removes"] = [id for id in frame["removes"] if id in self.folded.facts]
+    def take(self, frame: dict[str, Any]) -> None:
         self.folded.take(frame)
         if self.erasures:
             return  # the past may be another by now

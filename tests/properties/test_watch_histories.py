@@ -65,25 +65,41 @@ class Held:
         branch = random.choice(history.alive)
         self.space = space.on(branch)
         since = random.choice([None, *range(history.oldest, space.version + 1)])
-        kernel: Any = space._port
-        self.watcher = Watcher(
-            kernel._engine, kernel._spaces.cache(space.did), history.pulse, self.query, View(branch)
-        )
+        self.history, self.view = history, View(branch)
         facts = {} if since is None else self.space.at(since).query(self.query)["facts"]
         self.folded = Folded(since, facts)
-        frame = self.watcher.start(since)
-        # What was erased since may have been held by somebody, and was not by this one.
-        frame["removes"] = [id for id in frame["removes"] if id in facts]
-        self.folded.take(frame)
+        self.begin(since)
+
+    def begin(self, since: int | None) -> None:
+        space = self.history.space
+        kernel: Any = space._port
+        self.watcher = Watcher(
+            kernel._engine,
+            kernel._spaces.cache(space.did),
+            self.history.pulse,
+            self.query,
+            self.view,
+        )
+        self.take(self.watcher.start(since), is_first=True)
         self.check()
+
+    def begin_again(self) -> None:
+        """Come back with what was folded so far, unless that is too long ago."""
+        version = self.folded.version
+        if version is not None and version >= self.history.oldest:
+            self.begin(version)
 
     def go_on(self) -> None:
         target = self.watcher.look()
         while self.watcher.version < target:
             frame = self.watcher.advance(target)
             if frame is not None:
-                self.folded.take(frame)
+                self.take(frame, is_first=False)
         self.check()
+
+    def take(self, frame: dict[str, Any], *, is_first: bool) -> None:
+        assert is_first or frame["from"] is not None, "only who comes back starts over"
+        self.folded.take(frame)
 
     def check(self) -> None:
         expected = self.space.at(self.watcher.version).query(self.query)["facts"]
@@ -104,5 +120,7 @@ def test_frames_fold_to_the_result_whatever_happens_to_the_space(seed: int) -> N
             for one in held:
                 if graphs.chance(0.5):
                     one.go_on()
+                elif graphs.chance(0.3):
+                    one.begin_again()
         for one in held:
             one.go_on()

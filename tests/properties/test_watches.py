@@ -31,7 +31,9 @@ class Held:
             kernel._engine, kernel._spaces.cache(space.did), Pulse(), self.query, View(branch)
         )
         self.folded = Folded(since, facts)
-        self.folded.take(self.watcher.start(since))
+        frame = self.watcher.start(since)
+        assert frame["from"] == since, "it starts over only after erasures"
+        self.folded.take(frame)
         self.check()
 
     def go_on(self) -> None:

@@ -104,6 +104,8 @@ def watch(
             if as_json:
                 print_json(frame)
             else:
+                if since is not None and frame["from"] is None:
+                    say(f"from the start: what was shown at {since} may have been erased")
                 _print_frame(frame)
             sys.stdout.flush()
 

@@ -128,7 +128,7 @@ class Port(Protocol):
         timeout: float | None,
     ) -> Iterator[dict[str, Any]]:  # fmt: skip
         """Frames {from, to, upserts, removes} of a query's result, first from `since` to now, then
-        as it changes; ends after `timeout` seconds without one."""
+        as it changes; ends after `timeout` seconds without one. A frame from None starts over."""
         ...
 
     # Branches. Making, deleting and merging are commits, and may be retried with their key.

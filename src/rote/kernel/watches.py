@@ -13,20 +13,18 @@ from rote.contract import State, View
 from rote.engines import Engine
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.cache import SpaceCache
+from rote.kernel.events import erasures
 from rote.kernel.pulse import Pulse
 from rote.kernel.queries import Pinned, fact_of, not_found, roots_of, walk_of
 from rote.query import Graph, Overflow, Place, Root, Schemas, Truncated, batches, parse_query
-from rote.values import Json, canonical, decode, decode_canonical
+from rote.values import Json, canonical, decode
 from rote.values.limits import (
     INTEGER_MAX,
-    PAGE_MAX,
     WATCH_PAUSE_SECONDS,
     WATCH_SCHEMAS_MAX,
 )
 
 Frame = dict[str, Any]
-
-_ERASE = "erase"
 
 
 def watch(
@@ -68,20 +66,25 @@ def _frames(
         frame = None
         while frame is None:
             left = None if timeout is None else asked + timeout - time.monotonic()
-            seen = watcher.version
-            # Where others have looked further already, all go the same step.
-            newest = pulse.newest if pulse.newest > seen else watcher.look()
+            is_over = left is not None and left <= 0
+            seen, newest = watcher.version, pulse.newest
+            # Where others have looked further already, all go the same step. But they may have
+            # looked a while ago: nobody ends without a look of its own.
+            if newest <= seen or is_over:
+                newest = watcher.look()
+            if newest <= seen and is_over:
+                return
             if newest <= seen:
                 newest = pulse.wait(seen, left, watcher.look)
             if newest <= seen:
-                return
+                continue
             # Whoever worked long rests as long, so that many of them leave room for writers.
             due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
             time.sleep(max(0.0, due - time.monotonic()))
             woken = time.monotonic()
             frame = watcher.advance(max(newest, pulse.newest))
             took = time.monotonic() - woken
-            if frame is None and left is not None and left <= 0:
+            if frame is None and is_over and watcher.version > seen:
                 return  # others write all the time, and nothing of it is for this one
         yield frame
 
@@ -127,7 +130,8 @@ class Watcher:
             )
 
     def start(self, since: int | None) -> Frame:
-        """The frame that brings a watcher from a version to now."""
+        """The frame that brings a watcher from a version to now, or from nothing where it cannot
+        be told any more what it was shown."""
         reads = self._engine.reader()
         return self._cache.steadily(reads, None, lambda _: self._start(since))
 
@@ -135,17 +139,24 @@ class Watcher:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
         self._losses = self._cache.losses
-        self._shown, erased = {}, set[str]()
+        self._shown, self._sent = {}, None
         if since is not None:
-            facts, _ = self._walk(self._pinned(since))
-            self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
-            # What was erased is absent at every version, so nobody can say who had it.
-            erased = self._erased(since)
-        self._sent = since
+            graph, facts, _ = self._result(self._pinned(since))
+            if not self._is_lost(since, graph):
+                self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
+                self._sent = since
         frame = self._frame(self._rebuild())
-        frame["removes"] = sorted({*frame["removes"], *(erased - self._shown.keys())})
         self._sent = self.version
         return frame
+
+    def _is_lost(self, since: int, graph: Graph | None) -> bool:
+        """Whether what was shown at a version cannot be told any more. What was erased is absent at
+        every version: had the query met it there, nobody knows what it led to or pushed out. Asked
+        after that result was read, so that no erasure comes in between."""
+        erased = {id for _, id in self._erasures(since)}
+        if graph is None:
+            return bool(erased)
+        return any(graph.concerns(id) or self._query.matches_prefix(id) for id in erased)
 
     def advance(self, version: int) -> Frame | None:
         """The frame that brings it to a version; None when that would show nothing new."""
@@ -198,19 +209,11 @@ class Watcher:
         reads = self._engine.reader()
         number = self._cache.branches.number(self._branch)
         written = reads.written(self._cache.number, [(number, before, self.version)])
-        return frozenset(self._erased(before).union(written))
+        erased = {id for version, id in self._erasures(before) if version <= self.version}
+        return frozenset(erased.union(written))
 
-    def _erased(self, before: int) -> set[str]:
-        reads, found = self._engine.reader(), set()
-        while True:
-            rows = reads.events(self._cache.number, after=before, limit=PAGE_MAX)
-            for row in rows:
-                event = decode_canonical(row.event or b"null")
-                if row.version <= self.version and event["type"] == _ERASE:
-                    found.add(event["id"])
-            if len(rows) < PAGE_MAX:
-                return found
-            before = rows[-1].version
+    def _erasures(self, since: int) -> Iterator[tuple[int, str]]:
+        return erasures(self._engine.reader(), self._cache.number, after=since)
 
     def _touched(self, changed: Iterable[str]) -> Mapping[str, State | None]:
         """What changed entities make different, by way of the graph where there is one."""
@@ -244,13 +247,13 @@ class Watcher:
         if len(self._schemas) > WATCH_SCHEMAS_MAX:
             self._schemas = Schemas()
             self._query = parse_query(decode(self._text), self._schemas, is_watch=True)
-        pinned = self._pinned(self.version)
-        self._graph, facts = self._build(pinned)
-        if self._graph is None:
-            facts, self._truncated = self._walk(pinned)
-        else:
-            self._truncated = self._graph.truncated
+        self._graph, facts, self._truncated = self._result(self._pinned(self.version))
         return {**dict.fromkeys(self._shown), **facts}
+
+    def _result(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State], Truncated | None]:
+        """What the query shows, with the graph if that is within the limits."""
+        graph, facts = self._build(pinned)
+        return (graph, facts, graph.truncated) if graph is not None else (None, *self._walk(pinned))
 
     def _build(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State]]:
         query = self._query

@@ -233,7 +233,8 @@ class Space:
         timeout: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Frames of a query's result: first from what was shown at version `since` (None: from
-        nothing) to now, then whenever it changes. Ends after `timeout` seconds without a frame."""
+        nothing) to now, then whenever it changes. Ends after `timeout` seconds without a frame.
+        A frame from None replaces all before it: after an erasure nobody knows what was shown."""
         return self._port.watch(self.did, query, self._view, since=since, timeout=timeout)
 
     # -- writing -----------------------------------------------------------------------------------

@@ -14,9 +14,12 @@ class Folded:
         self.truncated: Json = None
 
     def take(self, frame: dict[str, Any]) -> None:
-        """Take in the next frame; it must follow the last one and bring nothing twice."""
+        """Take in the next frame; it must follow the last one and bring nothing twice. One that
+        leads from nothing starts over."""
         assert frame.keys() - {"truncated"} == {"from", "to", "upserts", "removes"}
         assert frame.get("truncated", {}) is not None, "absent where nothing is left out"
+        if frame["from"] is None:
+            self.version, self.facts = None, {}
         assert frame["from"] == self.version, "a gap, or another order"
         assert self.version is None or frame["to"] >= self.version
         ids = [upsert["id"] for upsert in frame["upserts"]]

@@ -132,6 +132,15 @@ def test_watch_prints_what_comes_and_what_goes(store: Path) -> None:
     assert shown == f"version 5: 2 changes\n+ {ADA} {{}}\n- {TEA}\n"
 
 
+def test_watch_tells_that_it_starts_over_after_an_erasure(store: Path) -> None:
+    with open_store(store) as opened:
+        opened.space("default").erase(ADA, reason="asked to")
+    result = run("watch", "*", "--since", "4", "--timeout", "0", store=store)
+    assert result.stdout == f'version 5: 1 change\n+ {TEA} {{"hot":true}}\n'
+    assert result.stderr == "from the start: what was shown at 4 may have been erased\n"
+    assert run("watch", TEA, "--since", "4", "--timeout", "0", store=store).stderr == ""
+
+
 def test_watch_tells_that_its_result_is_cut(store: Path) -> None:
     query = f'{{"select":{{"{TEA}":{{}},"{ADA}":{{}}}},"max_entities":1}}'
     result = run("watch", query, "--timeout", "0", store=store)

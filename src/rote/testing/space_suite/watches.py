@@ -43,8 +43,56 @@ class WatchTests(SpaceGround):
         self.space.set(B, "new")
         assert [brief(next(watch)) for watch in watches] == [([B], [])] * 3
         assert self.space.query({"select": {B: {}}, "at": 1})["missing"] == [B]
-        late = self.watch(since=1, **{"*": {}})
-        assert brief(next(late)) == ([B], [])
+        late = next(self.watch(since=1, **{"*": {}}))
+        assert (late["from"], brief(late)) == (None, ([A, B, C], []))
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            {"select": {A: {"schema": True}}},
+            {"select": {"urn:a*": {"schema": True}}},
+            {"select": {"*": {}}, "max_entities": 2},
+            {"select": {C: {"schema": {"additionalProperties": {"anyOf": [{"type": "object"}]}}}}},
+            {"select": {D: {"schema": True}}},
+            {"select": {D: {"path": ["to", "to"]}}},
+        ],
+        ids=str,
+    )
+    def test_a_watch_that_goes_on_after_an_erasure_folds_to_its_query(
+        self, query: dict[str, Any]
+    ) -> None:
+        """What the erased entity led to, pushed out or let match was left with those who had it:
+        at the version that they came from it is absent now."""
+        self.space.transact(
+            [put(A, {"to": link(B)}), put(B, 1), put(C, {"to": link(A)}), put(D, {"to": link(A)})]
+        )
+        folded = Folded()
+        folded.take(next(self.space.watch(query, timeout=0)))
+        self.space.erase(A, reason="asked to")
+        frame = next(self.space.watch(query, since=folded.version, timeout=0))
+        assert (frame["from"], frame["removes"]) == (None, [])
+        folded.take(frame)
+        result = self.space.query(query)
+        assert (folded.facts, folded.truncated) == (result["facts"], result["truncated"])
+        again = self.space.watch(query, since=folded.version, timeout=0)
+        assert [(one["from"], brief(one)) for one in again] == [(folded.version, ([], []))]
+
+    def test_an_erasure_of_what_a_watch_never_met_is_nothing_to_it(self) -> None:
+        self.space.transact([put(A, {"to": link(B)}), put(B, 1), put(C, {"to": link(B)})])
+        self.space.erase(C, reason="asked to")
+        selects: list[dict[str, Any]] = [{A: {"schema": True}}, {"urn:a*": {}}, {B: {}}]
+        for select in selects:
+            frame = next(self.space.watch({"select": select}, since=1, timeout=0))
+            assert (frame["from"], brief(frame)) == (1, ([], []))
+
+    def test_a_frame_that_is_due_comes_also_when_others_have_looked_less_far(self) -> None:
+        self.space.transact([put(A, 0), put(B, 0)])
+        watch = self.space.watch({"select": {B: {}}}, timeout=0)
+        next(watch)
+        self.space.set(A, 1)
+        next(self.watch(urn_a={}))
+        self.space.set(B, 1)
+        assert brief(next(watch)) == ([B], [])
 
     def test_a_watch_goes_on_across_a_compaction(self) -> None:
         self.space.transact([put(A, 1), put(B, 1)])
