@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
+from typing import BinaryIO
 
 from msgspec import Struct
 
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
+from rote.retrieval.plain_files import NotPlainError, open_plain
 from rote.traces import Failure, Report, check_trace, compare_traces
 from rote.values import decode
 from rote.values.limits import (
@@ -28,16 +31,22 @@ class Pair(Struct, frozen=True):
     report: Report
 
 
+class _File(Struct, frozen=True):
+    """What was read."""
+
+    path: Path
+    data: bytes
+
+
 def check_trace_file(
     path: Path, retrieval: Path | None = None, *, size_bytes_max: int = TRACE_BYTES_MAX
 ) -> Report:
     """check_trace of files; without a retrieval trace the companion is used, if there is one."""
-    files = _files_of(path, retrieval)
-    texts = [_read(file) for file in files]
+    files = _read_named(path, retrieval)
     try:
-        return check_trace(*texts, size_bytes_max=size_bytes_max)
+        return check_trace(*_texts(files), size_bytes_max=size_bytes_max)
     except (InvalidValue, LimitExceeded) as error:
-        raise _named(error, files, texts) from None
+        raise _named(error, files) from None
 
 
 def compare_trace_files(
@@ -49,18 +58,8 @@ def compare_trace_files(
     size_bytes_max: int = TRACE_BYTES_MAX,
 ) -> Report:
     """compare_traces of files, with their companions where no retrieval trace is named."""
-    files = [*_files_of(left, left_retrieval), *_files_of(right, right_retrieval)]
-    texts = [_read(file) for file in files]
-    try:
-        return compare_traces(
-            texts[0],
-            texts[2],
-            left_retrieval=texts[1],
-            right_retrieval=texts[3],
-            size_bytes_max=size_bytes_max,
-        )
-    except (InvalidValue, LimitExceeded) as error:
-        raise _named(error, files, texts) from None
+    files = [*_read_named(left, left_retrieval), *_read_named(right, right_retrieval)]
+    return _compare(files, size_bytes_max)
 
 
 def compare_trace_folders(
@@ -73,31 +72,49 @@ def compare_trace_folders(
     lefts, rights = _traces_in(left), _traces_in(right)
     if not lefts and not rights:
         raise InvalidInput(f"there are no traces in {left} nor in {right}")
-    for name in sorted(lefts | rights):
+    for name in sorted(lefts.keys() | rights.keys()):
         shown = shown_name(name)
-        if name in lefts and name in rights:
-            yield Pair(shown, _compare(left / name, right / name, size_bytes_max))
+        if lefts.get(name) or rights.get(name):
+            message = f"{shown} is a link to a folder; linked folders are not followed"
+            yield Pair(shown, _ineligible("unreadable", message))
+        elif name in lefts and name in rights:
+            yield Pair(shown, _compare_found(left / name, right / name, size_bytes_max))
         else:
             side = "left" if name in lefts else "right"
             yield Pair(shown, _ineligible("unpaired", f"{shown} is only on the {side}"))
 
 
-def _compare(left: Path, right: Path, size_bytes_max: int) -> Report:
+def _compare_found(left: Path, right: Path, size_bytes_max: int) -> Report:
     try:
-        return compare_trace_files(left, right, size_bytes_max=size_bytes_max)
+        return _compare([*_read_found(left), *_read_found(right)], size_bytes_max)
     except RoteError as error:
         return _ineligible("unreadable", str(error))
     except OSError as error:
         return _ineligible("unreadable", f"{shown_name(str(error.filename))}: {error.strerror}")
 
 
+def _compare(files: list[_File | None], size_bytes_max: int) -> Report:
+    left, left_retrieval, right, right_retrieval = _texts(files)
+    try:
+        return compare_traces(
+            left,
+            right,
+            left_retrieval=left_retrieval,
+            right_retrieval=right_retrieval,
+            size_bytes_max=size_bytes_max,
+        )
+    except (InvalidValue, LimitExceeded) as error:
+        raise _named(error, files) from None
+
+
 def _ineligible(code: str, message: str) -> Report:
     return Report(False, "ineligible", (Failure(code, "", None, None, message),))
 
 
-def _traces_in(folder: Path) -> set[str]:
-    """The traces in a folder and below it; a companion is no trace, what is hidden stays hidden."""
-    found: set[str] = set()
+def _traces_in(folder: Path) -> dict[str, bool]:
+    """What is called like a trace in a folder and below it, whatever it is, and linked folders: names,
+    and whether each is such a folder. A companion is no trace, what is hidden stays hidden."""
+    found: dict[str, bool] = {}
     waiting, count = [(folder, "", 0)], 0
     while waiting:
         here, prefix, depth = waiting.pop()
@@ -115,9 +132,19 @@ def _traces_in(folder: Path) -> set[str]:
                     if depth == TRACE_FOLDERS_DEPTH_MAX:
                         raise LimitExceeded("the folders in folders", size=depth + 1, limit=depth)
                     waiting.append((here / entry.name, f"{name}/", depth + 1))
-                elif name.endswith(_TRACE) and entry.is_file():
-                    found.add(name)
-    return {name for name in found if _owner_of(name) not in found}
+                elif _is_folder(entry):
+                    found[name] = True
+                elif name.endswith(_TRACE):
+                    found[name] = False
+    return {name: linked for name, linked in found.items() if _owner_of(name) not in found}
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry is a folder once links are followed; one that leads in circles is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _owner_of(name: str) -> str | None:
@@ -130,30 +157,57 @@ def companion_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(_TRACE) + _RETRIEVAL)
 
 
-def _files_of(path: Path, retrieval: Path | None) -> list[Path | None]:
-    if retrieval is not None:
-        return [path, retrieval]
+def _read_named(path: Path, retrieval: Path | None) -> list[_File | None]:
+    """A trace and its retrieval trace. What somebody names may be a pipe: `<(zcat trace.json.gz)`."""
+    if retrieval is None:
+        return [_read(path), _read_companion(path)]
+    return [_read(path), _read(retrieval)]
+
+
+def _read_found(path: Path) -> list[_File | None]:
+    """The same of a trace that nobody named."""
+    return [_read_plain(path), _read_companion(path)]
+
+
+def _read_companion(path: Path) -> _File | None:
+    """None when there is nothing of its name; what cannot be read is not nothing."""
     companion = companion_of(path)
-    # What is no file is no trace: a pipe would never end.
-    return [path, companion if companion != path and companion.is_file() else None]
+    is_there = companion != path and os.path.lexists(companion)
+    return _read_plain(companion) if is_there else None
 
 
-def _read(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
+def _read_plain(path: Path) -> _File:
+    """A plain file; nothing else is waited for, as a pipe would be for ever."""
+    try:
+        with BufferedReader(open_plain(path)) as file:
+            return _File(path, _beginning(file))
+    except NotPlainError:
+        name = shown_name(str(path))
+        raise InvalidInput(f"{name}: it is no plain file, so it is not read", path=name) from None
+
+
+def _read(path: Path) -> _File:
     with path.open("rb") as file:
-        # One byte more than is allowed, so that the decoder sees that it is too long.
-        return file.read(TRACE_READ_BYTES_MAX + 1)
+        return _File(path, _beginning(file))
 
 
-def _named(error: RoteError, files: list[Path | None], texts: list[bytes | None]) -> RoteError:
+def _beginning(file: BinaryIO) -> bytes:
+    """One byte more than is allowed, so that the decoder sees that it is too long."""
+    return file.read(TRACE_READ_BYTES_MAX + 1)
+
+
+def _texts(files: list[_File | None]) -> list[bytes | None]:
+    return [None if file is None else file.data for file in files]
+
+
+def _named(error: RoteError, files: list[_File | None]) -> RoteError:
     """The error with the file that it is about, which is looked for only now."""
-    for file, text in zip(files, texts, strict=True):
-        if text is None:
+    for file in files:
+        if file is None:
             continue
         try:
-            decode(text, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+            decode(file.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
         except RoteError as reason:
-            name = shown_name(str(file))
+            name = shown_name(str(file.path))
             return InvalidInput(f"{name}: {reason}", path=name)
     return error

@@ -11,7 +11,7 @@ from rote.cli.input import decode_argument
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
 from rote.cli.output import plural, print_json, print_line, print_rows, say, short
 from rote.errors import InvalidInput, NotFound
-from rote.questions import SPACE_SCHEME
+from rote.questions import SPACE_SCHEME, parse_request
 from rote.retrieval import Reasons
 from rote.retrieval import explain as explain_package
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, Package
@@ -57,7 +57,11 @@ def retrieve_package(
         raise InvalidInput("--cache and --no-cache exclude each other")
     folder = None if no_cache else cache or _users_cache()
     parsed: Any = decode_argument(_as_argument(request))
-    with opened_store(store) if _names_a_space(parsed) else nullcontext() as opened:
+    names_a_space = _names_a_space(parsed)
+    if names_a_space:
+        # What is wrong with the request is told before what is wrong with the store.
+        parse_request(parsed, has_store=True)
+    with opened_store(store) if names_a_space else nullcontext() as opened:
         try:
             package, reasons = explain_package(parsed, root=root, store=opened, cache=folder)
         except NotFound as error:

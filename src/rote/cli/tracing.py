@@ -19,7 +19,7 @@ from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.options import JsonOption
 from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, short
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.runs.trace_files import TRACE_NAME
 from rote.traces import Failure, Report
 from rote.values import Json
@@ -86,6 +86,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
+    _check_there(left, right)
     if left.is_dir() != right.is_dir():
         raise InvalidInput("compare two traces, or two folders of traces")
     if left.is_dir():
@@ -139,6 +140,15 @@ def prune(
         for run in runs:
             print_line(run.run_id)
     print_line(f"{amount} {'would go' if dry_run else 'removed'}")
+
+
+def _check_there(*paths: Path) -> None:
+    """Before files and folders are told apart: what is not there is neither."""
+    missing = [shown_name(str(path)) for path in paths if not path.exists()]
+    if missing:
+        raise NotFound(
+            f"there is no {' and no '.join(missing)}; a run whose block raised leaves no trace"
+        )
 
 
 def _file_of(trace: Path) -> Path:

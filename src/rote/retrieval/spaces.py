@@ -8,7 +8,7 @@ from rote.records.envelope import Envelope
 from rote.records.metadata import tags_of
 from rote.retrieval.corpus import Simple
 from rote.space import Space, Store
-from rote.values import Json, canonical
+from rote.values import Json, canonical, format_time, parse_time
 from rote.values.limits import INTEGER_MAX
 
 # A slash parts the three names of a record in its memory id.
@@ -47,7 +47,7 @@ def memory_of(record: Envelope) -> Simple:
     return Simple(
         memory_id="/".join(part.translate(_ESCAPED) for part in key),
         text=_text_of(record["payload"]),
-        ts_utc=record["updated_at"] if type(valid_at) is not str else valid_at,
+        ts_utc=record["updated_at"] if type(valid_at) is not str else _time_of(valid_at),
         tags=tuple(tags_of(metadata)),
     )
 
@@ -72,6 +72,16 @@ def memory_line(record: Envelope) -> bytes:
             "ts_utc": memory.ts_utc,
         }
     )
+
+
+def _time_of(valid_at: str) -> str:
+    """A time as lines may have it: RFC 3339 allows small letters (section 5.6), lines do not."""
+    if "t" in valid_at or "z" in valid_at:
+        try:
+            return format_time(parse_time(valid_at))
+        except InvalidInput:
+            pass  # it is none in any letters
+    return valid_at
 
 
 def _text_of(payload: dict[str, Json]) -> str:

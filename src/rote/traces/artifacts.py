@@ -1,5 +1,6 @@
 """An artifact from outside: JSON text or plain data, decoded once and judged as far as its members go."""
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -8,6 +9,7 @@ from msgspec import Struct, inspect
 
 from rote.errors import InternalError, InvalidValue, invariant
 from rote.traces.conformance import conform
+from rote.traces.documents import DeterminismTrace
 from rote.traces.reports import Failures
 from rote.values import canonical, decode
 from rote.values.depth import text_is_deeper
@@ -61,8 +63,8 @@ def read_artifact(
         value = source
         try:
             data = _canonical(value)
-        except InvalidValue as error:
-            _add_stranger(error, value, kind, prefix, failures)
+        except InvalidValue:
+            _add_strangers(value, kind, prefix, failures)
             return Artifact(value, None, None, is_shallow=False)
         document = _typed(data, kind)
         is_shallow = not text_is_deeper(data, DEPTH_MAX)
@@ -84,17 +86,52 @@ def members(value: Any, name: str) -> list[Any]:
     return list(found) if type(found) in (list, tuple) else []
 
 
-def _add_stranger(
-    error: InvalidValue, value: Any, kind: type[Struct], prefix: str, failures: Failures
-) -> None:
-    """Data that is no value, such as NaN: the members are told first, they may say it better."""
+def _add_strangers(value: Any, kind: type[Struct], prefix: str, failures: Failures) -> None:
+    """Data that is no value, such as NaN: the first in the whole, in each event and in each call.
+
+    The members are told first, they may say it better.
+    """
     before = len(failures.listed)
     conform(value, _type_of(kind), "", prefix, failures)
-    pointer = error.details["pointer"]
-    if all(failure.pointer != pointer for failure in failures.listed[before:]):
-        reason = error.details["reason"]
-        message = f"{pointer or 'the whole'} is not a value: {reason}"
-        failures.add(f"{prefix}:value", pointer, None, "a JSON value", message)
+    told = {failure.pointer for failure in failures.listed[before:]}
+    for place, piece in _pieces(value, kind):
+        try:
+            canonical(piece, depth_max=TRACE_DEPTH_MAX - place.count("/"))
+        except InvalidValue as error:
+            pointer = place + error.details["pointer"]
+            if pointer not in told:
+                message = f"{pointer or 'the whole'} is not a value: {error.details['reason']}"
+                failures.add(f"{prefix}:value", pointer, None, "a JSON value", message)
+
+
+def _pieces(value: Any, kind: type[Struct]) -> Iterator[tuple[str, Any]]:
+    """The whole, its events and their calls, each with its place and without those inside it.
+
+    Arguments of calls are left out: they are in nothing but determinism traces, and checking.py
+    judges them by json-v1, which is stricter.
+    """
+    whole, events = _parted(value, "events")
+    yield "", whole
+    for position, each in enumerate(events):
+        event, calls = _parted(each, "tool_calls") if kind is DeterminismTrace else (each, [])
+        yield f"/events/{position}", event
+        for place, call in enumerate(calls):
+            yield f"/events/{position}/tool_calls/{place}", _without_arguments(call)
+
+
+def _parted(value: Any, name: str) -> tuple[Any, list[Any]]:
+    """A value without a list that it has, and what is in that."""
+    parts = members(value, name)
+    return (_without(value, name), parts) if parts else (value, [])
+
+
+def _without_arguments(call: Any) -> Any:
+    name = "normalized_args"
+    return _without(call, name) if type(member(call, name)) is dict else call
+
+
+def _without(value: dict[Any, Any], name: str) -> dict[Any, Any]:
+    return {key: part for key, part in value.items() if key != name}
 
 
 def _decoded(text: bytes | str) -> tuple[Any, bool]:

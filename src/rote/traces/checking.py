@@ -7,7 +7,7 @@ at plain data so that they can tell what they see also where other members are m
 from typing import Any
 from unicodedata import is_normalized
 
-from rote.errors import InvalidValue
+from rote.errors import InvalidValue, invariant
 from rote.traces.artifacts import Artifact, member, members, read_artifact
 from rote.traces.conformance import is_finite
 from rote.traces.documents import DeterminismTrace, RetrievalTrace
@@ -26,13 +26,17 @@ def check_trace(
 
     Both may be JSON text or plain data. InvalidValue or LimitExceeded when text cannot be read.
     """
-    return Examination(trace, retrieval, size_bytes_max).failures.report("valid", "invalid")
+    examination = Examination(trace, retrieval, size_bytes_max, parameter="retrieval")
+    return examination.failures.report("valid", "invalid")
 
 
 class Examination:
     """A trace and its retrieval trace, and everything that is wrong with them."""
 
-    def __init__(self, trace: Json, retrieval: Json, size_bytes_max: int) -> None:
+    def __init__(
+        self, trace: Json, retrieval: Json, size_bytes_max: int, *, parameter: str
+    ) -> None:
+        self.parameter = parameter  # what the caller gives the retrieval trace as
         self.failures = failures = Failures()
         self.trace = read_artifact(trace, DeterminismTrace, _TRACE, failures)
         self.retrieval = (
@@ -43,6 +47,8 @@ class Examination:
         links = _Links(self.trace.value)
         _check_run(self.trace, failures)
         links.check_events(failures, are_plain=_is_plain(self.trace))
+        is_told = self.trace.document is not None or len(failures) > 0
+        invariant(is_told, "a trace is refused, and nothing says why")
         _check_size(self.trace, _TRACE, size_bytes_max, failures)
         if self.retrieval is not None:
             _check_metadata(self.retrieval.value, _RETRIEVAL, failures)
@@ -52,11 +58,17 @@ class Examination:
         elif links.owners:
             failures.add(
                 "retrieval:missing", "", None, "a retrieval trace",
-                "the trace has retrieval events, so its retrieval trace is needed too",
+                "the trace has retrieval events, so its retrieval trace is needed too;"
+                f" {self.advice}",
             )  # fmt: skip
         for artifact in (self.trace, self.retrieval):
             if artifact is not None:
                 artifact.forget_events()
+
+    @property
+    def advice(self) -> str:
+        """What to do when the retrieval trace is missing."""
+        return f"give it as {self.parameter}=run.retrieval_trace"
 
 
 def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
@@ -94,11 +106,12 @@ class _Links:
     def __init__(self, trace: Any) -> None:
         self._events = members(trace, "events")
         self._run_id = member(trace, "run_id")
+        self._event_ids: set[str] = set()
         self.owners: dict[str, tuple[int, int]] = {}  # event and place in it, by retrieval event id
 
     def check_events(self, failures: Failures, *, are_plain: bool) -> None:
         """The rules of each event; what it is linked to is remembered."""
-        seen: set[str] = set()
+        seen = self._event_ids
         for position, event in enumerate(self._events):
             if type(event) is not dict:
                 continue
@@ -137,10 +150,13 @@ class _Links:
         """Linkage both ways."""
         seen: set[str] = set()
         for row, event in enumerate(members(retrieval, "events")):
-            id = member(event, "retrieval_event_id")
+            if type(event) is not dict:
+                continue
+            id = event.get("retrieval_event_id")
             if type(id) is str:
-                self._check_row(event, id, row, id in seen, failures)
+                self._check_id(id, row, id in seen, failures)
                 seen.add(id)
+            self._check_row(event, row, failures)
         for id, (position, place) in self.owners.items():
             if id not in seen:
                 failures.add(
@@ -149,9 +165,21 @@ class _Links:
                     f"event {position} names a retrieval event that the retrieval trace lacks",
                 )  # fmt: skip
 
-    def _check_row(
-        self, event: Any, id: str, row: int, is_repeated: bool, failures: Failures
-    ) -> None:
+    def _check_id(self, id: str, row: int, is_repeated: bool, failures: Failures) -> None:
+        pointer = f"/events/{row}/retrieval_event_id"
+        if is_repeated:
+            failures.add(
+                "retrieval:link", pointer, id, "an id of its own",
+                f"retrieval event {row} has the id of an earlier one",
+            )  # fmt: skip
+        elif id not in self.owners:
+            failures.add(
+                "retrieval:link", pointer, id, "an id that an event names",
+                f"no event of the trace names retrieval event {row}",
+            )  # fmt: skip
+
+    def _check_row(self, event: Any, row: int, failures: Failures) -> None:
+        """The run and the event of a row, also of one without an id."""
         pointer = f"/events/{row}"
         run_id, event_id = event.get("run_id"), event.get("event_id")
         if type(run_id) is str and type(self._run_id) is str and run_id != self._run_id:
@@ -159,23 +187,21 @@ class _Links:
                 "retrieval:link", f"{pointer}/run_id", run_id, self._run_id,
                 f"retrieval event {row} is of another run",
             )  # fmt: skip
-        if is_repeated:
-            failures.add(
-                "retrieval:link", f"{pointer}/retrieval_event_id", id, "an id of its own",
-                f"retrieval event {row} has the id of an earlier one",
-            )  # fmt: skip
-        elif id not in self.owners:
-            failures.add(
-                "retrieval:link", f"{pointer}/retrieval_event_id", id, "an id that an event names",
-                f"no event of the trace names retrieval event {row}",
-            )  # fmt: skip
-        else:
+        if type(event_id) is not str:
+            return
+        id = event.get("retrieval_event_id")
+        if type(id) is str and id in self.owners:
             owner = member(self._events[self.owners[id][0]], "event_id")
-            if type(event_id) is str and type(owner) is str and event_id != owner:
+            if type(owner) is str and event_id != owner:
                 failures.add(
                     "retrieval:link", f"{pointer}/event_id", event_id, owner,
                     f"retrieval event {row} belongs to the event that names it",
                 )  # fmt: skip
+        elif event_id not in self._event_ids:
+            failures.add(
+                "retrieval:link", f"{pointer}/event_id", event_id, "the id of an event",
+                f"retrieval event {row} belongs to no event of the trace",
+            )  # fmt: skip
 
 
 def _check_calls(event: Any, position: int, failures: Failures, *, are_plain: bool) -> None:
@@ -210,13 +236,12 @@ def _check_arguments(call: Any, pointer: str, failures: Failures) -> None:
 
 
 def _is_plain(trace: Artifact[DeterminismTrace]) -> bool:
-    """Whether nothing in the text can lack a json-v1 form, by its depth or by keys that become one.
-
-    Of what is no value that was told already.
-    """
+    """Whether nothing in it can lack a json-v1 form: by what is no value, by its depth, or by keys
+    that become one."""
     data = trace.data
-    return data is None or (
-        trace.is_shallow
+    return (
+        data is not None
+        and trace.is_shallow
         and b"\\u" not in data
         and (data.isascii() or is_normalized("NFC", data.decode()))
     )

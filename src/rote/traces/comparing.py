@@ -67,8 +67,8 @@ def compare_traces(
     All four may be JSON text or plain data. InvalidValue or LimitExceeded when text cannot be read.
     """
     sides = (
-        Examination(left, left_retrieval, size_bytes_max),
-        Examination(right, right_retrieval, size_bytes_max),
+        Examination(left, left_retrieval, size_bytes_max, parameter="left_retrieval"),
+        Examination(right, right_retrieval, size_bytes_max, parameter="right_retrieval"),
     )
     reasons = _reasons(*sides)
     if len(reasons):
@@ -101,8 +101,8 @@ def _reasons(left: Examination, right: Examination) -> Failures:
                     "what was cut off cannot be compared",
                 )  # fmt: skip
     if (left.retrieval is None) != (right.retrieval is None):
-        name = "left" if left.retrieval is None else "right"
-        message = "there is no retrieval trace, and the other side has one"
+        name, side = ("left", left) if left.retrieval is None else ("right", right)
+        message = f"there is no retrieval trace, and the other side has one; {side.advice}"
         _teller(reasons, name)("retrieval:missing", "", None, message)
     _compare_envelopes(left, right, reasons)
     return reasons

@@ -137,3 +137,15 @@ def test_a_space_that_is_missing_is_in_no_folder(root: Path, store_path: Path) -
     said = error_of(run("retrieve", missing, "--root", str(root), store=store_path))
     assert "nowhere" in said
     assert str(root) not in said
+
+
+@pytest.mark.parametrize("paths", ['"rote:notes"', '"rote:notes","s.jsonl"'])
+def test_a_request_is_checked_before_the_store_is_opened(tmp_path: Path, paths: str) -> None:
+    """A store that is not there hid what is wrong with the request."""
+    request = f'{{"query":" ","store_paths":[{paths}],"budget":{{"max_excerpt_tokens":0}}}}'
+    missing = tmp_path / "missing.db"
+    assert "query" in error_of(run("retrieve", request, store=missing))
+    asked = request.replace('" "', '"keys"')
+    assert "max_excerpt_tokens" in error_of(run("retrieve", asked, store=missing))
+    assert "missing.db" in error_of(run("retrieve", asked.replace(":0}", ":9}"), store=missing))
+    assert not missing.exists()

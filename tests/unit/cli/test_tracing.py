@@ -1,5 +1,6 @@
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -216,12 +217,107 @@ def test_names_and_depth_in_a_folder_are_bounded(
     assert "the limit is" in error_of(run("trace", "compare", flat, flat))
 
 
-def test_a_companion_that_is_no_file_is_none(tmp_path: Path) -> None:
-    """A pipe that nobody writes to would be read for ever."""
-    path = write(tmp_path, good_run())
-    (tmp_path / "x.retrieval.json").unlink()
-    os.mkfifo(tmp_path / "x.retrieval.json")
-    assert "retrieval:missing" in run("trace", "check", str(path)).stdout
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_dangling(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def make_loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def make_linked_pipe(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+# A pipe that nobody writes to would be read for ever.
+NO_FILES = [make_pipe, make_dangling, make_loop, make_linked_pipe]
+
+
+@pytest.mark.parametrize("make", [*NO_FILES, Path.mkdir])
+def test_a_companion_that_is_no_file_cannot_be_read(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """It passed for one that is not there, also where the trace needs none."""
+    made = good_run()
+    for event in made["trace"]["events"]:
+        event["retrieval_event_ids"] = []
+    path = write(tmp_path, {**made, "retrieval": None})
+    assert run("trace", "compare", str(path), str(path)).exit_code == 0
+    make(tmp_path / "x.retrieval.json")
+    assert "x.retrieval.json: " in error_of(run("trace", "check", str(path)))
+    assert "x.retrieval.json: " in error_of(run("trace", "compare", str(path), str(path)))
+    folders = run("trace", "compare", str(tmp_path), str(tmp_path))
+    assert folders.exit_code == 2
+    assert "unreadable" in folders.stdout
+
+
+@pytest.mark.parametrize("make", NO_FILES)
+@pytest.mark.parametrize("sides", [("left",), ("right",), ("left", "right")])
+def test_what_is_called_like_a_trace_in_a_folder_is_never_skipped(
+    tmp_path: Path, make: Callable[[Path], None], sides: tuple[str, ...]
+) -> None:
+    """A gate passed although a trace was never looked at."""
+    for side in ("left", "right"):
+        write(tmp_path / side, good_run(side), "good")
+    for side in sides:
+        make(tmp_path / side / "x.json")
+    result = run("trace", "compare", str(tmp_path / "left"), str(tmp_path / "right"), "--json")
+    assert result.exit_code == 2
+    told: Any = decode(result.stdout)
+    assert [(pair["name"], pair["status"]) for pair in told["pairs"]] == [
+        ("good.json", "equivalent"), ("x.json", "ineligible"),
+    ]  # fmt: skip
+    code = "unreadable" if len(sides) == 2 else "unpaired"
+    assert [failure["code"] for failure in told["pairs"][1]["failures"]] == [code]
+
+
+def test_a_linked_trace_is_a_trace(tmp_path: Path) -> None:
+    path = write(tmp_path / "left", good_run("left"))
+    (tmp_path / "right").mkdir()
+    for name in ("x.json", "x.retrieval.json"):
+        (tmp_path / "right" / name).symlink_to(path.with_name(name))
+    result = run("trace", "compare", str(tmp_path / "left"), str(tmp_path / "right"))
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "equivalent x.json")
+
+
+@pytest.mark.parametrize("sides", [("left",), ("right",), ("left", "right")])
+@pytest.mark.parametrize("name", ["more", "more.json"])
+def test_a_linked_folder_is_told_and_not_followed(
+    tmp_path: Path, sides: tuple[str, ...], name: str
+) -> None:
+    """What lies in it was left out, and the rest passed."""
+    write(tmp_path / "elsewhere", good_run())
+    for side in ("left", "right"):
+        write(tmp_path / side, good_run(side), "good")
+        (tmp_path / side / ".hidden").symlink_to(tmp_path / "elsewhere")
+    command = ("trace", "compare", str(tmp_path / "left"), str(tmp_path / "right"))
+    assert run(*command).exit_code == 0
+    for side in sides:
+        (tmp_path / side / name).symlink_to(tmp_path / "elsewhere")
+    result = run(*command, "--json")
+    assert result.exit_code == 2
+    told: Any = decode(result.stdout)
+    assert [pair["name"] for pair in told["pairs"]] == ["good.json", name]
+    [failure] = told["pairs"][1]["failures"]
+    assert failure["code"] == "unreadable"
+    assert failure["message"] == f"{name} is a link to a folder; linked folders are not followed"
+
+
+@pytest.mark.parametrize("other", ["x.json", "."])
+def test_what_is_not_there_is_named_with_why_that_may_be(tmp_path: Path, other: str) -> None:
+    write(tmp_path, good_run())
+    there, gone = str(tmp_path / other), str(tmp_path / "gone")
+    why = "a run whose block raised leaves no trace\n"
+    for paths in ((there, gone), (gone, there)):
+        said = error_of(run("trace", "compare", *paths))
+        assert said == f"error: there is no {gone}; {why}"
+    said = error_of(run("trace", "compare", f"{gone}-too", gone))
+    assert said == f"error: there is no {gone}-too and no {gone}; {why}"
 
 
 # -- prune --------------------------------------------------------------------------------------------

@@ -314,6 +314,70 @@ def test_all_failures_are_listed() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("member", "wrong"), [("run_id", "run-2"), ("event_id", "run-1/none"), ("event_id", "run-2/1")]
+)
+def test_a_retrieval_event_without_its_id_is_linked_too(member: str, wrong: str) -> None:
+    """Its other links were not looked at."""
+    run = changing(changed(*ASKED, member, to=wrong))
+    del place(run, *ASKED)["retrieval_event_id"]
+    report = check_trace(run["trace"], run["retrieval"])
+    assert [(failure.code, failure.pointer) for failure in report.failures] == [
+        ("retrieval:missing", "/events/1/retrieval_event_id"),
+        ("retrieval:link", f"/events/1/{member}"),
+        ("trace:link", "/events/1/retrieval_event_ids/0"),
+    ]
+
+
+NAN = float("nan")
+
+
+def test_what_is_no_value_is_told_at_each_place() -> None:
+    """The first one hid all others, and keys that become one."""
+    run = good_run()
+    for event in run["trace"]["events"]:
+        event["tool_calls"][0]["normalized_args"] = {"a": NAN}
+    place(run, *EFFECT)["normalized_args"] = {"caf\u00e9": 1, "cafe\u0301": 2}
+    place(run, *EFFECT)["extra"] = object()
+    run["trace"]["events"][2]["zone"] = {1: 2}
+    run["trace"]["zone"] = [2**64]
+    for event in run["retrieval"]["events"]:
+        event["zone"] = NAN
+    report = check_trace(run["trace"], run["retrieval"])
+    assert sorted((failure.code, failure.pointer) for failure in report.failures) == [
+        ("retrieval:value", "/events/0/zone"),
+        ("retrieval:value", "/events/1/zone"),
+        ("trace:value", "/events/0/tool_calls/0/normalized_args/a"),
+        ("trace:value", "/events/1/tool_calls/0/normalized_args/a"),
+        ("trace:value", "/events/1/tool_calls/1/extra"),
+        ("trace:value", "/events/1/tool_calls/1/normalized_args/caf\u00e9"),
+        ("trace:value", "/events/2/tool_calls/0/normalized_args/a"),
+        ("trace:value", "/events/2/zone"),
+        ("trace:value", "/zone/0"),
+    ]
+
+
+def test_arguments_where_none_are_expected_must_be_values_too() -> None:
+    """Those of calls are told by a rule of their own, which looks at calls only."""
+    odd = [{"normalized_args": {"a": NAN}}]
+    for event in (EVENT, ASKED):
+        for name in ("tool_calls", "others"):
+            if (*event, name) == (*EVENT, "tool_calls"):
+                continue
+            run = changing(changed(*event, name, to=odd))
+            [failure] = check_trace(run["trace"], run["retrieval"]).failures
+            assert failure.code == f"{event[0]}:value"
+            assert failure.pointer == f"/events/1/{name}/0/normalized_args/a"
+
+
+def test_a_retrieval_trace_that_is_missing_is_asked_for_by_its_parameter() -> None:
+    [failure] = check_trace(good_run()["trace"]).failures
+    assert failure.message == (
+        "the trace has retrieval events, so its retrieval trace is needed too;"
+        " give it as retrieval=run.retrieval_trace"
+    )
+
+
 def test_a_failure_shows_what_is_there_and_what_must_be() -> None:
     run = changing(changed(*EVENT, "role", to=5))
     [failure] = check_trace(run["trace"], run["retrieval"]).failures

@@ -288,6 +288,20 @@ def test_a_retrieval_trace_on_one_side_only_is_ineligible() -> None:
     assert compared(*runs).ok
 
 
+@pytest.mark.parametrize("name", ["left", "right"])
+def test_a_retrieval_trace_that_is_missing_is_asked_for_by_its_parameter(name: str) -> None:
+    runs = {side: good_run(side) for side in ("left", "right")}
+    runs[name]["retrieval"] = None
+    report = compared(runs["left"], runs["right"])
+    advice = f"; give it as {name}_retrieval=run.retrieval_trace"
+    assert [(failure.code, failure.message) for failure in report.failures] == [
+        ("retrieval:missing", f"{name}: the trace has retrieval events, so its retrieval trace is"
+         f" needed too{advice}"),
+        ("retrieval:missing", f"{name}: there is no retrieval trace, and the other side has one"
+         f"{advice}"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "change", [rule[2] for rule in RULES], ids=[f"{rule[0]}, {rule[1]}" for rule in RULES]
 )
