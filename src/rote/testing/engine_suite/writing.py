@@ -50,6 +50,18 @@ class WritingTests(EngineGround):
         reads = self.engine.reader()
         assert [row.id for row in reads.facts(self.space, after=0, until=1)] == ["urn:b"]
 
+    def test_a_block_whose_end_was_never_reached_can_be_abandoned(self) -> None:
+        """An interruption may come before the first line of the end of a block."""
+        block = self.engine.writer(self.space)
+        block.__enter__().append(self.space, self.batch([fact("urn:a", 1)]))
+        self.engine.abandon()
+        self.engine.abandon()  # where there is nothing left
+        writer = threading.Thread(target=self.write, args=[fact("urn:b", 1)])
+        writer.start()
+        writer.join()
+        reads = self.engine.reader()
+        assert [row.id for row in reads.facts(self.space, after=0, until=1)] == ["urn:b"]
+
     def test_reads_inside_the_block_see_what_it_has_written(self) -> None:
         self.write(fact("urn:gone", 1))
         batch = self.batch([fact("urn:gone", 2, op=DELETE), fact("urn:b", 2, index=1)])
