@@ -88,13 +88,13 @@ def _already_made(draft: Draft, job: Job, key: str) -> Commit | None:
 
 def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
     """All that is left to compare when an erasure has taken the digest: not the values, but whether
-    it was a call of that kind, and what it wrote to, as far as a compaction has left that."""
+    it was a call of that kind, where, and what it wrote to, unless a compaction has taken that."""
     if commit.event is not None or not job.operations:
         return commit.event is not None and not job.operations
+    if commit.branch != job.branch:
+        return False
     written, asked = ([each.id for each in rows] for rows in (commit.facts, job.operations))
-    is_whole = commit.version >= draft.cache.oldest
-    is_same = written == asked if is_whole else set(written) <= set(asked)
-    return commit.branch == job.branch and is_same
+    return written == asked or commit.version < draft.cache.oldest
 
 
 def meaning_of(row: SideRecord) -> tuple[int, str | None]:

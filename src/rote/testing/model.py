@@ -87,7 +87,7 @@ class SpaceModel:
     def __init__(self) -> None:
         self.commits: list[ModelCommit] = []
         self.branches = {"main": ModelBranch(None, 0, 0)}
-        self._blurred: set[int] = set()  # commits whose key is compared with nothing any more
+        self._blurred: set[int] = set()  # commits whose key no longer stands for values
         self.oldest = 0  # below it nothing can be asked any more
 
     @property
@@ -184,7 +184,7 @@ class SpaceModel:
     ) -> ModelCommit:
         """The commit these make, or the one their key made; Refused and unchanged otherwise."""
         sent = canonical([branch, *(_plain(operation) for operation in operations)])
-        made = self.made_by(key, sent)
+        made = self.made_by(key, sent, wrote=(branch, [each["id"] for each in operations]))
         if made is not None:
             return made
         self.check_writable(branch)
@@ -192,12 +192,24 @@ class SpaceModel:
         facts = self._facts(operations, self.at(now), branch)
         return self.append(branch, facts, now=now, key=key, sent=sent)
 
-    def made_by(self, key: str | None, sent: bytes) -> ModelCommit | None:
-        """The commit of a key; Refused when the key was used for another call."""
+    def made_by(
+        self, key: str | None, sent: bytes, *, wrote: tuple[str, list[str]] | None = None
+    ) -> ModelCommit | None:
+        """The commit of a key; Refused when the key was used for another call. `wrote` is the branch
+        and the ids of operations, None for other calls."""
         made = None if key is None else self.commit_of_key(key)
-        if made is not None and made.sent != sent and made.version not in self._blurred:
+        if made is None or made.sent == sent:
+            return made
+        if made.version not in self._blurred or not self._could_have_made(made, wrote):
             raise Refused(PayloadMismatch)
         return made
+
+    def _could_have_made(self, made: ModelCommit, wrote: tuple[str, list[str]] | None) -> bool:
+        if made.event is not None or wrote is None:
+            return made.event is not None and wrote is None
+        branch, ids = wrote
+        is_same = made.version < self.oldest or ids == [fact.id for fact in made.facts]
+        return branch == made.branch and is_same
 
     def check_writable(self, branch: str) -> None:
         if branch not in self.branches:
