@@ -514,8 +514,8 @@ import sys
 import apsw
 from tests.unit.testing.test_faults import add_transaction
 connection = apsw.Connection(sys.argv[1])
-connection.pragma("synchronous", "full")
 connection.set_busy_timeout(10_000)
+connection.pragma("synchronous", "full")
 while True:
     print(add_transaction(connection, lambda number: None), flush=True)
 """
