@@ -168,9 +168,9 @@ SQLITE_READER_CACHE_KIB = 16 * KIB  # there is a reader for each thread
 SQLITE_WAL_BYTES_KEPT = 64 * MIB
 # Payload that may pass through a connection before its memory is given back.
 SQLITE_CHUNK_BYTES_KEPT = 8 * MIB
-# Pages in the log that wake the checkpointer, by durability: a sync is faster in a log that has its
-# size already than in one that grows. And those that make a writer checkpoint by itself.
-SQLITE_WAL_PAGES_SOFT = {"fsync": 500, "os": 1_000}
+# Pages in the log that wake the checkpointer, and that make a writer checkpoint by itself. With fewer
+# a lone writer syncs faster, because the log has its size sooner, and one beside readers slower.
+SQLITE_WAL_PAGES_SOFT = 1_000
 SQLITE_WAL_PAGES_HARD = 16_000
 
 # -- PostgreSQL -----------------------------------------------------------------------------------

@@ -12,16 +12,14 @@ from collections.abc import Callable
 import apsw
 
 from rote.errors import RoteError
-from rote.values.limits import SQLITE_WAL_PAGES_HARD
+from rote.values.limits import SQLITE_WAL_PAGES_HARD, SQLITE_WAL_PAGES_SOFT
 
 
 class Checkpointer:
     """Watches one writing connection; its thread starts with the first need."""
 
-    def __init__(self, open_connection: Callable[[], apsw.Connection], *, pages: int) -> None:
-        """pages  in the log that wake the thread"""
+    def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
         self._open_connection = open_connection
-        self._pages = pages
         # Held while the thread has nothing to do. A plain lock: an interruption inside it leaves
         # nothing half done, as it can inside an Event.
         self._rest = threading.Lock()
@@ -49,7 +47,7 @@ class Checkpointer:
             return
         if pages < self._copied_pages:
             self._copied_pages = 0  # the log has started over
-        if pages - self._copied_pages < self._pages:
+        if pages - self._copied_pages < SQLITE_WAL_PAGES_SOFT:
             return
         self._copied_pages = pages
         if pages >= SQLITE_WAL_PAGES_HARD:

@@ -28,12 +28,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
-from rote.values.limits import (
-    BUSY_SECONDS_MAX,
-    SQLITE_CACHE_KIB,
-    SQLITE_READER_CACHE_KIB,
-    SQLITE_WAL_PAGES_SOFT,
-)
+from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER_CACHE_KIB
 
 
 class SqliteEngine:
@@ -64,7 +59,7 @@ class SqliteEngine:
         self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, gone with their threads
         self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
-        self._checkpointer = Checkpointer(self._connect, pages=SQLITE_WAL_PAGES_SOFT[durability])
+        self._checkpointer = Checkpointer(self._connect)
         self._transaction = _Transaction(self, self._own)
         try:
             self._refuse_foreign()
