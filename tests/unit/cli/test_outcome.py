@@ -5,6 +5,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,15 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
         assert (ended.returncode, ended.stderr) == (141, b"")
 
 
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """Who is started in the background ignores them, and so do all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
 @pytest.mark.parametrize("moment", ["Rote is memory", "Another process commits"])
 def test_ctrl_c_is_one_line_and_exit_130_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
     with subprocess.Popen(
