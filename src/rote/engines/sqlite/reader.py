@@ -25,6 +25,7 @@ from rote.engines.rows import (
     Span,
 )
 from rote.engines.sqlite.failures import DRIVER_ERRORS
+from rote.engines.sqlite.log_mark import LogMark, log_mark
 from rote.errors import Corrupt
 from rote.values.limits import SQLITE_CHUNK_BYTES_KEPT
 
@@ -54,6 +55,8 @@ UNBOUNDED = b""
 class SqliteReader:
     """The reads of one connection, which belongs to one thread."""
 
+    _wants_mark = True  # whether to look where SQLite shows its commits, once that is there
+
     def __init__(
         self, connection: apsw.Connection, failed: Callable[[Exception], Exception]
     ) -> None:
@@ -62,7 +65,8 @@ class SqliteReader:
         self._cursor = connection.cursor()
         self.in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
-        self._data_version = -1
+        self._state: bytes | int | None = None  # of the file when `_heads` was last empty
+        self._log_mark: LogMark | None = None
         self._chunk_bytes = 0  # that went through since memory was last given back
         # The caps of the line that is being read, by branch. A condition with 1,000 ancestors is
         # more than SQLite takes; a function that looks into a dictionary costs the same for all.
@@ -72,15 +76,16 @@ class SqliteReader:
         connection.create_scalar_function("cap_of", self._caps.get, 1)  # type: ignore[arg-type]
 
     def head(self, space: int) -> HeadRow | None:
-        # data_version moves when another connection, of any process, has committed.
         try:
+            # Before the row is read: what is committed in between is noticed by the next look.
             with self.in_use:
-                data_version = self._cursor.execute("pragma data_version").get
+                mark = self._log_mark
+                state = self._look_for_commits() if mark is None else mark.raw
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
-        if data_version != self._data_version:
+        if state != self._state:
             self._heads.clear()
-            self._data_version = data_version
+            self._state = state
         head = self._heads.get(space)
         if head is None:
             rows = self._all(
@@ -93,11 +98,22 @@ class SqliteReader:
             head = self._heads[space] = HeadRow(*rows[0])
         return head
 
+    def _look_for_commits(self) -> bytes | int:
+        """What moves when another connection, of any process, has committed."""
+        data_version: int = self._cursor.execute("pragma data_version").get
+        if self._wants_mark:
+            self._wants_mark = False
+            mark = self._log_mark = log_mark(self.connection)
+            if mark is not None:
+                return mark.raw
+        return data_version
+
     def close(self, *, wait: bool = False) -> apsw.Error | None:
         """Close the connection, when no statement runs if it is another thread's; what went wrong."""
         if wait:
             with self.in_use:
                 return self.close()
+        self._log_mark = None  # its memory goes with the connection
         try:
             self.connection.close(True)
         except apsw.Error as error:

@@ -27,6 +27,8 @@ _PLACE = "space = ? and id = ? and version = ? and position = ? and branch = ?"
 class SqliteWriter(SqliteReader):
     """The engine's one writing connection, inside BEGIN IMMEDIATE."""
 
+    _wants_mark = False  # its own commits would move it, and it knows the heads that they make
+
     def begin(self) -> None:
         self._cursor.execute("begin immediate")
 
