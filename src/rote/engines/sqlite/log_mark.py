@@ -51,13 +51,13 @@ def log_mark(connection: apsw.Connection) -> LogMark | None:
     """The header of the log's index; None where there is none, as for a database in memory. The
     connection must have read from the file already."""
     address = ctypes.c_void_p()
-    connection.file_control(
-        "main", apsw.SQLITE_FCNTL_FILE_POINTER, ctypes.addressof(address)
-    )
-    file = ctypes.cast(address, ctypes.POINTER(_File))
-    if not file or not file[0].methods:
+    connection.file_control("main", apsw.SQLITE_FCNTL_FILE_POINTER, ctypes.addressof(address))
+    if address.value is None:
         return None
-    methods = file[0].methods[0]
+    file = _File.from_address(address.value)
+    if not file.methods:
+        return None  # no file is open
+    methods = file.methods[0]
     if methods.version < _VERSION_WITH_SHARED_MEMORY or not methods.map_shared_memory:
         return None
     region = ctypes.c_void_p()
