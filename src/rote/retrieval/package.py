@@ -3,7 +3,6 @@
 The hash covers every dropped memory, also when the caller only wants them counted.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
@@ -17,7 +16,6 @@ from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
-from rote.values.limits import RECEIPTS_REMEMBERED
 
 CONTROLLER_VERSION = "phase6-v1"
 INVALID_RECORD_SCHEMA = "invalid_record_schema"
@@ -30,14 +28,18 @@ Dropped = Literal["full", "counts"]
 # Plain data, as the caller may change and store it.
 Package = dict[str, Any]
 
-# Which stores were read, by the hash of the package: it says so only of stores that held something.
-_stores_read: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-
 
 def build_package(
-    request: Request, ranking: Ranking, selected: Sequence[Selected], reason: str, dropped: Dropped
+    request: Request,
+    ranking: Ranking,
+    selected: Sequence[Selected],
+    reason: str,
+    *,
+    held: Sequence[str],
+    dropped: Dropped,
 ) -> Package:
-    """The package of a selection; `reason` is why those after it were left out."""
+    """The package of a selection; `reason` is why those after it were left out, and `held` are the
+    stores that held anything, which the list of the dropped would name."""
     used = sum(item.tokens for item in selected)
     budget = request.budget
     package: dict[str, Any] = {
@@ -64,47 +66,38 @@ def build_package(
         selection["dropped"] = [asdict(drop) for drop in _drops(ranking, len(selected), reason)]
     else:
         selection["dropped_counts"] = _counts(ranking, len(selected), reason)
+        selection["store_paths"] = list(held)
     package["selection"] = selection
     package["package_hash"] = hash.hexdigest()
-    _remember(package["package_hash"], request.store_paths)
     return package
-
-
-def _remember(package_hash: str, store_paths: tuple[str, ...]) -> None:
-    _stores_read.pop(package_hash, None)
-    _stores_read[package_hash] = store_paths
-    while len(_stores_read) > RECEIPTS_REMEMBERED:
-        _stores_read.popitem(last=False)
 
 
 def receipt(package: Package) -> dict[str, Any]:
     """What may be kept of a retrieval: hashes, stores and a count, nothing of what came back.
 
-    Of a package that another process has made, stores that held nothing cannot be named; and without
-    the list of the dropped no store can.
+    The stores are those that the package speaks of: one that held nothing leaves no mark in it.
     """
     try:
-        selection = package["selection"]
-        data = {
-            "query_hash": package["query"]["query_hash"],
-            "store_paths": _stores_of(package["package_hash"], selection),
-            "selected_count": len(selection["selected"]),
-            "package_hash": package["package_hash"],
-        }
+        return receipt_of(package, _stores_in(package["selection"]))
     except (KeyError, TypeError, AttributeError):
         raise InvalidInput("a receipt is made of a package that `retrieve` returned") from None
+
+
+def receipt_of(package: Package, store_paths: Sequence[str]) -> dict[str, Any]:
+    """The receipt for whoever knows which stores were asked."""
+    data = {
+        "query_hash": package["query"]["query_hash"],
+        "store_paths": list(store_paths),
+        "selected_count": len(package["selection"]["selected"]),
+        "package_hash": package["package_hash"],
+    }
     return {"kind": "memory.read", "data": data}
 
 
-def _stores_of(package_hash: str, selection: dict[str, Any]) -> list[str]:
-    known = _stores_read.get(package_hash)
-    if known is not None:
-        return list(known)
+def _stores_in(selection: dict[str, Any]) -> list[str]:
     if "dropped" not in selection:
-        raise InvalidInput(
-            "this package does not say which stores were read; make its receipt in the process that"
-            " retrieved it, or retrieve with dropped='full'"
-        )
+        named: list[str] = selection["store_paths"]
+        return named
     items = [*selection["selected"], *selection["dropped"]]
     return sorted({item["store_path"] for item in items})
 

@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from rote.errors import InvalidInput
 from rote.questions import SPACE_SCHEME, parse_request
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus, join
 from rote.retrieval.files import check_file, read_file
-from rote.retrieval.package import Package, build_package, check_dropped, receipt
+from rote.retrieval.package import Package, build_package, check_dropped, receipt_of
 from rote.retrieval.scoring import Reasons, reasons_of
 from rote.retrieval.selection import rank, select
 from rote.retrieval.sidecars import Sidecars
@@ -23,6 +25,15 @@ from rote.space.arguments import check_path
 
 # Where the receipt of a retrieval from files alone is kept, if the store has no space at all.
 _LEDGER = "default"
+
+
+class Examined(Struct, frozen=True):
+    """A retrieval, and what came to light on the way."""
+
+    package: Package
+    reasons: list[Reasons]  # what each selected memory got its score for
+    spaces: list[Space]  # that were read
+    receipt: dict[str, Any]  # with all stores that were asked, also those that held nothing
 
 
 def retrieve(
@@ -52,13 +63,11 @@ def explain(
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
     open_space = None if store is None else partial(open_state, store)
-    package, reasons, spaces = examine(
-        request, root=root, open_space=open_space, dropped=dropped, cache=cache
-    )
+    found = examine(request, root=root, open_space=open_space, dropped=dropped, cache=cache)
     if store is not None:
-        ledgers = spaces or store.spaces()
-        store.add_receipt(ledgers[0].did if ledgers else _LEDGER, receipt(package))
-    return package, reasons
+        ledgers = found.spaces or store.spaces()
+        store.add_receipt(ledgers[0].did if ledgers else _LEDGER, found.receipt)
+    return found.package, found.reasons
 
 
 def examine(
@@ -68,22 +77,25 @@ def examine(
     open_space: Callable[[str], Named] | None,
     dropped: str,
     cache: str | os.PathLike[str] | None = None,
-) -> tuple[Package, list[Reasons], list[Space]]:
-    """The same for whoever knows which state a path that names a space stands for; and the spaces
-    that were read. It leaves no receipt."""
+) -> Examined:
+    """The same for whoever knows which state a path that names a space stands for. It leaves no
+    receipt."""
     told, folder = check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
     parsed = parse_request(request, has_store=open_space is not None)
     places = [_open(path, folder, open_space) for path in parsed.store_paths]
     denials = read_denials(parsed.trust_filter, folder)
-    read = zip(places, parsed.store_paths, strict=True)
-    corpus = join([_read(place, path, sidecars) for place, path in read])
+    paths = parsed.store_paths
+    stores = [_read(*place, sidecars) for place in zip(places, paths, strict=True)]
+    held = [path for path, each in zip(paths, stores, strict=True) if len(each) or each.invalid]
+    corpus = join(stores)
     denied = denials.rows(corpus)
     ranking = rank(parsed, corpus, denied)
     selected, reason = select(ranking, parsed.budget)
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
-    package = build_package(parsed, ranking, selected, reason, told)
-    return package, reasons, [place.space for place in places if isinstance(place, Named)]
+    package = build_package(parsed, ranking, selected, reason, held=held, dropped=told)
+    spaces = [place.space for place in places if isinstance(place, Named)]
+    return Examined(package, reasons, spaces, receipt_of(package, paths))
 
 
 def _root(root: Any) -> Path:

@@ -6,7 +6,8 @@ asker was shown; that the same answer comes from a later version is no differenc
 
 import threading
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -19,7 +20,7 @@ from rote.records import Memory
 from rote.records.keys import PREFIX, entity_id, ids_under
 from rote.records.retention import expired_ids
 from rote.retrieval.package import Package
-from rote.retrieval.retrieving import examine
+from rote.retrieval.retrieving import Examined, examine
 from rote.retrieval.spaces import Named, key_of, parts_of
 from rote.runs.identities import deep_digest
 from rote.runs.reads import Range, scan_line
@@ -41,6 +42,7 @@ class Moment(Struct, frozen=True):
     branch: str
     version: int
     hash: str | None
+    until: int  # the newest version at which the branch is still as it was then
     now: int  # of the run, whatever the version
     root: str | None = None  # where files are, for retrievals
 
@@ -54,18 +56,18 @@ class Moment(Struct, frozen=True):
             pinned=Head(self.version, self.hash, self.now),
         )
 
-    def open_space(self, path: str) -> Named:
-        """The state that `rote:<space>[@branch][:version]` means here."""
+    def open_space(self, path: str, *, own: Collection[str]) -> Named:
+        """The state that `rote:<space>[@branch][:version]` means here; `own` paths mean this one."""
         name, branch, version = parts_of(path)
         infos = self.port.spaces()
         info = next((each for each in infos if name in (each.name, each.did)), None)
         try:
             if info is None:
                 raise NotFound(f"there is no space {name!r}")
-            if version is not None:
-                view = self._past(info, branch, version)
-            elif self.is_own(path):
+            if path in own:
                 view = self.view()
+            elif version is not None:
+                view = self._past(info, branch, version)
             else:
                 raise NotFound(
                     "a run sees its own branch of its own space; say which version is meant"
@@ -83,24 +85,24 @@ class Moment(Struct, frozen=True):
             return False
         name, branch, version = parts_of(path)
         is_here = name in (self.space.name, self.space.did) and branch in (None, self.branch)
-        return is_here and version in (None, self.version)
+        return is_here and (version is None or self.version <= version <= self.until)
 
-    def asked_anew(self, path: str) -> str:
-        """What to ask for at a later moment: this state by its place, not by its version."""
-        return f"{SPACE_SCHEME}{self.space.name}@{self.branch}" if self.is_own(path) else path
+    def own_paths(self, paths: Sequence[str]) -> list[str]:
+        return [path for path in paths if self.is_own(path)]
 
     def _past(self, info: SpaceInfo, branch: str | None, version: int) -> Space:
-        if info.did == self.space.did and version > self.version:
-            raise VersionNotFound(version, newest=self.version)
+        if info.did == self.space.did and version > self.until:
+            raise VersionNotFound(version, newest=self.until)
         head = self.port.head_at(info.did, version=version)
         named = branch or (self.branch if info.did == self.space.did else "main")
         return Space(self.port, info, turns=threading.RLock(), branch=named, pinned=head)
 
-    def retrieve(self, request: Mapping[str, Any], dropped: str) -> tuple[Package, list[Space]]:
-        package, _, spaces = examine(
-            request, root=self.root or ".", open_space=self.open_space, dropped=dropped
-        )
-        return package, spaces
+    def retrieve(
+        self, request: Mapping[str, Any], dropped: str, *, own: Collection[str]
+    ) -> Examined:
+        """`own` are the paths that mean this state, whatever version they name."""
+        open_space = partial(self.open_space, own=own)
+        return examine(request, root=self.root or ".", open_space=open_space, dropped=dropped)
 
     def memory(self, call: Call) -> Memory:
         return Memory(self.view(), namespaces=call["namespaces"], profile=call["profile"])
@@ -177,8 +179,7 @@ def _expired(moment: Moment, call: Call) -> str:
 
 
 def _retrieve(moment: Moment, call: Call) -> str:
-    package, _ = moment.retrieve(call["request"], "counts")
-    return retrieve_digest(package)
+    return retrieve_digest(moment.retrieve(call["request"], "counts", own=call["own"]).package)
 
 
 _ASKED: dict[str, Callable[[Moment, Call], str]] = {
@@ -219,17 +220,15 @@ def list_ranges(branch: str, namespace: str, kind: str | None) -> list[Range]:
     return [(branch, prefix, prefix_end(prefix))]
 
 
-def retrieve_ranges(place: Moment, paths: Sequence[str]) -> list[Range]:
+def retrieve_ranges(branch: str, own: Collection[str]) -> list[Range]:
     """All records, if the state itself was asked and not only files and what is past."""
-    if not any(place.is_own(path) for path in paths):
-        return []
-    return [(place.branch, PREFIX, prefix_end(PREFIX))]
+    return [(branch, PREFIX, prefix_end(PREFIX))] if own else []
 
 
-def retrieved_ids(place: Moment, package: Package) -> list[str]:
+def retrieved_ids(package: Package, own: Collection[str]) -> list[str]:
     """The entities of memories that were selected from the run's own state."""
     return [
         entity_id(*key_of(item["memory_id"]))
         for item in package["selection"]["selected"]
-        if place.is_own(item["store_path"])
+        if item["store_path"] in own
     ]

@@ -253,8 +253,6 @@ MARKDOWN_WARNINGS_MAX = 1_000
 RETRIEVAL_QUERY_CHARACTERS_MAX = 64 * KIB
 RETRIEVAL_TERMS_MAX = 10_000
 RETRIEVAL_STORES_MAX = 1_000
-# Packages of which it is known which stores were read, for their receipts.
-RECEIPTS_REMEMBERED = 256
 TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
 # Receipts of one instant of the clock.
 RECEIPTS_AT_ONCE_MAX = 10_000

@@ -208,6 +208,18 @@ class RetrievalTests(SpaceGround):
         assert self.store.receipts() == [receipt(package)]
         assert [space.did for space in self.store.spaces()] == before
 
+    def test_a_receipt_in_the_ledger_names_all_stores_that_were_asked(self) -> None:
+        """Those that held nothing were looked up by the hash of the package, which does not tell two
+        questions apart that differ in them alone."""
+        (self.place / "file.jsonl").write_bytes(b'{"memory_id":"a","text":"word"}')
+        (self.place / "empty.jsonl").write_bytes(b"")
+        asked = [["empty.jsonl", "file.jsonl"], ["file.jsonl"]]
+        packages = [
+            retrieve(_request(*paths), store=self.store, root=self.place) for paths in asked
+        ]
+        assert packages[0] == packages[1]
+        assert sorted(each["data"]["store_paths"] for each in self.store.receipts()) == asked
+
     def test_what_fails_leaves_no_receipt(self) -> None:
         with pytest.raises(NotFound):
             retrieve(_request("rote:nothing"), store=self.store)
