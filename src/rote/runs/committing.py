@@ -8,6 +8,7 @@ while they wait.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ from rote.contract.runs import (
 from rote.errors import Conflict, ReadConflict, RoteError, Unavailable
 from rote.runs.answers import Moment, digest_at
 from rote.runs.ledger import Line
+from rote.runs.reads import Range
 from rote.values.limits import ANSWER_ROUNDS_MAX
 
 KEY_PREFIX = "rote:run:"
@@ -97,24 +99,28 @@ class _Answers:
 
     def look_again(self, conflict: Conflict) -> None:
         """Ask what may have changed again, at the newest version; Conflict when something has."""
-        disturbed = {(each.branch, each.start, each.end) for each in conflict.conflicts}
+        disturbed = {(each.branch, each.start, each.end): each for each in conflict.conflicts}
         version = self._port.head(self._space.did).version
-        changed = [each for each in conflict.conflicts if self._is_final(each)]
+        changed = dict.fromkeys(each for each in conflict.conflicts if self._is_final(each))
         for asked in self._asked:
-            if not disturbed.isdisjoint(asked.read.ranges):
-                if self._digest(asked, version) == asked.read.digest:
-                    asked.version = version
-                else:
-                    changed.append(self._conflict(asked, version))
+            found = [disturbed[place] for place in asked.read.ranges if place in disturbed]
+            if not found:
+                continue
+            if self._digest(asked, version) == asked.read.digest:
+                asked.version = version
+            else:
+                base = self._entry.base_version
+                changed.update({replace(each, expected_version=base): None for each in found})
         if changed:
             raise Conflict(tuple(changed)) from None
 
     def changed_at(self, version: int) -> list[ReadConflict]:
         """The answers that are others at a version."""
         return [
-            self._conflict(asked, version)
+            self._conflict(place, version)
             for asked in self._asked
             if self._digest(asked, version) != asked.read.digest
+            for place in asked.read.ranges
         ]
 
     def _is_final(self, conflict: ReadConflict) -> bool:
@@ -127,16 +133,17 @@ class _Answers:
         try:
             hash = self._port.head_at(self._space.did, version=version).hash
             moment = Moment(
-                self._port, self._space, entry.branch, version, hash, entry.now, self._root
-            )
+                self._port, self._space, entry.branch, version, hash, version, entry.now,
+                self._root,
+            )  # fmt: skip
             return digest_at(moment, asked.read.call)
         except Unavailable:
             raise
         except RoteError:
             return None  # what cannot be answered any more is another answer
 
-    def _conflict(self, asked: _Asked, version: int) -> ReadConflict:
-        branch, start, end = asked.read.ranges[0]
+    def _conflict(self, place: Range, version: int) -> ReadConflict:
+        branch, start, end = place
         return ReadConflict(
             id=None,
             prefix=None,

@@ -97,14 +97,16 @@ class ReadingSpace(PastSpace):
     """The snapshot of a run; what is read of it is noted."""
 
     def __init__(
-        self, port: Port, info: SpaceInfo, *, branch: str, snapshot: Head, reads: ReadSet,
-        check: Check,
+        self, port: Port, info: SpaceInfo, *, branch: str, snapshot: Head, until: int,
+        reads: ReadSet, check: Check,
     ) -> None:  # fmt: skip
-        """check  raises when the run may not read, or not any more"""
+        """until  the newest version at which the branch is still as the snapshot has it
+        check  raises when the run may not read, or not any more"""
         super().__init__(
             port, info, branch=branch, pinned=snapshot, newest=snapshot.version,
             note=lambda: reads.add_range("", None),
         )  # fmt: skip
+        self._until = until
         self._reads = reads
         self.check = check
 
@@ -227,9 +229,9 @@ class ReadingSpace(PastSpace):
 
     def at(self, point: int | datetime | str) -> Space:
         self.check()
-        view = super().at(point)
-        # What was there before is history, which nobody changes.
-        return self if view.version == self.version else view
+        if self.version <= self._head_at(point).version <= self._until:
+            return self
+        return super().at(point)  # what was there before is history, which nobody changes
 
     def on(self, branch: str) -> Space:
         if branch != self.branch:

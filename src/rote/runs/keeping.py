@@ -32,8 +32,24 @@ class Keeping:
     def now(self) -> str:
         return self._ledger.now()
 
-    def open(self, space: SpaceInfo, entry: LedgerEntry) -> Line:
-        """A new run under a lease."""
+    def open(self, space: SpaceInfo, entry: LedgerEntry, *, is_named: bool) -> Line:
+        """A new run under a lease. An id that somebody chose is looked for in all spaces."""
+        if is_named:
+            self._ledger.check_unused(entry.run_id)
+        line = self._open(space, entry)
+        try:
+            if is_named:
+                # Once more: of two that begin at once in two spaces at least one finds the other.
+                self._ledger.check_unused(entry.run_id, besides=space.did)
+        except InvalidInput:
+            self.discard(space, line)
+            raise
+        except BaseException:
+            self.leave(space, line)
+            raise
+        return line
+
+    def _open(self, space: SpaceInfo, entry: LedgerEntry) -> Line:
         line: Line | None = None
 
         def write(owner: str) -> None:

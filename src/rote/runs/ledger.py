@@ -64,9 +64,10 @@ class Ledger:
     def __init__(self, port: Port) -> None:
         self._port = port
 
-    def check_unused(self, run_id: str) -> None:
-        """Refuse a run id that was ever used, in any space: its traces are there."""
-        if any(self._port.side(space.did, RUN, run_id) for space in self._port.spaces()):
+    def check_unused(self, run_id: str, *, besides: str | None = None) -> None:
+        """Refuse a run id that was ever used, in any space but one: its traces are there."""
+        spaces = [space.did for space in self._port.spaces() if space.did != besides]
+        if any(self._port.side(space, RUN, run_id) for space in spaces):
             raise _used(run_id)
 
     def open(self, space: str, entry: LedgerEntry) -> Line:

@@ -130,9 +130,10 @@ class RunMemory(Memory):
             "include": check_included(include),
         }
         self._reading.check()
-        result = self._plain.list(**arguments, at=at)
         # What was there before the snapshot is history; the snapshot by another name is not.
-        if at is None or self._reading.at(at) is self._reading:
+        is_snapshot = at is None or self._reading.at(at) is self._reading
+        result = self._plain.list(**arguments, at=None if is_snapshot else at)
+        if is_snapshot:
             asked: Any = decode_canonical(canonical(arguments))
             shown = [
                 entity_id(namespace, item["record_kind"], item["record_id"])

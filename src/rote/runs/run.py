@@ -26,8 +26,9 @@ from rote.contract.runs import (
     Payload,
 )
 from rote.errors import Denied, InvalidInput
+from rote.questions import SPACE_SCHEME, parse_request
 from rote.records import Memory
-from rote.retrieval import Answer, receipt
+from rote.retrieval import Answer
 from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
@@ -56,6 +57,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     """What a run was asked to be."""
 
     run_id: str
+    is_named: bool  # whether the caller chose its id, so that others may choose the same
     workflow_id: str
     policy_set_id: str
     mode: Mode
@@ -101,11 +103,11 @@ class Run:
             check=self._check_may_write,
         )  # fmt: skip
         self._reading = ReadingSpace(
-            port, space, branch=branch, snapshot=snapshot, reads=self._reads,
+            port, space, branch=branch, snapshot=snapshot, until=base.version, reads=self._reads,
             check=self._check_may_read,
         )  # fmt: skip
         self._moment = Moment(
-            port, space, branch, snapshot.version, snapshot.hash, self._now, _root()
+            port, space, branch, snapshot.version, snapshot.hash, base.version, self._now, _root()
         )
         self.memory_snapshot_id = snapshot_id(branch, snapshot)
         self.commit_id = commit_id(terms.run_id, self.memory_snapshot_id, terms.policy_set_id)
@@ -201,17 +203,21 @@ class Run:
         self._check_may_read()
         if not isinstance(request, Mapping):
             raise InvalidInput("the request must be an object", code="invalid_input")
-        asked: Any = decode_canonical(canonical(dict(request)))
-        asked.setdefault("store_paths", [f"rote:{self._space.name}"])
+        asked: Any = dict(request)
+        if asked.get("store_paths") is None:
+            asked["store_paths"] = [f"{SPACE_SCHEME}{self._space.name}"]
+        parse_request(asked, has_store=True)  # what is wrong is told as outside of a run
+        asked = decode_canonical(canonical(asked))
         moment = self._moment if self._terms.mode != LIVE else self._current_moment()
-        package, spaces = moment.retrieve(asked, dropped)
+        own = moment.own_paths(asked["store_paths"])
+        found = moment.retrieve(asked, dropped, own=own)
+        package, spaces = found.package, found.spaces
         self._told().retrieval(partial(retrieval_event, asked, package))
-        ranges = retrieve_ranges(moment, asked["store_paths"])
-        paths = list(dict.fromkeys(map(moment.asked_anew, asked["store_paths"])))
-        call = {"name": "retrieve", "request": {**asked, "store_paths": paths}}
+        call = {"name": "retrieve", "request": asked, "own": own}
+        ranges = retrieve_ranges(self._branch, own)
         answer = AnswerRead(call, retrieve_digest(package), ranges)
-        self._reads.add_answer(answer, retrieved_ids(moment, package))
-        add_receipt(self._port, spaces[0].did if spaces else self._space.did, receipt(package))
+        self._reads.add_answer(answer, retrieved_ids(package, own))
+        add_receipt(self._port, spaces[0].did if spaces else self._space.did, found.receipt)
         return package
 
     def memory_of(self, **settings: Any) -> Memory:
@@ -239,8 +245,8 @@ class Run:
     def _current_moment(self) -> Moment:
         head = self._port.head(self._space.did)
         return Moment(
-            self._port, self._space, self._branch, head.version, head.hash, self._port.now(),
-            self._moment.root,
+            self._port, self._space, self._branch, head.version, head.hash, head.version,
+            self._port.now(), self._moment.root,
         )  # fmt: skip
 
     # -- writing -----------------------------------------------------------------------------------
@@ -291,7 +297,7 @@ class Run:
             recording=recording,
         )
         try:
-            self._line = self._keeping.open(self._space, self._entry())
+            self._line = self._keeping.open(self._space, self._entry(), is_named=terms.is_named)
             # An interruption can come between here and the block, and then nobody ends it.
             self._abandoned = finalize(self, self._keeping.leave, self._space, self._line)
             self._abandoned.atexit = False

@@ -111,6 +111,7 @@ class StoreRuns:
             )
         terms = Terms(
             run_id=self._ids.random_bytes(RUN_ID_BYTES).hex() if run_id is None else run_id,
+            is_named=run_id is not None,
             workflow_id=workflow_id,
             policy_set_id=policy_set_id,
             mode=checked_mode,
@@ -119,7 +120,8 @@ class StoreRuns:
             tools=tools,
             commit_policy=commit_policy,
             folder=self._folder,
-            record=None if record is None else check_path(record),
+            # Where it was asked for: the program may move to another folder meanwhile.
+            record=None if record is None else check_path(record).absolute(),
         )
         recorded = None if replay is None else Replay(check_path(replay))
         try:

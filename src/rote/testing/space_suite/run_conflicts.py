@@ -161,6 +161,42 @@ class RunConflictTests(RunGround):
             other.memory.put("ops", "note", "other", {"text": "done too"})
         assert (one.state, other.state) == ("commit_applied", "commit_applied")
 
+    @pytest.mark.parametrize(
+        ("paths", "count"),
+        [
+            (["rote:notes", "rote:notes:1"], 3),
+            (["rote:notes", "rote:notes@main"], 4),
+            (["rote:notes@main", "rote:notes:1"], 3),
+            (None, 2),
+        ],
+    )
+    def test_a_retrieval_is_asked_again_in_the_words_it_was_asked_in(
+        self, paths: list[str] | None, count: int
+    ) -> None:
+        """The paths of the snapshot were written otherwise, and rank by their text."""
+        memory, old = Memory(self.notes), {"valid_at": "1990-01-01T00:00:00Z"}
+        for id in "xy":
+            memory.put("ops", "fact", id, {"text": "vault keys"}, None, old)
+        with self.begin() as run:
+            budget = {"max_excerpt_tokens": 100, "max_items": count}
+            package = run.retrieve({**VAULT, "budget": budget, "store_paths": paths})
+            assert len(package["selection"]["selected"]) == count
+            run.set(C, 1)
+            memory.put("session", "fact", "z", {"text": "nothing of it"}, None, old)
+        assert run.state == "commit_applied"
+
+    def test_a_conflict_names_the_range_that_was_written_to(self) -> None:
+        """It named the first of those that the question covers."""
+        with self.aborts("validation_failed") as caught, self.begin() as run:
+            run.memory.stats()
+            run.set(C, 1)
+            Memory(self.notes).append("ops", "log", "l", {"text": "new"})
+        (conflict,) = caught[0].conflicts
+        start, end = conflict.start, conflict.end
+        assert start is not None and end is not None
+        assert start <= Memory.entity_id("ops", "log", "l") < end
+        assert (conflict.expected_version, conflict.actual_version) == (0, 1)
+
     def test_who_changes_the_answer_of_another_aborts_it(self) -> None:
         Memory(self.notes).put("ops", "fact", "x", {"text": "the vault has the keys"})
         other = self.begin()

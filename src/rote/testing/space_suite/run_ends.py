@@ -18,6 +18,7 @@ from rote.traces.profiles import ToolProfile
 
 EVENT = {"role": "r", "interceptor": "i", "decision_type": "d"}
 TOOLS = [ToolProfile("tool", "1")]
+ROUNDS = 10
 
 
 @each_test_uses("agency")
@@ -176,6 +177,44 @@ class RunEndTests(RunGround):
             pass
         with pytest.raises(InvalidInput, match="used before"):
             self.begin(space=self.agents.space("other"), run_id="r")
+
+    def test_a_run_id_is_used_once_also_by_runs_that_begin_inside_each_other(self) -> None:
+        first = self.begin(run_id="r")
+        second = self.begin(space=self.agents.space("other"), run_id="r")
+        with first, pytest.raises(InvalidInput, match="used before"), second:
+            pass
+        assert [record.run_id for record in self.agents.runs()] == ["r"]
+
+    def test_of_runs_that_begin_at_once_with_one_id_in_two_spaces_at_most_one_goes_on(self) -> None:
+        """Both did, and the trace of one took the place of the other's."""
+        spaces = [self.agents.space(name) for name in ("one", "other")]
+        together = threading.Barrier(len(spaces))
+
+        def go_on(run: Run) -> bool:
+            together.wait()
+            try:
+                with run:
+                    return True
+            except InvalidInput:
+                return False
+
+        with ThreadPoolExecutor(len(spaces)) as pool:
+            for number in range(ROUNDS):
+                runs = [self.begin(space=space, run_id=f"r{number}") for space in spaces]
+                assert sum(pool.map(go_on, runs)) <= 1
+        assert all(run.discarded or run.state == "commit_applied" for run in self.agents.runs())
+
+    def test_a_recording_is_where_it_was_asked_for_when_the_program_moves(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The whole run was discarded, because its recording could not be put in place."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "elsewhere").mkdir()
+        with self.begin(record="run.jsonl") as run:
+            run.set(A, 1)
+            monkeypatch.chdir(tmp_path / "elsewhere")
+        assert run.state == "commit_applied"
+        assert (tmp_path / "run.jsonl").is_file()
 
     def test_a_live_run_is_not_recorded(self, tmp_path: Path) -> None:
         """Its writes are in no buffer, so a replay found another payload, or none at all."""

@@ -65,7 +65,7 @@ class SharedRunInterruptionTests(RunGround):
         for number in range(1, CALLS_MAX):
             store = self.open(modes=ALL_MODES)
             space = store.space(f"space-{number}")
-            run = self.begin(space=space, run_id=f"run-{number}", commit_policy=policy)
+            run = self.begin(space=space, commit_policy=policy)
             with failing_at(store, number, failure, when) as made:
                 with suppress(Stopped, Busy, RunAborted, ZeroDivisionError), run:
                     if how != "empty":
@@ -75,6 +75,25 @@ class SharedRunInterruptionTests(RunGround):
                         raise ZeroDivisionError
                 is_past = len(made) < number
             self.check_ended(store, space, run)
+            if is_past:
+                return
+        raise AssertionError("a run has no end")
+
+    @pytest.mark.parametrize("failure", FAILURES, ids=["interrupted", "failing"])
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_run_whose_id_was_chosen_is_ended_too(self, failure: Any, when: str) -> None:
+        """Before it begins, and after, its id is looked for in the other spaces."""
+        for number in range(1, CALLS_MAX):
+            store = self.open(modes=ALL_MODES)
+            run = self.begin(space=store.space("other"), run_id=f"run-{number}")
+            with failing_at(store, number, failure, when) as made:
+                with suppress(Stopped, Busy, RunAborted), run:
+                    run.set(B, number)
+                is_past = len(made) < number
+            store.recover()
+            row = port_of(store).side(store.space("other").did, RUN, run.run_id)
+            assert row is None or entry_in(row).has_ended
+            store.close()
             if is_past:
                 return
         raise AssertionError("a run has no end")

@@ -1,12 +1,14 @@
 """What counts as read in a run: its snapshot by whatever name, and what stands inside answers."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from rote.errors import Denied, InvalidInput
 from rote.records import Memory
+from rote.retrieval import retrieve
 from rote.runs import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C
@@ -42,6 +44,48 @@ class RunReadTests(RunGround):
             ask(run)
             run.set(C, 1)
             memory.put("ops", "fact", "y", {"text": "vault keys"})
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"budget": {"max_excerpt_tokens": float("nan")}},
+            {"budget": {"max_excerpt_tokens": 2**70}},
+            {"query": "a\ud800"},
+            {"query": b"a"},
+            {"x\ud800": 1},
+            {"now_utc": object()},
+            {"store_paths": []},
+        ],
+    )
+    def test_a_bad_request_is_refused_as_it_is_outside_of_a_run(self, wrong: Any) -> None:
+        errors = []
+        request = {**VAULT, "store_paths": ["rote:notes"], **wrong}
+        with self.begin() as run:
+            for ask in (run.retrieve, partial(retrieve, store=self.agents)):
+                with pytest.raises(InvalidInput) as caught:
+                    ask(request)
+                errors.append((type(caught.value), caught.value.code, str(caught.value)))
+        assert errors[0] == errors[1]
+
+    def test_the_version_that_a_run_was_begun_at_is_its_snapshot(self) -> None:
+        """The last commit carried no facts, so the snapshot has an older one's version."""
+        memory = Memory(self.notes)
+        memory.put("ops", "fact", "x", {"text": "vault keys"})
+        self.notes.create_branch("draft")
+        version = self.notes.version
+        with self.begin(space=self.notes.at(version)) as run:
+            path = f"rote:notes:{version}"
+            assert len(run.memory.list("ops", at=version)["items"]) == 1
+            assert run.memory.get("ops", "fact", "x", at=version)["found"]
+            package = run.retrieve({**VAULT, "store_paths": [path]})
+            assert package["selection"]["selected"][0]["store_path"] == path
+            with pytest.raises(InvalidInput):
+                run.memory.list("ops", at=self.notes.set(A, 1).version)
+        self.notes.create_branch("another")
+        with self.aborts("validation_failed"), self.begin() as run:
+            run.retrieve({**VAULT, "store_paths": [f"rote:notes:{self.notes.version}"]})
+            run.set(C, 1)
+            memory.put("ops", "fact", "a", {"text": "vault keys"})
 
     @pytest.mark.parametrize(
         "ask",
