@@ -1,5 +1,6 @@
 """Recordings: what they hold, what is refused, and what a replay answers."""
 
+import json
 import os
 import pickle
 import stat
@@ -262,6 +263,26 @@ def test_a_recorded_built_in_error_is_caught_by_its_kind_and_is_ours(
     assert str(pickle.loads(pickle.dumps(again))) == str(error)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        UnicodeEncodeError("ascii", "\xff", 0, 1, "bad"),
+        UnicodeTranslateError("\xff", 0, 1, "bad"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_recorded_error_that_a_message_cannot_make_is_its_nearest_base(
+    error: Exception, tmp_path: Path
+) -> None:
+    """`except ValueError` around a tool that decodes caught it in the run, and not in the replay."""
+    again = replayed(error, tmp_path)
+    assert isinstance(again, UnicodeError)
+    assert isinstance(again, RecordedError)
+    assert (again.details, str(again)) == ({"type": type(error).__name__}, str(error))
+    assert isinstance(pickle.loads(pickle.dumps(again)), UnicodeError)
+
+
 class _Odd(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even that")
@@ -270,8 +291,8 @@ class _Odd(Exception):
 @pytest.mark.parametrize(
     "error",
     [
-        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
         ExceptionGroup("several", [ValueError()]),
+        json.JSONDecodeError("bad", "{", 0),
         _Odd(),
         NotFound("gone"),
     ],
