@@ -1,8 +1,8 @@
 """An agent's run that is recorded, replayed without its tools, and compared.
 
 Run it: python examples/replayed_run.py [FOLDER]. It needs nothing but Rote: the model is a function that
-decides by rules. Its two tools are real; one reads files, the other one adds. With a FOLDER, what it has
-made stays there.
+decides by rules. Its two tools are real; one reads files, the other one adds. With a FOLDER, which must be
+new or empty, what it has made stays there.
 """
 
 import sys
@@ -126,10 +126,17 @@ def show(folder: Path) -> None:
 
 def main() -> None:
     if len(sys.argv) > 1:
-        show(Path(sys.argv[1]))
+        folder = Path(sys.argv[1])
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            sys.exit(f"cannot make the folder {folder}: {error.strerror}")
+        if any(folder.iterdir()):
+            sys.exit(f"{folder} is not empty; name a new folder, or remove what is in it")
+        show(folder)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        show(Path(folder))
+    with tempfile.TemporaryDirectory() as passing:
+        show(Path(passing))
 
 
 if __name__ == "__main__":

@@ -195,7 +195,8 @@ class RecordedError(RoteError):
     """A call of a run failed when it was recorded, so its replay fails too.
 
     One that was recorded as a built-in error is that as well, so that whoever caught a ValueError
-    then catches one now. `details["type"]` has the name of what was raised.
+    then catches one now; where that takes more than a message, it is the nearest base that does
+    not. `details["type"]` has the name of what was raised.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -214,11 +215,12 @@ class RecordedError(RoteError):
         """The error for a recorded name and message."""
         builtin = getattr(builtins, kind, None)
         if isinstance(builtin, type) and issubclass(builtin, Exception):
-            both: type[RecordedError] = type(RecordedError.__name__, (RecordedError, builtin), {})
-            try:
-                return both(kind, message)
-            except (TypeError, ValueError):  # the few that are made of more than a message
-                pass
+            for base in builtin.__mro__[: builtin.__mro__.index(Exception)]:
+                both: type[RecordedError] = type(RecordedError.__name__, (RecordedError, base), {})
+                try:
+                    return both(kind, message)
+                except (TypeError, ValueError):  # the few that are made of more than a message
+                    continue
         return RecordedError(kind, message)
 
 

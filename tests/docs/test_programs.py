@@ -10,14 +10,25 @@ from tests.unit.cli.command import run
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def printed_by(*command: str) -> list[str]:
-    """The lines that a program prints."""
-    name, *arguments = command
-    done = subprocess.run(
+def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+
+
+def printed_by(name: str, *arguments: str) -> list[str]:
+    """The lines that a program prints that ends well."""
+    done = run_program(name, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
+
+
+def refusal_of(name: str, *arguments: str) -> str:
+    """What a program says that refuses to go on."""
+    done = run_program(name, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr
 
 
 def test_a_shuffled_vector_search_has_one_answer() -> None:
@@ -56,3 +67,19 @@ def test_a_replayed_run_is_equivalent_and_one_with_another_answer_is_not(tmp_pat
         "tool_result_fingerprint_mismatch:3:0",
         "output_mismatch:output_shape_hash",  # and so the verdict
     ]
+
+
+def test_a_replayed_run_makes_its_folder_and_leaves_one_that_is_in_use_alone(
+    tmp_path: Path,
+) -> None:
+    """It ended in a traceback when there was no folder, and when it was run again in the same."""
+    folder = tmp_path / "new" / "folder"
+    assert printed_by("replayed_run.py", str(folder))[2] == "recorded and replayed are equivalent"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    said = refusal_of("replayed_run.py", str(folder))
+    assert said == f"{folder} is not empty; name a new folder, or remove what is in it\n"
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    file = tmp_path / "file"
+    file.write_text("")
+    said = refusal_of("replayed_run.py", str(file))
+    assert said == f"cannot make the folder {file}: File exists\n"

@@ -20,7 +20,8 @@ _EXCERPT_CHARACTERS_SHOWN = 60
 _CODES_OF_FILES = ("store_not_found", "trust_snapshot_not_found")
 
 RequestArgument = Annotated[
-    str, typer.Argument(metavar="REQUEST", help="A file, - for standard input, or JSON.")
+    str,
+    typer.Argument(metavar="REQUEST", help="JSON, @file or a file's name, - for standard input."),
 ]
 RootOption = Annotated[
     Path, typer.Option("--root", metavar="DIR", help="Where paths in the request begin.")
@@ -143,7 +144,7 @@ def _users_cache() -> Path | None:
 
 def _as_argument(request: str) -> str:
     """A file's name alone is what most people give; a bare question is what others try."""
-    if request == "-" or request.lstrip().startswith("{"):
+    if request == "-" or request.startswith("@") or request.lstrip().startswith("{"):
         return request
     if not os.path.lexists(request):
         raise InvalidInput(

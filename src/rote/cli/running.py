@@ -17,6 +17,7 @@ from rote.runs.modes import MODES, check_modes
 from rote.runs.trace_files import TRACE_NAME
 from rote.settings import FILE_NAME, read_environment
 from rote.values import Json
+from rote.values.names import told
 
 ConfigOption = Annotated[
     Path | None,
@@ -80,15 +81,18 @@ def show_run(
         found = [record for record in records if record.run_id == run_id]
         found = found or [record for record in records if record.run_id.startswith(run_id)]
         if len(found) != 1:
-            what = "there is no run" if not found else f"{len(found):,} runs begin with"
-            print_line(f"{what} {run_id}")
+            several = (
+                f"{len(found):,} runs begin with {run_id}; {told(each.run_id for each in found)}"
+            )
+            print_line(several if found else f"there is no run {run_id}")
             raise no()
         [record] = found
-        value: Any = record.to_dict()
-        if as_json:
-            print_json(value)
-        else:
-            print_value({**value, **opened.run_origin(record), **_trace(store, record)})
+        about: Any = record.to_dict()
+        shown = {**about, **opened.run_origin(record), **_trace(store, record)}
+    if as_json:
+        print_json(shown)
+    else:
+        print_value(shown)
 
 
 def _trace(url: str, record: RunRecord) -> dict[str, Json]:

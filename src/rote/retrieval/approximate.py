@@ -64,6 +64,11 @@ class ApproximateBackend:
     def __init__(
         self, search: Search, *, policy_id: str, policy_version: str, record_type: str
     ) -> None:
+        if not callable(search):
+            raise InvalidInput(
+                "search must be a function of a question and a number of candidates, not"
+                f" {type(search).__qualname__}"
+            )
         self._search = search
         self._policy: dict[str, Json] = {
             "policy_id": _text(policy_id, "policy_id"),

@@ -218,7 +218,7 @@ class Replay:
         except OSError as error:
             raise Unavailable(f"cannot read {self._path}: {error.strerror}") from error
         if not data.endswith(b"\n"):
-            raise self._foreign("it ends in the middle; the recorded run did not come to its end")
+            raise self._foreign(self._torn(data))
         try:
             value = decode(data[:-1])
         except InvalidValue as error:
@@ -226,6 +226,14 @@ class Replay:
         if type(value) is not dict or canonical(value) != data[:-1]:
             raise self._foreign("a line is no object in canonical form")
         return value
+
+    def _torn(self, data: bytes) -> str:
+        """What a line without its end says about the file."""
+        if len(data) > RECORDING_LINE_BYTES_MAX:
+            return f"a line has more than {RECORDING_LINE_BYTES_MAX:,} bytes"
+        if self._file.tell() == len(data):
+            return "it has not even a first line" if data else "it is empty"
+        return "it ends in the middle; the recorded run did not come to its end"
 
     def _taken(self, value: dict[str, Json], kind: type[_SomeLine]) -> _SomeLine:
         try:

@@ -7,9 +7,9 @@
         ...
         trace_baseline.check("triage", run.trace, run.retrieval_trace)
 
-`pytest --trace-baselines DIR` says where they are kept (default: `trace_baselines` beside pytest's
-configuration); `pytest --update-traces` keeps those of this run instead. It is named in a conftest and has no
-entry point, so that nobody who does not use it pays for importing Rote.
+`pytest --trace-baselines DIR` says where they are kept (default: `trace_baselines`); a relative DIR begins at
+pytest's rootdir, wherever pytest is started. `pytest --update-traces` keeps those of this run instead. It
+is named in a conftest and has no entry point, so that nobody who does not use it pays for importing Rote.
 """
 
 import re
@@ -29,12 +29,15 @@ _SNAPSHOT_ADVICE = (
     ' rote.open(clock=FixedClock(), ids=SeededIds(7)), see "A gate for CI" in docs/traces.md;'
     " or keep the new trace with --update-traces if you have changed what is seeded"
 )
+_COMPANION_ENDING = ".retrieval"  # before .json
 _name = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}").fullmatch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rote")
-    group.addoption("--trace-baselines", metavar="DIR", help="where traces to compare with are")
+    group.addoption(
+        "--trace-baselines", metavar="DIR", help="where traces to compare with are, from rootdir"
+    )
     group.addoption("--update-traces", action="store_true", help="keep the traces of this run")
 
 
@@ -54,9 +57,11 @@ class TraceBaseline:
         size_bytes_max: int = TRACE_BYTES_MAX,
     ) -> None:
         """Fail the test unless the run did what the run did whose trace is kept under the name."""
-        if not _name(name):
+        if type(name) is not str or not _name(name) or name.endswith(_COMPANION_ENDING):
             pytest.fail(
-                f"{name!r} is no name for a trace: use letters, digits, . _ -", pytrace=False
+                f"{name!r:.120} is no name for a trace: use a text of up to 100 letters, digits, . _ -"
+                f" that does not end in {_COMPANION_ENDING}, as the retrieval traces do",
+                pytrace=False,
             )
         path = self.folder / f"{name}.json"
         if self._is_updating:

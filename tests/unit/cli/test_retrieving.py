@@ -114,6 +114,17 @@ def test_what_is_neither_json_nor_a_file_is_answered_with_what_may_be(request_: 
     assert 'REQUEST is a file, - for standard input, or JSON such as \'{"query":' in said
 
 
+def test_a_request_is_taken_as_other_commands_take_json_and_by_a_files_name(root: Path) -> None:
+    (root / "q.json").write_text(REQUEST)
+    options = ("--root", str(root), "--no-cache")
+    whole = run("retrieve", REQUEST, *options).stdout
+    assert whole
+    for request, stdin in ((f"@{root}/q.json", ""), (f"{root}/q.json", ""), ("-", REQUEST)):
+        told = run("retrieve", request, *options, stdin=stdin)
+        assert (told.exit_code, told.stdout) == (0, whole)
+    assert "nowhere.json" in error_of(run("retrieve", "@nowhere.json", *options))
+
+
 def test_the_request_that_is_shown_as_an_example_is_a_request(root: Path) -> None:
     (root / "s.jsonl").rename(root / "notes.jsonl")
     example = error_of(run("retrieve", "deploy keys")).split("'")[1]

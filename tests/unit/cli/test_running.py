@@ -73,11 +73,20 @@ def test_a_run_is_shown_by_its_id_or_how_that_begins(store: Path) -> None:
     assert '"discarded": true' in run_ok("runs", "show", "second", store=store)
     missing = run("runs", "show", "third", store=store)
     assert (missing.exit_code, missing.stdout) == (1, "there is no run third\n")
-    assert run("runs", "show", "", store=store).stdout == "2 runs begin with \n"
+
+
+def test_runs_that_begin_alike_are_named(store: Path) -> None:
+    with rote.open(store, modes=MODES) as opened, begin(opened, "fire"):
+        pass
+    several = run("runs", "show", "fi", store=store)
+    assert (several.exit_code, several.stdout) == (
+        1,
+        "2 runs begin with fi; there are first, fire\n",
+    )
 
 
 def test_who_looks_at_a_run_sees_where_it_began_and_where_its_trace_is(store: Path) -> None:
-    record = run_json("runs", "show", "first", store=store)
+    record = run_json("runs", "list", store=store)[0]
     shown: Any = decode(run_ok("runs", "show", "first", store=store))
     trace = store.with_name("observability") / "first"
     assert shown == {
@@ -90,6 +99,21 @@ def test_who_looks_at_a_run_sees_where_it_began_and_where_its_trace_is(store: Pa
     }
     assert (trace / "trace.json").is_file()
     assert "traces" not in decode(run_ok("runs", "show", "second", store=store))
+
+
+def test_programs_are_told_of_a_run_what_people_are(store: Path) -> None:
+    """They were not told what an aborted run conflicted with, nor where it began."""
+    with (
+        rote.open(store, modes=MODES) as opened,
+        pytest.raises(rote.errors.RunAborted),
+        begin(opened, "third") as third,
+    ):
+        third.set(A, third.get(A))
+        opened.space("default").set(A, 2)
+    for run_id in ("first", "second", "third"):
+        shown = run_json("runs", "show", run_id, store=store)
+        assert shown == decode(run_ok("runs", "show", run_id, store=store))
+    assert (shown["space"], [each["id"] for each in shown["conflicts"]]) == ("default", [A])
 
 
 def test_a_run_is_shown_with_its_own_space(store: Path) -> None:

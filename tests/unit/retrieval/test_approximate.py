@@ -42,6 +42,12 @@ def is_fit(answer: Answer) -> bool:
     return check_trace(run["trace"], run["retrieval"]).ok
 
 
+@pytest.mark.parametrize("search", [5, None, [("a", 0.5)]])
+def test_a_search_that_cannot_be_called_is_refused_when_it_is_given(search: Any) -> None:
+    with pytest.raises(InvalidInput, match="search must be a function"):
+        ApproximateBackend(search, policy_id="vectors", policy_version="1", record_type="note")
+
+
 def test_hits_are_ranked_by_score_then_id_and_the_event_says_so() -> None:
     answer = ask(TIED)
     assert [(hit.record_id, hit.score, hit.rank) for hit in answer.hits] == [

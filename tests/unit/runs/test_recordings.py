@@ -1,5 +1,6 @@
 """Recordings: what they hold, what is refused, and what a replay answers."""
 
+import json
 import os
 import pickle
 import stat
@@ -11,6 +12,7 @@ import pytest
 
 from rote import Effects, ModelConfig, ToolProfile
 from rote.errors import InvalidInput, NotFound, RecordedError, RoteError, RunAborted
+from rote.runs import recordings
 from rote.runs.events import Event, RunEvents
 from rote.runs.recordings import Recording, Replay
 from rote.values import canonical, decode
@@ -262,6 +264,26 @@ def test_a_recorded_built_in_error_is_caught_by_its_kind_and_is_ours(
     assert str(pickle.loads(pickle.dumps(again))) == str(error)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        UnicodeEncodeError("ascii", "\xff", 0, 1, "bad"),
+        UnicodeTranslateError("\xff", 0, 1, "bad"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_recorded_error_that_a_message_cannot_make_is_its_nearest_base(
+    error: Exception, tmp_path: Path
+) -> None:
+    """`except ValueError` around a tool that decodes caught it in the run, and not in the replay."""
+    again = replayed(error, tmp_path)
+    assert isinstance(again, UnicodeError)
+    assert isinstance(again, RecordedError)
+    assert (again.details, str(again)) == ({"type": type(error).__name__}, str(error))
+    assert isinstance(pickle.loads(pickle.dumps(again)), UnicodeError)
+
+
 class _Odd(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even that")
@@ -270,8 +292,8 @@ class _Odd(Exception):
 @pytest.mark.parametrize(
     "error",
     [
-        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
         ExceptionGroup("several", [ValueError()]),
+        json.JSONDecodeError("bad", "{", 0),
         _Odd(),
         NotFound("gone"),
     ],
@@ -349,6 +371,38 @@ def test_a_recording_that_was_cut_anywhere_is_refused(path: Path) -> None:
             Replay(path)
     path.write_bytes(whole)
     Replay(path).discard()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"anything", "it has not even a first line"),
+        (b"SQLite format 3\0", "it has not even a first line"),
+        (b"# Notes\n\nmore\n", "not JSON"),
+        (b'{"memory_id":"1"}\n', "`memory_id`"),
+        (
+            b'{"kind":"recording/1","memory_snapshot_id":"main:0:none"}\n{"args"',
+            "it ends in the middle",
+        ),
+    ],
+)
+def test_what_was_never_a_recording_is_not_called_a_torn_one(
+    tmp_path: Path, data: bytes, reason: str
+) -> None:
+    """An empty file was said to end in the middle, as if a run had not come to its end."""
+    file = tmp_path / "r.jsonl"
+    file.write_bytes(data)
+    with pytest.raises(InvalidInput, match=f"is no recording: .*{reason}"):
+        Replay(file)
+
+
+def test_a_line_that_is_too_long_is_told_as_such(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, "RECORDING_LINE_BYTES_MAX", 20)
+    with pytest.raises(InvalidInput, match="a line has more than 20 bytes"):
+        Replay(path)
 
 
 def changed(line: int, **members: Any) -> Callable[[list[bytes]], list[bytes]]:

@@ -59,7 +59,7 @@ def test_a_run_of_something_else_fails(kept: Path) -> None:
 
 
 def test_a_run_from_another_history_is_told_how_to_have_the_same(kept: Path) -> None:
-    made = changing(changed("trace", "memory_snapshot_id", to="main:1:other"))
+    made = changing(changed("trace", "memory_snapshot_id", to="main:0:none"))
     *_, advice = refused(kept, made).splitlines()
     assert "rote.open(clock=FixedClock(), ids=SeededIds(7))" in advice
     assert "docs/traces.md" in advice
@@ -98,11 +98,41 @@ def test_keeping_again_leaves_no_companion_of_before(kept: Path) -> None:
     check(kept, made)
 
 
+@pytest.mark.parametrize("name", [None, 5, b"a", ["a"]])
+def test_a_name_that_is_no_text_is_told(tmp_path: Path, name: Any) -> None:
+    assert "no name for a trace" in refused(tmp_path, good_run(), name=name)
+
+
+def test_a_name_cannot_be_that_of_the_retrieval_trace_of_another(kept: Path) -> None:
+    """It was kept over it."""
+    before = {path.name: path.read_bytes() for path in kept.iterdir()}
+    said = refused(kept, good_run(), is_updating=True, name="triage.retrieval")
+    assert "does not end in .retrieval" in said
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
+    check(kept, good_run(), is_updating=True, name="triage.retrieval.1")
+
+
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "a\n", "x" * 101])
 def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
     said = refused(tmp_path / "kept", good_run(), is_updating=True, name=name)
     assert "no name for a trace" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_begins_at_the_root_of_the_tests(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "test_folder.py").write_text(
+        "def test_folder(trace_baseline):\n"
+        f"    assert str(trace_baseline.folder) == {str(tmp_path / 'kept')!r}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--trace-baselines", "kept"],
+        cwd=tmp_path / "below", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_plugin_keeps_a_trace_and_compares_with_it(tmp_path: Path) -> None:
