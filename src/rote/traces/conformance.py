@@ -10,7 +10,6 @@ from typing import Any
 from msgspec import inspect
 
 from rote.errors import InternalError
-from rote.traces import documents
 from rote.traces.reports import Failures
 from rote.values.limits import INTEGER_MAX, INTEGER_MIN
 
@@ -114,8 +113,6 @@ def _expected(kind: inspect.Type) -> str:
             return f"an integer from {least} on"
         case inspect.StrType(pattern=None):
             return "a text that is not empty"
-        case inspect.StrType(pattern=documents.SNAPSHOT_ID_PATTERN):
-            return "<branch>:<version>:<hash> or <branch>:0:none"
         case inspect.StrType(max_length=None):
             return "a JSON pointer"
         case inspect.StrType():

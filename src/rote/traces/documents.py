@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, Struct
 
 from rote.traces.formats import Mode
-from rote.values.limits import BRANCH_NAME_CHARACTERS_MAX, INTEGER_MAX
-from rote.values.names import BRANCH_NAME_PATTERN
+from rote.values.limits import INTEGER_MAX
 
 # The code of a failure where another word than `value` says it better.
 _VERSION = Meta(extra={"code": "version"})
@@ -19,12 +18,6 @@ _VERSION = Meta(extra={"code": "version"})
 Text = Annotated[str, Meta(min_length=1)]
 # The lengths are for Python, whose `$` lets a line break pass.
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
-# `<branch>:<version>:<hash>`, or `<branch>:0:none` for the empty space.
-SNAPSHOT_ID_PATTERN = (
-    rf"^(?=[^:]{{1,{BRANCH_NAME_CHARACTERS_MAX}}}:){BRANCH_NAME_PATTERN}"
-    r":(?:0:none|[1-9][0-9]{0,18}:[0-9a-f]{64})(?!\n)$"
-)
-SnapshotId = Annotated[str, Meta(pattern=SNAPSHOT_ID_PATTERN)]
 Count = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 Index = Annotated[int, Meta(ge=0, le=INTEGER_MAX, extra={"code": "index"})]
 Rank = Annotated[int, Meta(ge=1, le=INTEGER_MAX, extra={"code": "order"})]
@@ -88,9 +81,9 @@ class DeterminismTrace(Struct, frozen=True, gc=False):
 
     run_id: Text
     workflow_id: Text
-    memory_snapshot_id: SnapshotId
+    memory_snapshot_id: Text
     visibility_mode: Annotated[Mode, Meta(extra={"code": "mode"})]
-    model_config_id: Hash
+    model_config_id: Text
     policy_set_id: Text
     determinism_trace_schema_version: Annotated[Literal["memory.determinism_trace.v1"], _VERSION]
     contract_versions: ContractVersions

@@ -21,15 +21,12 @@ from rote.values.limits import (
     TRACE_NAME_BYTES_MAX,
 )
 
-# Also in what is published for others to check by.
-BRANCH_NAME_PATTERN = r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?"
-
 # RFC 3986 section 3.1, then at least one character, the last of which is not `*`.
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*:"
 _id_ascii = re.compile(_SCHEME + r"[!-~]*[!-)+-~]").fullmatch
 _id_any = re.compile(_SCHEME + r"[^\s\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f*]").fullmatch
 _space_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
-_branch_name = re.compile(BRANCH_NAME_PATTERN).fullmatch
+_branch_name = re.compile(r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?").fullmatch
 _run_id = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9._\-]*").fullmatch
 
 # Of names that there are, in an error.

@@ -59,7 +59,7 @@ def test_a_run_of_something_else_fails(kept: Path) -> None:
 
 
 def test_a_run_from_another_history_is_told_how_to_have_the_same(kept: Path) -> None:
-    made = changing(changed("trace", "memory_snapshot_id", to="main:0:none"))
+    made = changing(changed("trace", "memory_snapshot_id", to="main:1:other"))
     *_, advice = refused(kept, made).splitlines()
     assert "rote.open(clock=FixedClock(), ids=SeededIds(7))" in advice
     assert "docs/traces.md" in advice

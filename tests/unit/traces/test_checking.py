@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote import check_trace
-from rote.errors import InvalidInput, InvalidValue, LimitExceeded
-from rote.runs.identities import parse_snapshot_id
+from rote.errors import InvalidValue, LimitExceeded
 from rote.traces import documents, reports
 from rote.traces.artifacts import _type_of, _typed
 from rote.traces.conformance import conform
@@ -27,7 +26,8 @@ ASKED = ("retrieval", "events", 1)
 RECORD = (*ASKED, "selected_records", 1)
 
 TEXTS = [
-    ("trace", "run_id"), ("trace", "workflow_id"), ("trace", "policy_set_id"),
+    ("trace", "run_id"), ("trace", "workflow_id"), ("trace", "memory_snapshot_id"),
+    ("trace", "model_config_id"), ("trace", "policy_set_id"),
     (*EVENT, "event_id"), (*EVENT, "role"), (*EVENT, "interceptor"), (*EVENT, "decision_type"),
     (*CALL, "tool_name"), (*CALL, "tool_profile_version"), ("trace", "output", "output_type"),
     (*ASKED, "retrieval_event_id"), (*ASKED, "run_id"), (*ASKED, "event_id"),
@@ -37,17 +37,6 @@ TEXTS = [
 HASHES = [
     (*CALL, "tool_result_fingerprint"), (*EFFECT, "side_effect_fingerprint"),
     ("trace", "output", "output_shape_hash"), (*ASKED, "query_fingerprint"),
-    ("trace", "model_config_id"),
-]  # fmt: skip
-SNAPSHOT = ("trace", "memory_snapshot_id")
-SNAPSHOTS = [
-    "main:0:none", f"main:1:{'a' * 64}", f"a/b.c_-d:{2**63 - 1}:{'0' * 64}", f"{'b' * 200}:0:none",
-]  # fmt: skip
-NO_SNAPSHOTS = [
-    "", "main", "main:7", "main:8:x", "main:0:", ":0:none", f":7:{'a' * 64}", "main:7:none",
-    f"main:0:{'a' * 64}", f"main:07:{'a' * 64}", f"main:-7:{'a' * 64}", f"main:7:{'a' * 63}",
-    f"main:7:{'A' * 64}", f"main:7:{'a' * 65}", f"a:b:7:{'a' * 64}", "main:0:none\n", "\nmain:0:none",
-    ".main:0:none", "main/:0:none", "ma in:0:none", "mäin:0:none", f"{'b' * 201}:0:none",
 ]  # fmt: skip
 VERSIONS = [
     ("trace", "determinism_trace_schema_version"),
@@ -80,8 +69,8 @@ FILTERS = [
     (*ASKED, "applied_filters", name) for name in ("namespace", "tags", "trust", "scope", "ttl")
 ]
 REQUIRED = [
-    *TEXTS, *HASHES, SNAPSHOT, *VERSIONS, *INTEGERS, *BOOLEANS, *FILTERS, *LISTS, SCORE,
-    ("trace", "visibility_mode"), ("trace", "contract_versions"), ("trace", "output"), ("trace", "metadata"),
+    *TEXTS, *HASHES, *VERSIONS, *INTEGERS, *BOOLEANS, *FILTERS, *LISTS, SCORE, ("trace", "visibility_mode"),
+    ("trace", "contract_versions"), ("trace", "output"), ("trace", "metadata"),
     (*CALL, "normalized_args"), ("retrieval", "metadata"), (*ASKED, "applied_filters"),
 ]  # fmt: skip
 # Places whose change breaks a link too, which is told beside it.
@@ -139,24 +128,6 @@ def test_a_fingerprint_has_64_lowercase_digits(path: tuple[str | int, ...]) -> N
     assert_told(path, changed(*path, to=64), "type")
     for wrong in ("", "a" * 63, "a" * 65, "A" * 64, "g" * 64, "a" * 63 + "\n", "a" * 64 + "\n"):
         assert_told(path, changed(*path, to=wrong), "value")
-
-
-def test_a_snapshot_id_is_a_branch_a_version_and_a_hash() -> None:
-    assert_told(SNAPSHOT, changed(*SNAPSHOT, to=7), "type")
-    for wrong in NO_SNAPSHOTS:
-        assert_told(SNAPSHOT, changed(*SNAPSHOT, to=wrong), "value")
-    for right in SNAPSHOTS:
-        assert codes_of(changing(changed(*SNAPSHOT, to=right))) == []
-
-
-@pytest.mark.parametrize("text", [*SNAPSHOTS, *NO_SNAPSHOTS])
-def test_a_snapshot_id_is_what_a_replay_takes_for_one(text: str) -> None:
-    try:
-        parse_snapshot_id(text)
-        is_one = True
-    except InvalidInput:
-        is_one = False
-    assert (codes_of(changing(changed(*SNAPSHOT, to=text))) == []) is is_one
 
 
 @pytest.mark.parametrize("path", VERSIONS, ids=name)

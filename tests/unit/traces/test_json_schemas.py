@@ -13,11 +13,8 @@ from tests.unit.traces.test_checking import (
     HASHES,
     INTEGERS,
     LISTS,
-    NO_SNAPSHOTS,
     OBJECTS,
     REQUIRED,
-    SNAPSHOT,
-    SNAPSHOTS,
     TEXTS,
     VERSIONS,
     name,
@@ -83,13 +80,6 @@ WRONG: list[tuple[list[Any], Any]] = [
 def test_what_has_a_wrong_member_does_not_conform(paths: list[Any], value: Any) -> None:
     for path in paths:
         assert not is_valid(changing(changed(*path, to=value)), str(path[0])), path
-
-
-def test_a_snapshot_id_conforms_or_not() -> None:
-    for right in SNAPSHOTS:
-        assert is_valid(changing(changed(*SNAPSHOT, to=right)), "trace"), right
-    for wrong in NO_SNAPSHOTS:
-        assert not is_valid(changing(changed(*SNAPSHOT, to=wrong)), "trace"), wrong
 
 
 def test_a_side_effect_has_a_fingerprint_exactly_when_it_is_required() -> None:
