@@ -469,6 +469,22 @@ def test_facts_that_are_not_in_their_file_any_more_are_told(ground: Diary) -> No
     assert ground.take().warnings == ()
 
 
+def test_facts_of_another_folder_are_not_said_to_have_been_in_this_one(ground: Diary) -> None:
+    """They were told as gone from a file that they never were in, to be deleted."""
+    ground.write({"p1/MEMORY.md": "- alpha\n- gamma\n", "p2/MEMORY.md": "- beta\n"})
+    import_markdown(ground.memory, ground.root / "p1")
+    [two] = import_markdown(ground.memory, ground.root / "p2").warnings
+    assert two.message.startswith(
+        "2 records that came from files of this name, here or in other folders, are not in it;"
+        " they stay: fact alpha-"
+    )
+    [one] = import_markdown(ground.memory, ground.root / "p1").warnings
+    assert one.message.startswith(
+        "1 record that came from a file of this name, here or in another folder, is not in it;"
+        " it stays: fact beta-"
+    )
+
+
 def test_what_has_expired_already_is_told(ground: Diary) -> None:
     ground.say("x", ttl_seconds=60)
     ground.export()
