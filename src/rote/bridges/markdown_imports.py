@@ -154,7 +154,7 @@ def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[
         view, Filters(source=SOURCE), namespace=LONG_TERM, kind=None, id_prefix="", now=now
     ):
         file = record["metadata"].get("file")
-        if file in files and record["record_id"] not in facts:
+        if type(file) is str and file in files and record["record_id"] not in facts:
             missing.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
     for file, keys in sorted(missing.items()):
         named = ", ".join(keys[:NAMED_IN_ERROR_MAX]) + (", …" if keys[NAMED_IN_ERROR_MAX:] else "")

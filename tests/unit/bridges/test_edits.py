@@ -485,6 +485,15 @@ def test_facts_of_another_folder_are_not_said_to_have_been_in_this_one(ground: D
     )
 
 
+def test_a_record_that_names_no_file_is_no_fact_of_one(ground: Diary) -> None:
+    """A member of metadata may be anything; a list was looked up among the files, a TypeError after
+    the commit."""
+    metadata = {"source": "import.markdown", "file": ["MEMORY.md"]}
+    ground.memory.put("long_term", "fact", "x", {}, metadata=metadata)
+    ground.write({"MEMORY.md": "- sun\n"})
+    assert ground.take().warnings == ()
+
+
 def test_what_has_expired_already_is_told(ground: Diary) -> None:
     ground.say("x", ttl_seconds=60)
     ground.export()
