@@ -59,6 +59,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "did": None,
         "diff": "(self, other)",
         "erase": "(self, id, *, reason, key)",
+        "facts": "(self, id)",
         "find": "(self, index, *, start, end, after, limit)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",

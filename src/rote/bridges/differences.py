@@ -148,7 +148,7 @@ def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: boo
         outcome = NEW
     elif known.updated_at < life.updated_at or canonical(normal_times(there)) == item.data:
         outcome = CHANGED
-    elif not overwrite and was(memory.space, item.entity, item.record):
+    elif not overwrite and was(memory.space, item.entity, item.record, newest=there):
         outcome = OUTDATED  # at the same time too: a touch leaves it, and so may a put
     else:
         outcome = NEWER if known.updated_at > life.updated_at else CHANGED

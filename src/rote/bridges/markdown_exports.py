@@ -167,7 +167,7 @@ def _reason_to_keep(
             f"is the file of {key[1]!s:.80} {key[2]!s:.80}: use one folder per kind,"
             " or --overwrite it"
         )
-    if was(memory.space, entity_id(*wanted), there):
+    if was(memory.space, entity_id(*wanted), there, newest=record):
         return None
     return (
         "was edited (or is from another store, or older than the history):"

@@ -118,7 +118,7 @@ def import_markdown(
         written = any(difference.value is not None for difference in found)
         commits += 1 if written and not dry_run else 0
         reading.warn(_warnings(found, overwrite=overwrite))
-    reading.warn(_no_longer_there(memory, reading.facts_of, reading.facts))
+    reading.warn(_not_in_files(memory, reading.facts_of, reading.facts))
     made = tuple(Made(*key, counted) for key, counted in sorted(counts.items()))
     return MarkdownReport(reading.files, made, commits, tuple(reading.warnings))
 
@@ -143,29 +143,31 @@ def _warnings(found: list[Difference], *, overwrite: bool) -> Iterator[Problem]:
             yield Problem("warning", place, f"the record is newer; {words}")
 
 
-def _no_longer_there(memory: Memory, files: set[str], facts: set[str]) -> Iterator[Problem]:
-    """Warnings for files that facts were imported from and are not in now: an edited fact is another
-    one, and the first stays."""
+def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[Problem]:
+    """Warnings for files that do not have all the facts that were imported from files of their names:
+    an edited fact is another one, and the first stays."""
     if not files or LONG_TERM not in memory.namespaces:
         return
     view, now = memory.space.at(memory.space.version), micros_of(memory.space.now)
-    gone: dict[str, list[str]] = {}
+    missing: dict[str, list[str]] = {}
     for record in find_records(
         view, Filters(source=SOURCE), namespace=LONG_TERM, kind=None, id_prefix="", now=now
     ):
         file = record["metadata"].get("file")
-        if file in files and record["record_id"] not in facts:
-            gone.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
-    for file, keys in sorted(gone.items()):
+        if type(file) is str and file in files and record["record_id"] not in facts:
+            missing.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
+    for file, keys in sorted(missing.items()):
         named = ", ".join(keys[:NAMED_IN_ERROR_MAX]) + (", …" if keys[NAMED_IN_ERROR_MAX:] else "")
+        # The store knows the file by its path in a folder, but not which folder that was.
         if len(keys) == 1:
             words = (
-                "1 record that came from it is not in it any more, and stays until it is deleted"
+                "1 record that came from a file of this name, here or in another folder, is not in"
+                " it; it stays"
             )
         else:
             words = (
-                f"{len(keys):,} records that came from it are not in it any more, and stay until"
-                " they are deleted"
+                f"{len(keys):,} records that came from files of this name, here or in other folders,"
+                " are not in it; they stay"
             )
         yield Problem("warning", file, f"{words}: {named}")
 

@@ -33,20 +33,22 @@ def try_records(
 ) -> Iterator[tuple[int, Json | RoteError]]:
     """The same, with what cannot be read as its error."""
     tell: Told = progress or (lambda count: None)
-    number = 0
+    number, begins = 0, True
     while line := stream.readline(_LINE_BYTES_MAX + 1):
         tell(len(line))
         number += 1
-        if number == 1 and line.lstrip()[:1] == b"[":
-            yield from _array(line, stream, tell)
+        if not line.strip():
+            continue
+        if begins and line.lstrip()[:1] == b"[":
+            yield from _array(line, number, stream, tell)
             return
-        if line.strip():
-            value = _decoded(line.rstrip(), f"line {number}", _LINE_BYTES_MAX)
-            if number == 1 and isinstance(value, InvalidInput):
-                value = _told_what_is_taken(value, line)
-            yield number, value
-            if isinstance(value, LimitExceeded):
-                return  # where the next line begins is not known
+        value = _decoded(line.rstrip(), f"line {number}", _LINE_BYTES_MAX)
+        if begins and isinstance(value, InvalidInput):
+            value = _told_what_is_taken(value, line)
+        yield number, value
+        if isinstance(value, LimitExceeded):
+            return  # where the next line begins is not known
+        begins = False
 
 
 def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
@@ -58,10 +60,13 @@ def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
     return InvalidInput(f"{error}; {words}", **{**error.details, "reason": reason})
 
 
-def _array(first: bytes, stream: BinaryIO, tell: Told) -> Iterator[tuple[int, Json | RoteError]]:
+def _array(
+    first: bytes, line_number: int, stream: BinaryIO, tell: Told
+) -> Iterator[tuple[int, Json | RoteError]]:
     """The elements of an array: line by line as long as each line is one, then the rest at once."""
     # `before` makes an array of the rest: it stands for the lines that are done.
-    before, number, line_number, awaits_more = first, 0, 1, first.strip(_BLANKS) == b"["
+    before = b"\n" * min(line_number - 1, COMMIT_BYTES_MAX) + first
+    number, awaits_more = 0, first.strip(_BLANKS) == b"["
     line, error = b"", None
     while awaits_more and (line := stream.readline(COMMIT_BYTES_MAX + 1)):
         tell(len(line))

@@ -142,6 +142,12 @@ class ReadingSpace(PastSpace):
         self._reads.add_entity(id)
         return facts
 
+    def facts(self, id: str) -> Iterator[Fact]:
+        self.check()
+        facts = super().facts(id)
+        self._reads.add_entity(id)
+        return facts
+
     def blob_info(self, hash: str) -> BlobInfo:
         self.check()
         info = super().blob_info(hash)

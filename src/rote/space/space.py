@@ -39,7 +39,15 @@ from rote.space.arguments import check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.running import RunPlace, Runs, check_runs
 from rote.space.transaction import Transaction
-from rote.values import Json, check_branch_name, check_key, datetime_of, micros_of, parse_time
+from rote.values import (
+    Json,
+    check_branch_name,
+    check_entity_id,
+    check_key,
+    datetime_of,
+    micros_of,
+    parse_time,
+)
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
@@ -52,6 +60,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Hits asked for first: few, because most callers stop early.
 _HITS_FIRST = 128
+# The same for facts, which may be large.
+_FACTS_FIRST = 16
 
 
 class Space:
@@ -186,16 +196,23 @@ class Space:
 
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """What happened to an entity, newest first."""
-        facts: list[Fact] = []
-        limit, before = check_limit(limit), None
-        while limit is None or len(facts) < limit:
-            size = PAGE_MAX if limit is None else min(limit - len(facts), PAGE_MAX)
+        return list(self._fact_pages(id, check_limit(limit), PAGE_MAX))
+
+    def facts(self, id: str) -> Iterator[Fact]:
+        """The same, page by page: a long history may be more than memory holds."""
+        check_entity_id(id)
+        return self._fact_pages(id, None, _FACTS_FIRST)
+
+    def _fact_pages(self, id: str, limit: int | None, size: int) -> Iterator[Fact]:
+        before: tuple[int, int] | None = None
+        while limit is None or limit > 0:
+            size = size if limit is None else min(size, limit)
             page = self._port.history(self.did, id, before=before, limit=size, view=self._view)
-            facts += page.facts
+            yield from page.facts
             if page.next is None:
-                break
-            before = page.next
-        return facts
+                return
+            limit = None if limit is None else limit - len(page.facts)
+            before, size = page.next, PAGE_MAX
 
     def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
         """The commits of the whole space above `since`, or all that there are, oldest first."""

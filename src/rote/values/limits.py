@@ -222,7 +222,8 @@ TIMES_REMEMBERED = 32_768
 TERMS_REMEMBERED = 4_096
 # Expired records deleted by one commit, so that other writers get their turn.
 PRUNE_BATCH = 1_000
-# Versions of a record that a file is compared with, to see whether it was edited.
+# Patches of a record that are applied again to see whether a file was edited; what was written as a
+# whole is compared however long ago that was.
 RECORD_PAST_MAX = 256
 # What one message names before it says that there is more.
 NAMED_IN_ERROR_MAX = 20

@@ -1,5 +1,6 @@
 """A folder that people edit while agents go on: nothing that was said on either side is lost."""
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rote
 from rote.bridges import (
     export_markdown,
     export_records,
@@ -15,9 +17,11 @@ from rote.bridges import (
     import_records,
     validate_markdown,
 )
+from rote.bridges.past import was
 from rote.errors import InvalidInput
 from rote.records.keys import NAMESPACES
 from rote.values import canonical
+from rote.values.limits import PAGE_BYTES_MAX, RECORD_PAST_MAX
 from tests.unit.bridges.ground import Ground, exported
 
 DAY = "2026-03-20"
@@ -261,6 +265,100 @@ def test_an_old_file_does_not_undo_what_left_the_time_of_the_record(ground: Diar
     assert exported(memory) == made
 
 
+def test_an_import_again_changes_nothing_however_much_has_come_since(ground: Diary) -> None:
+    """Only the last 256 facts were asked whether the file is what the record was: touches were
+    undone then, and after as many puts the unchanged file was refused."""
+    memory, key = ground.memory, ("ops", "k", "a")
+    memory.put(*key, {"x": 0})
+    old = exported(memory).replace(b"2026-", b"2019-")
+    import_records(memory, BytesIO(old), overwrite=True)
+
+    def check_outdated(file: bytes) -> None:
+        now = exported(memory)
+        report = import_records(memory, BytesIO(file))
+        assert (report.counts.outdated, report.written) == (1, 0)
+        assert exported(memory) == now
+
+    for _ in range(RECORD_PAST_MAX + 1):
+        memory.touch(*key)
+    check_outdated(old)
+    touched = exported(memory)
+    for number in range(RECORD_PAST_MAX + 1):
+        ground.clock.move(seconds=1)
+        memory.put(*key, {"x": number})
+    check_outdated(old)
+    for _ in range(RECORD_PAST_MAX + 1):
+        memory.touch(*key)
+    check_outdated(old)
+    check_outdated(touched)
+    with pytest.raises(InvalidInput, match="newer"):
+        import_records(memory, BytesIO(old.replace(b'"x":0', b'"x":-1')))
+
+
+def test_a_file_from_before_touches_is_known_after_a_compaction(diary: Diary) -> None:
+    """Nothing told any more that the file is what the record was: an import undid the touches, and
+    an export took the file for edited."""
+    memory, made = diary.memory, exported(diary.memory)
+    memory.touch(*KEY)
+    memory.touch(*KEY)
+    diary.memory.put("ops", "k", "other", {})
+    memory.space.compact(before=memory.space.version)
+    assert diary.take().counts.outdated == 1
+    report = import_records(memory, BytesIO(made))
+    assert (report.counts.outdated, report.written) == (1, 0)
+    assert memory.get(*KEY)["record"]["metadata"]["access_count"] == 2
+    assert diary.export().written == 1
+    # Touches raise the count and change nothing else.
+    touched = exported(memory)
+    for edited in (
+        made.replace(b'"two"', b'"TWO"'),
+        made.replace(b'"tags":["a"]', b'"tags":["b"]'),
+        touched.replace(b'"access_count":2', b'"access_count":3'),
+    ):
+        assert import_records(memory, BytesIO(edited), dry_run=True).counts.changed == 1
+
+
+def test_a_note_is_known_however_often_its_log_was_written_to(ground: Diary) -> None:
+    """What the import had left was not found below 256 patches, and a note without its last bullets
+    was then taken for one that had not changed."""
+    ground.write({f"{DAY}.md": "- one\n- two\n"})
+    ground.take()
+    for _ in range(RECORD_PAST_MAX + 1):
+        ground.memory.touch(*KEY)
+    ground.say("theirs")
+    ground.write({f"{DAY}.md": "- one\n"})
+    with pytest.raises(InvalidInput, match="newer"):
+        ground.take()
+    assert ground.said() == ["one", "two", "theirs"]
+
+
+def test_a_look_into_a_long_past_holds_no_more_than_a_page_of_it(ground: Diary) -> None:
+    memory, key, size = ground.memory, ("ops", "k", "a"), PAGE_BYTES_MAX // 16
+    for number in range(100):
+        memory.put(*key, {"text": f"{number} {'x' * size}"})
+    [record] = export_records(memory)
+    entity, never = memory.entity_id(*key), {**record, "payload": {}}
+    tracemalloc.start()
+    try:
+        assert not was(memory.space, entity, never, newest=record)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * PAGE_BYTES_MAX < 100 * size
+
+
+def test_a_view_of_the_past_does_not_replace_a_file_of_what_came_after(diary: Diary) -> None:
+    """It told that the view sees nothing later, and not which file is in the way."""
+    past = rote.Memory(diary.memory.space.at(diary.memory.space.version))
+    diary.say("three")
+    diary.export()
+    files = diary.files()
+    with pytest.raises(InvalidInput) as raised:
+        export_markdown(past, diary.root)
+    assert raised.value.code == "file_in_the_way"
+    assert diary.files() == files
+
+
 def test_a_log_with_its_times_in_another_form_goes_in_and_out(diary: Diary) -> None:
     record = diary.memory.get(*KEY)["record"]
     diary.edit(".000000Z", "+00:00")
@@ -368,6 +466,31 @@ def test_facts_that_are_not_in_their_file_any_more_are_told(ground: Diary) -> No
         for item in ground.memory.list("long_term", id_prefix="tea-")["items"]
     ]
     ground.memory.delete("long_term", kind, tea)
+    assert ground.take().warnings == ()
+
+
+def test_facts_of_another_folder_are_not_said_to_have_been_in_this_one(ground: Diary) -> None:
+    """They were told as gone from a file that they never were in, to be deleted."""
+    ground.write({"p1/MEMORY.md": "- alpha\n- gamma\n", "p2/MEMORY.md": "- beta\n"})
+    import_markdown(ground.memory, ground.root / "p1")
+    [two] = import_markdown(ground.memory, ground.root / "p2").warnings
+    assert two.message.startswith(
+        "2 records that came from files of this name, here or in other folders, are not in it;"
+        " they stay: fact alpha-"
+    )
+    [one] = import_markdown(ground.memory, ground.root / "p1").warnings
+    assert one.message.startswith(
+        "1 record that came from a file of this name, here or in another folder, is not in it;"
+        " it stays: fact beta-"
+    )
+
+
+def test_a_record_that_names_no_file_is_no_fact_of_one(ground: Diary) -> None:
+    """A member of metadata may be anything; a list was looked up among the files, a TypeError after
+    the commit."""
+    metadata = {"source": "import.markdown", "file": ["MEMORY.md"]}
+    ground.memory.put("long_term", "fact", "x", {}, metadata=metadata)
+    ground.write({"MEMORY.md": "- sun\n"})
     assert ground.take().warnings == ()
 
 

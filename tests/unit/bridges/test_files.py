@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rote
-from rote.bridges import export_records, import_records, validate, write_export
+from rote.bridges import check_file, export_records, import_records, validate, write_export
 from rote.bridges.record_files import read_records
 from rote.bridges.validator import normal_record
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
@@ -335,11 +335,25 @@ def test_a_bad_line_of_an_array_is_told_and_nothing_is_written(
         (b'[\n{"a":1}\n{"a":2}\n]', "the file: .* line 3, column 1"),
         (b'[\n{"a":1}{},\n{"a":2}\n]', "line 2: .* character 7: Extra data"),
         (b'[\n{"a":1},\n{"a":2},\n{"a":\n-}]', "the file: .* line 5, column 1"),
+        (b'\n \r\n[\n{"a":1},\n\n{"a":2}\n', "the file: .* line 7, column 1"),
+        (b'\n\n[{"a":1},\n-]', "the file: .* line 4, column 1"),
+        (b'\n[\n{"a":1}{},\n{"a":2}\n]', "line 3: .* character 7: Extra data"),
     ],
 )
 def test_an_array_that_is_none_is_told_by_its_line(data: bytes, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         list(read_records(BytesIO(data)))
+
+
+def test_an_array_may_begin_below_blank_lines(files: Files) -> None:
+    """What begins with a blank line was taken for JSON lines, and the array for a bad one."""
+    for array in (b"[]", b"[\n]", b"\t[" + canonical(ENVELOPE) + b"]"):
+        data = b"\n \r\n" + array
+        assert import_records(files.memory, BytesIO(data)).records == len(decode(array))
+        assert all(problems == [] for _, problems in check_file(BytesIO(data), namespaces=["ops"]))
+    assert list(read_records(BytesIO(b"\n{}\n\n[]"))) == [(2, {}), (4, [])]
+    with pytest.raises(InvalidInput, match=r"line 2: .*JSON lines, one JSON array"):
+        list(read_records(BytesIO(b"\nhello")))
 
 
 PIECES = [
@@ -350,7 +364,7 @@ PIECES = [
 
 @given(
     pieces=st.lists(st.sampled_from(PIECES), max_size=12),
-    start=st.sampled_from([b"[\n", b"[\r\n", b"["]),
+    start=st.sampled_from([b"[\n", b"[\r\n", b"[", b"\n[\n", b" \r\n\n["]),
     end=st.sampled_from([b"\n]\n", b"]", b""]),
 )
 @example(pieces=[b'{"a":1}', b",\n"], start=b"[\n", end=b"]")

@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[Call, set[str]]] = {
     "at": (lambda _, space, wrong: space.at(wrong), set()),
     "get at a version": (lambda _, space, wrong: space.at(1).get(wrong), set()),
     "history": (lambda _, space, wrong: space.history(wrong), set()),
+    "facts": (lambda _, space, wrong: space.facts(wrong), set()),
     "history limit": (
         lambda _, space, wrong: space.history(ID, limit=wrong),
         {"a huge integer"},

@@ -65,6 +65,8 @@ class HistoryTests(SpaceGround):
     def test_a_history_longer_than_a_page_comes_whole(self) -> None:
         self.space.transact([put(A, number) for number in range(PAGE_MAX + 5)])
         assert [fact.body for fact in self.space.history(A)] == list(range(PAGE_MAX + 4, -1, -1))
+        assert list(self.space.facts(A)) == self.space.history(A)
+        assert next(self.space.facts(A)).body == PAGE_MAX + 4
 
     def test_the_port_refuses_the_history_of_a_version_above_the_log(self) -> None:
         self.space.set(A, 1)

@@ -40,6 +40,14 @@ class RunConflictTests(RunGround):
             run.set(B, 1)
             self.notes.set(A, 1)
 
+    @pytest.mark.parametrize("call", ["history", "facts"])
+    def test_a_history_that_was_looked_at_and_goes_on_aborts(self, call: str) -> None:
+        self.notes.set(A, 1)
+        with self.aborts("validation_failed"), self.begin() as run:
+            assert [fact.body for fact in getattr(run.memory.space, call)(A)] == [1]
+            run.set(B, 1)
+            self.notes.set(A, 2)
+
     def test_a_part_that_was_read_holds_when_another_part_changes(self) -> None:
         self.notes.set(A, {"x": 1, "y": 1})
         with self.begin() as run:
