@@ -81,17 +81,17 @@ def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
         return encode_exact(value, depth_max=depth_max)
     # Looking for one byte costs next to nothing, so it stands before every pattern.
     if (
-        (shape.find(0x7F) >= 0 and _not_finite_positive(shape))
-        or (shape.find(0xFF) >= 0 and _not_finite_negative(shape))
+        (0x7F in shape and _not_finite_positive(shape))
+        or (0xFF in shape and _not_finite_negative(shape))
         or _beyond_int64(shape)
         or (data.count(b"[") + data.count(b"{") > depth_max and text_is_deeper(data, depth_max))
         or not (data.isascii() or _order_is_safe(data))
     ):
         return encode_exact(value, depth_max=depth_max)
     if (
-        (data.find(_POINT) >= 0 and _point_zero.search(data))
-        or (data.find(_MINUS) >= 0 and _exponent_minus(data))
-        or (data.find(_PLUS) >= 0 and _exponent_plus(data))
+        (_POINT in data and _point_zero.search(data))
+        or (_MINUS in data and _exponent_minus(data))
+        or (_PLUS in data and _exponent_plus(data))
     ):
         return _with_numbers_rewritten(data)
     return data
@@ -122,9 +122,9 @@ def sha256_hex(data: bytes) -> str:
 
 def _order_is_safe(data: bytes) -> bool:
     """Whether no key can sort differently in UTF-8 and UTF-16."""
-    if data.find(0xEE) < 0 and data.find(0xEF) < 0:
+    if 0xEE not in data and 0xEF not in data:
         return True
-    if any(data.find(lead) >= 0 for lead in _LEADS_UNUSUAL):
+    if any(lead in data for lead in _LEADS_UNUSUAL):
         return False
     quotes = _quotes_plain(data)
     place = quotes.find(_LEAD_BEYOND_BMP)
@@ -166,7 +166,7 @@ def _ecmascript(match: re.Match[bytes]) -> bytes:
 
 def _has_fraction(data: bytes) -> bool:
     """Whether canonical bytes hold a float that rounding could change."""
-    if data.find(_POINT) < 0 and data.find(_MINUS) < 0:
+    if _POINT not in data and _MINUS not in data:
         return False
     outside = b'"'.join(_quotes_plain(data).split(b'"')[::2])
     return b"." in outside or b"e-" in outside
