@@ -475,6 +475,11 @@ class Space:
         if isinstance(other, Space):
             if other.did != self.did:
                 raise InvalidInput("only states of one space can be compared")
+            if other._port is not self._port:
+                # It would be read here, where the other store's writes are not.
+                raise InvalidInput(
+                    "only states of one store can be compared; take both views from it"
+                )
             after = other._view
         elif type(other) is int:
             after = View(view.branch, other)
