@@ -86,7 +86,8 @@ class Transaction:
                 given += 1
                 yield state
         if limit is None or given < limit:
-            covered[1] = end
+            # From above the prefix there is nothing to walk.
+            covered[1] = None if end is None else max(start, end)
 
     def _merged(self, stored: Iterator[State], own: list[str]) -> Iterator[State]:
         """Stored states with own writes laid over them, in id order."""

@@ -236,6 +236,12 @@ class TransactionTests(SpaceGround):
         assert not self.fails(lambda tx: tx.scan("urn:p:"), put("urn:p:2", 2))
         assert not self.fails(lambda tx: list(tx.scan("urn:p:", limit=0)), put("urn:p:0", 2))
 
+    def test_a_scan_from_above_its_prefix_covers_nothing(self) -> None:
+        def scan(tx: Transaction) -> None:
+            assert list(tx.scan("urn:a", after="urn:p:1")) == []
+
+        assert not self.fails(scan, put("urn:p:2", 2))
+
     def test_a_scan_covers_a_stored_entity_that_an_own_delete_hides(self) -> None:
         def work(tx: Transaction) -> None:
             tx.delete("urn:p:1")
