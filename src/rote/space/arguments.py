@@ -21,6 +21,12 @@ def check_limit(limit: int | None) -> int | None:
     return limit
 
 
+def check_flag(flag: object, name: str) -> None:
+    """Not what merely counts as true: the text "false" does."""
+    if type(flag) is not bool:
+        raise InvalidInput(f"{name} is True or False")
+
+
 def check_path(path: object) -> Path:
     """A path that the system can take."""
     if not isinstance(path, str | os.PathLike):

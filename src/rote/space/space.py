@@ -35,7 +35,7 @@ from rote.contract import (
     View,
 )
 from rote.errors import Compacted, Conflict, InvalidInput
-from rote.space.arguments import check_limit, check_text
+from rote.space.arguments import check_flag, check_limit, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.running import RunPlace, Runs, check_runs
 from rote.space.transaction import Transaction
@@ -462,8 +462,7 @@ class Space:
         resolutions  {id: value or rote.DELETE}, for single conflicts
         """
         self._check_writable()
-        if type(dry_run) is not bool:
-            raise InvalidInput("dry_run is True or False")
+        check_flag(dry_run, "dry_run")
         given = {} if resolutions is None else resolutions
         return self._port.merge(
             self.did, MergeRequest(source, self.branch, on_conflict, given, dry_run, key)
@@ -530,6 +529,7 @@ class Space:
         nothing is below it there is no commit. A dry run says how much would go.
         """
         self._check_writable()
+        check_flag(dry_run, "dry_run")
         return self._port.compact(
             self.did, before=before, keep=keep, dry_run=dry_run, key=key, progress=progress
         )

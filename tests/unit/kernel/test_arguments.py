@@ -76,11 +76,19 @@ CALLS: dict[str, tuple[Call, set[str]]] = {
     "transaction delete": (lambda _, space, wrong: space.transaction().delete(wrong), set()),
     "transaction scan": (lambda _, space, wrong: list(space.transaction().scan(wrong)), {"NUL"}),
     "verify against": (lambda _, space, wrong: space.verify(against=wrong), set()),
+    "merge dry run": (lambda _, space, wrong: space.merge("main", dry_run=wrong), set()),
+    "compact dry run": (lambda _, space, wrong: space.compact(before=1, dry_run=wrong), set()),
+    "copy with key": (
+        lambda store, _, wrong: store.copy("agent", rote.open(":memory:"), with_key=wrong),
+        set(),
+    ),
     "space": (lambda store, _, wrong: store.space(wrong), set()),
     "backup": (lambda store, _, wrong: store.backup(wrong), set()),
     "open": (lambda *given: rote.open(given[2]), set()),
     "open durability": (lambda *given: rote.open(":memory:", durability=given[2]), set()),
     "open author": (lambda *given: rote.open(":memory:", author=given[2]), {"NUL"}),
+    "open create": (lambda *given: rote.open(":memory:", create=given[2]), set()),
+    "open recover": (lambda *given: rote.open(":memory:", recover=given[2]), set()),
     "open key": (lambda *given: rote.open(":memory:", key=given[2]), set()),
     "open clock": (lambda *given: rote.open(":memory:", clock=given[2]), set()),
     "open ids": (lambda *given: rote.open(":memory:", ids=given[2]), set()),
@@ -109,6 +117,19 @@ def test_an_argument_of_a_wrong_kind_is_refused_with_an_error_of_rote(
                 leaks[kind] = repr(error)
         assert leaks == {}
         assert space.verify().ok
+
+
+def test_the_text_false_is_no_flag(tmp_path: Path) -> None:
+    """It counts as true: a private key was copied, and a store was made."""
+    with rote.open(":memory:") as store, rote.open(":memory:") as target:
+        store.space("agent").set(ID, 1)
+        flag: Any = "false"
+        with pytest.raises(InvalidInput, match="with_key is True or False"):
+            store.copy("agent", target, with_key=flag)
+        assert target.spaces() == []
+        with pytest.raises(InvalidInput, match="create is True or False"):
+            rote.open(tmp_path / "new.db", create=flag)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("reads", [{}, "", set(), 0, False], ids=repr)
