@@ -389,6 +389,7 @@ class Space:
     ) -> GcReport:
         """Let go of blobs that nothing has referred to for a while and of uploads given up, and
         finish erasures that others were in the way of."""
+        self._check_writable()
         return self._port.gc(self.did, grace_seconds=grace_seconds, progress=progress)
 
     # -- other views -------------------------------------------------------------------------------
@@ -498,6 +499,7 @@ class Space:
 
     def reindex(self, *, progress: Progress | None = None) -> None:
         """Build the indexes of this space anew from its log."""
+        self._check_writable()
         self._port.reindex(self.did, progress=progress)
 
     def checkpoint(self) -> dict[str, Any]:
