@@ -58,8 +58,13 @@ def no() -> typer.Exit:
 
 
 def confirm(question: str, *, refusal: str) -> None:
-    """Ask whether it is wanted; end with no when it is not."""
-    if not typer.confirm(printable(question), err=True):
+    """Ask whether it is wanted; end with no when it is not, and as Ctrl-C does when nobody says."""
+    try:
+        is_wanted = typer.confirm(printable(question), err=True)
+    except typer.Abort:
+        say("")  # which ends the line of the question
+        raise KeyboardInterrupt from None
+    if not is_wanted:
         say(refusal)
         raise no()
 

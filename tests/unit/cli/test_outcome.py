@@ -14,6 +14,7 @@ from rote.opening import open as open_store
 from tests.unit.cli.command import ROTE, SECONDS_MAX, environment, error_of, run, run_process
 
 ADA = "urn:entity:ada"
+CTRL_C, CTRL_D = "\x03", "\x04"
 
 
 @pytest.mark.parametrize(
@@ -120,8 +121,11 @@ def test_a_stream_that_cannot_show_a_character_gets_its_escape(tmp_path: Path) -
     assert (ended.returncode, ended.stdout) == (0, '"\\u8336"\n')
 
 
-def on_terminal(*args: str, cwd: Path, typed: str = "", expected: int = 0, **extra: str) -> str:
-    """What `rote ARGS` shows on a terminal where something is typed, until it ends as expected."""
+def on_terminal(
+    *args: str, cwd: Path, typed: str = "", answer: str = "", expected: int = 0, **extra: str
+) -> str:
+    """What `rote ARGS` shows on a terminal where something is typed, at once or as the answer to a
+    question, until it ends as expected."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
         [ROTE, *args], cwd=cwd, env=environment(TERM="xterm", **extra),
@@ -133,11 +137,42 @@ def on_terminal(*args: str, cwd: Path, typed: str = "", expected: int = 0, **ext
         try:
             while data := os.read(leader, 65_536):
                 shown += data
+                if answer and shown.endswith(b"[y/N]: "):
+                    if answer == CTRL_C:
+                        process.send_signal(signal.SIGINT)
+                        # For an interrupt that came just before the terminal was read.
+                        answer = "\n"
+                    os.write(leader, answer.encode())
+                    answer = ""
         except OSError:
             pass  # how Linux says that the last writer is gone
         os.close(leader)
         assert process.wait(SECONDS_MAX) == expected
     return shown.decode()
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
+@pytest.mark.parametrize("typed", [CTRL_C, CTRL_D], ids=["Ctrl-C", "Ctrl-D"])
+@pytest.mark.parametrize("command", ["erase", "compact", "prune"])
+def test_who_is_asked_can_leave_with_one_line_and_exit_130(
+    tmp_path: Path, command: str, typed: str
+) -> None:
+    """It was a traceback and exit 2."""
+    with open_store(tmp_path / "rote.db") as store:
+        for number in range(3):
+            store.space("default").set(ADA, number)
+    (tmp_path / "observability" / "run").mkdir(parents=True)
+    (tmp_path / "observability" / "run" / "trace.json").write_text("{}")
+    os.utime(tmp_path / "observability" / "run" / "trace.json", (0, 0))
+    arguments = {
+        "erase": ["erase", ADA, "--reason", "r"],
+        "compact": ["compact", "--keep", "1"],
+        "prune": ["trace", "prune"],
+    }
+    shown = on_terminal(*arguments[command], cwd=tmp_path, answer=typed, expected=130)
+    question, *said = shown.rpartition("for good?")[2].splitlines()
+    assert question.startswith(" [y/N]: ")
+    assert [line for line in said if line] == ["error: interrupted"]
 
 
 def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> None:
