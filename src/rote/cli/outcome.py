@@ -35,6 +35,10 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
+        if sys.stdout is None:
+            # Before anything is done that nobody would be told of.
+            say("error: standard output is closed; send it to /dev/null if nobody is to see it")
+            sys.exit(Outcome.CANNOT_SAY)
         try:
             code = super().main(*args, **kwargs)
         except typer.TyperException as error:

@@ -1,7 +1,6 @@
 """Commands about traces: trace check, trace compare, trace prune."""
 
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from rote.bridges.trace_files import (
     compare_trace_folders,
 )
 from rote.bridges.trace_keeping import find_old_runs, remove_run
+from rote.cli.input import can_ask
 from rote.cli.options import JsonOption
 from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, short
@@ -128,7 +128,7 @@ def prune(
     size = sum(run.size_bytes for run in runs)
     amount = f"the traces of {plural(len(runs), 'run')} ({size:,} bytes)"
     if runs and not dry_run:
-        if not yes and sys.stdin.isatty():
+        if not yes and can_ask():
             confirm(f"remove {amount} in {folder}, for good?", refusal="nothing was removed")
         for run in runs:
             remove_run(folder, run)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -88,6 +89,48 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
         )  # fmt: skip
         os.close(writer)
         assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (f"set {ADA} 2 >&-", "standard output is closed"),
+        ("log --json >&-", "standard output is closed"),
+        (f"set {ADA} - <&-", "standard input is closed"),
+        ("blob put - <&-", "standard input is closed"),
+    ],
+)
+def test_a_closed_stream_is_one_line_and_exit_2_and_nothing_is_done(
+    tmp_path: Path, command: str, words: str
+) -> None:
+    """It was a traceback, and what was to be set was set."""
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    ended = in_shell(command, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith(f"error: {words}; ")
+    with open_store(tmp_path / "rote.db") as store:
+        assert store.space("default").version == 1
+
+
+def test_without_a_standard_input_nobody_is_asked(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    ended = in_shell(f"erase {ADA} --reason r <&-", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def in_shell(command: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`rote COMMAND` as a shell runs it, which can close streams."""
+    return subprocess.run(
+        ["sh", "-c", f"exec {shlex.quote(str(ROTE))} {command}"],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
 
 
 @pytest.fixture
