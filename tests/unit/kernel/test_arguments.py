@@ -30,6 +30,11 @@ Call = Callable[[rote.Store, rote.Space, Any], object]
 CALLS: dict[str, tuple[Call, set[str]]] = {
     "get": (lambda _, space, wrong: space.get(wrong), set()),
     "read": (lambda _, space, wrong: space.read(wrong), set()),
+    "read many": (lambda _, space, wrong: space.read_many(wrong), set()),
+    "read many id": (lambda _, space, wrong: space.read_many([ID, wrong]), set()),
+    "glance values": (lambda _, space, wrong: space.glance(ID, values=wrong), set()),
+    "glance sizes": (lambda _, space, wrong: space.glance(ID, sizes=wrong), set()),
+    "glance pointer": (lambda _, space, wrong: space.glance(ID, values=[wrong]), set()),
     "at": (lambda _, space, wrong: space.at(wrong), set()),
     "get at a version": (lambda _, space, wrong: space.at(1).get(wrong), set()),
     "history": (lambda _, space, wrong: space.history(wrong), set()),
@@ -70,12 +75,21 @@ CALLS: dict[str, tuple[Call, set[str]]] = {
         lambda _, space, wrong: space.update(ID, lambda _: 1, attempts=wrong),
         {"a huge integer"},
     ),
+    "retry function": (lambda _, space, wrong: space.retry(wrong), set()),
     "transaction get": (lambda _, space, wrong: space.transaction().get(wrong), set()),
     "transaction set": (lambda _, space, wrong: space.transaction().set(wrong, 1), set()),
     "transaction patch": (lambda _, space, wrong: space.transaction().patch(ID, wrong), set()),
     "transaction delete": (lambda _, space, wrong: space.transaction().delete(wrong), set()),
     "transaction scan": (lambda _, space, wrong: list(space.transaction().scan(wrong)), {"NUL"}),
     "verify against": (lambda _, space, wrong: space.verify(against=wrong), set()),
+    "verify progress": (lambda _, space, wrong: space.verify(progress=wrong), set()),
+    "reindex progress": (lambda _, space, wrong: space.reindex(progress=wrong), set()),
+    "gc progress": (lambda _, space, wrong: space.gc(progress=wrong), set()),
+    "compact progress": (lambda _, space, wrong: space.compact(before=1, progress=wrong), set()),
+    "copy progress": (
+        lambda store, _, wrong: store.copy("agent", rote.open(":memory:"), progress=wrong),
+        set(),
+    ),
     "merge dry run": (lambda _, space, wrong: space.merge("main", dry_run=wrong), set()),
     "compact dry run": (lambda _, space, wrong: space.compact(before=1, dry_run=wrong), set()),
     "copy with key": (
@@ -117,6 +131,17 @@ def test_an_argument_of_a_wrong_kind_is_refused_with_an_error_of_rote(
                 leaks[kind] = repr(error)
         assert leaks == {}
         assert space.verify().ok
+
+
+@pytest.mark.parametrize(
+    "ids", [ID, None, {ID}, iter([ID])], ids=["text", "None", "set", "iterator"]
+)
+def test_many_are_read_by_a_list_of_ids(ids: Any) -> None:
+    """Text was read letter by letter, and the rest came back as TypeError."""
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        with pytest.raises(InvalidInput, match="ids are given as a list"):
+            space.read_many(ids)
 
 
 def test_the_text_false_is_no_flag(tmp_path: Path) -> None:
