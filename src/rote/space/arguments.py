@@ -32,10 +32,11 @@ def check_progress(progress: object) -> None:
         raise InvalidInput("progress is a function that is told how far it is")
 
 
-def check_flag(flag: object, name: str) -> None:
+def check_flags(**flags: object) -> None:
     """Not what merely counts as true: the text "false" does."""
-    if type(flag) is not bool:
-        raise InvalidInput(f"{name} is True or False")
+    for name, flag in flags.items():
+        if type(flag) is not bool:
+            raise InvalidInput(f"{name} is True or False")
 
 
 def check_path(path: object) -> Path:

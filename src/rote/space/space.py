@@ -35,7 +35,7 @@ from rote.contract import (
     View,
 )
 from rote.errors import Compacted, Conflict, InvalidInput
-from rote.space.arguments import check_flag, check_limit, check_list, check_progress, check_text
+from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.running import RunPlace, Runs, check_runs
 from rote.space.transaction import Transaction
@@ -469,7 +469,7 @@ class Space:
         resolutions  {id: value or rote.DELETE}, for single conflicts
         """
         self._check_writable()
-        check_flag(dry_run, "dry_run")
+        check_flags(dry_run=dry_run)
         given = {} if resolutions is None else resolutions
         return self._port.merge(
             self.did, MergeRequest(source, self.branch, on_conflict, given, dry_run, key)
@@ -539,7 +539,7 @@ class Space:
         nothing is below it there is no commit. A dry run says how much would go.
         """
         self._check_writable()
-        check_flag(dry_run, "dry_run")
+        check_flags(dry_run=dry_run)
         check_progress(progress)
         return self._port.compact(
             self.did, before=before, keep=keep, dry_run=dry_run, key=key, progress=progress
