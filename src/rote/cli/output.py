@@ -76,9 +76,11 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> N
 
 
 def _cell(cell: str | int, for_people: bool) -> str:
-    if isinstance(cell, str):
-        return printable(cell)
-    return f"{cell:,}" if for_people else str(cell)
+    return printable(cell) if isinstance(cell, str) else _digits(cell, for_people)
+
+
+def _digits(count: int, for_people: bool) -> str:
+    return f"{count:,}" if for_people else str(count)
 
 
 @contextmanager
@@ -123,8 +125,13 @@ def short(hash: str | None) -> str:
     return "" if hash is None else hash[:_HASH_CHARACTERS_SHOWN]
 
 
+def digits(count: int) -> str:
+    """A number in a line of words: like those of rows, digits alone where no terminal is."""
+    return _digits(count, stdout().is_terminal)
+
+
 def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{digits(count)} {noun}" if count == 1 else f"{digits(count)} {noun}s"
 
 
 def compact(value: Json) -> str:

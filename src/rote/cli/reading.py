@@ -23,6 +23,7 @@ from rote.cli.options import (
 from rote.cli.outcome import no
 from rote.cli.output import (
     compact,
+    digits,
     print_json,
     print_line,
     print_rows,
@@ -157,7 +158,7 @@ def _words(commit: Commit) -> str:
         for fact in commit.facts[:_FACTS_SHOWN]
     ]
     if len(commit.facts) > _FACTS_SHOWN:
-        facts.append(f"{len(commit.facts) - _FACTS_SHOWN:,} more")
+        facts.append(f"{digits(len(commit.facts) - _FACTS_SHOWN)} more")
     event = []
     if commit.event is not None:
         about = next((commit.event[name] for name in _ABOUT if name in commit.event), "")

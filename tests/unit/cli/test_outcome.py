@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import shlex
 import signal
 import subprocess
@@ -232,6 +233,18 @@ def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> No
     assert "verifying commits" in shown
     assert "\x1b[3" not in on_terminal("get", ADA, cwd=tmp_path, NO_COLOR="1")
     assert "\x1b" not in on_terminal("get", ADA, "--json", cwd=tmp_path)
+
+
+def test_numbers_are_digits_alone_off_a_terminal(tmp_path: Path) -> None:
+    """Sizes had separators in lines of words, where a program has to take them out again."""
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, "x" * 5_000)
+    for command in (["doctor"], ["backup", "first.db"]):
+        ended = run_process(*command, cwd=tmp_path)
+        assert re.search(r"\d{4,} bytes", ended.stdout)
+        assert not re.search(r"\d,\d", ended.stdout)
+    for command in (["doctor"], ["backup", "second.db"]):
+        assert re.search(r"\d,\d{3} bytes", on_terminal(*command, cwd=tmp_path))
 
 
 def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
