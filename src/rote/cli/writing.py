@@ -41,7 +41,7 @@ def set_entity(
     _check(id, key)
     decoded = decode_argument(value)
     with opened_space(store, space, branch, create=True) as opened:
-        newest = _newest(opened, key)
+        newest = newest_before(opened, key)
         _print_commit(opened.set(id, decoded, key=key), key, newest, as_json=as_json)
 
 
@@ -63,7 +63,7 @@ def patch_entity(
     if not isinstance(operations, list):
         raise InvalidInput("a patch is a list of operations: put [ ] around it")
     with opened_space(store, space, branch) as opened:
-        newest = _newest(opened, key)
+        newest = newest_before(opened, key)
         _print_commit(opened.patch(id, operations, key=key), key, newest, as_json=as_json)
 
 
@@ -79,7 +79,7 @@ def delete_entity(
     """Delete an entity; its history stays."""
     _check(id, key)
     with opened_space(store, space, branch) as opened:
-        newest = _newest(opened, key)
+        newest = newest_before(opened, key)
         _print_commit(opened.delete(id, key=key), key, newest, as_json=as_json)
 
 
@@ -89,9 +89,14 @@ def _check(id: str, key: str | None) -> None:
         check_key(key)
 
 
-def _newest(space: Space, key: str | None) -> int:
+def newest_before(space: Space, key: str | None) -> int:
     """The version before a write; a key that gives an older one back was used before."""
     return 0 if key is None else space.version
+
+
+def print_repeated(key: str | None, version: int) -> None:
+    """What is said instead of what was done."""
+    print_line(f"key {key} was used before, at version {version}; nothing was written")
 
 
 def _print_commit(commit: Commit, key: str | None, newest: int, *, as_json: bool) -> None:
@@ -99,7 +104,7 @@ def _print_commit(commit: Commit, key: str | None, newest: int, *, as_json: bool
         print_json(commit.to_dict())
         return
     if commit.version <= newest:
-        print_line(f"key {key} was used before, at version {commit.version}; nothing was written")
+        print_repeated(key, commit.version)
         return
     for fact in commit.facts:
         print_line(f"{fact.op} {fact.id} at version {commit.version} ({short(commit.hash)})")
