@@ -20,9 +20,10 @@ from rote.cli.options import (
     StoreOption,
     opened_space,
 )
-from rote.cli.output import print_json, print_line, short
+from rote.cli.outcome import no
+from rote.cli.output import print_json, print_line, say, short
 from rote.contract import Commit
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.space import Space
 from rote.values import check_entity_id, check_key
 
@@ -76,11 +77,16 @@ def delete_entity(
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete an entity; its history stays."""
+    """Delete an entity; its history stays. Exit 1 when it does not exist."""
     _check(id, key)
     with opened_space(store, space, branch) as opened:
         newest = newest_before(opened, key)
-        _print_commit(opened.delete(id, key=key), key, newest, as_json=as_json)
+        try:
+            commit = opened.delete(id, key=key)
+        except NotFound:
+            say(f"{id} does not exist")
+            raise no() from None
+        _print_commit(commit, key, newest, as_json=as_json)
 
 
 def _check(id: str, key: str | None) -> None:
