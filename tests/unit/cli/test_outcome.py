@@ -121,12 +121,27 @@ def test_without_a_standard_input_nobody_is_asked(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def in_shell(command: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_an_answer_that_cannot_be_written_is_told_from_a_write_that_failed(
+    tmp_path: Path, options: str, unbuffered: str
+) -> None:
+    """It said only that there is no space left on a device, as if the store were full."""
+    command = f"set {ADA} 2 {options} > /dev/full"
+    ended = in_shell(command, cwd=tmp_path, PYTHONUNBUFFERED=unbuffered)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("error: the answer could not be written to standard output: ")
+    with open_store(tmp_path / "rote.db") as store:
+        assert store.space("default").get(ADA) == 2
+
+
+def in_shell(command: str, *, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
     """`rote COMMAND` as a shell runs it, which can close streams."""
     return subprocess.run(
         ["sh", "-c", f"exec {shlex.quote(str(ROTE))} {command}"],
         cwd=cwd,
-        env=environment(),
+        env=environment(**extra),
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,
