@@ -26,6 +26,11 @@ WRONG: dict[str, Any] = {
 
 Call = Callable[[rote.Store, rote.Space, Any], object]
 
+
+def begun(space: rote.Space) -> rote.Transaction:
+    return space.transaction().__enter__()
+
+
 # Every argument of every public call; what is listed after it is right, or means nothing wrong.
 CALLS: dict[str, tuple[Call, set[str]]] = {
     "get": (lambda _, space, wrong: space.get(wrong), set()),
@@ -76,11 +81,11 @@ CALLS: dict[str, tuple[Call, set[str]]] = {
         {"a huge integer"},
     ),
     "retry function": (lambda _, space, wrong: space.retry(wrong), set()),
-    "transaction get": (lambda _, space, wrong: space.transaction().get(wrong), set()),
-    "transaction set": (lambda _, space, wrong: space.transaction().set(wrong, 1), set()),
-    "transaction patch": (lambda _, space, wrong: space.transaction().patch(ID, wrong), set()),
-    "transaction delete": (lambda _, space, wrong: space.transaction().delete(wrong), set()),
-    "transaction scan": (lambda _, space, wrong: list(space.transaction().scan(wrong)), {"NUL"}),
+    "transaction get": (lambda _, space, wrong: begun(space).get(wrong), set()),
+    "transaction set": (lambda _, space, wrong: begun(space).set(wrong, 1), set()),
+    "transaction patch": (lambda _, space, wrong: begun(space).patch(ID, wrong), set()),
+    "transaction delete": (lambda _, space, wrong: begun(space).delete(wrong), set()),
+    "transaction scan": (lambda _, space, wrong: list(begun(space).scan(wrong)), {"NUL"}),
     "verify against": (lambda _, space, wrong: space.verify(against=wrong), set()),
     "verify progress": (lambda _, space, wrong: space.verify(progress=wrong), set()),
     "reindex progress": (lambda _, space, wrong: space.reindex(progress=wrong), set()),
