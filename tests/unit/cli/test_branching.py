@@ -33,7 +33,8 @@ def test_commands_of_an_entity_work_on_a_branch(store: Path) -> None:
 
 
 def test_a_branch_that_is_not_there_makes_no_store(store_path: Path) -> None:
-    error_of(run("set", A, "1", "--branch", "topic", store=store_path))
+    words = error_of(run("set", A, "1", "--branch", "topic", store=store_path))
+    assert "a new store has only the branch main, not topic" in words
     assert not store_path.exists()
 
 
