@@ -146,8 +146,10 @@ class ReadConflict:
             what = self.id
         elif self.prefix is not None:
             what = f"ids that begin with {self.prefix!r}"
+        elif self.end is not None:
+            what = f"ids from {self.start!r} to below {self.end!r}"
         else:
-            what = f"{self.start}..{self.end}"
+            what = f"ids from {self.start!r} on"
         return f"{what} (read at {self.expected_version}, written at {self.actual_version})"
 
 

@@ -31,6 +31,7 @@ from rote.cli.output import (
     short,
     stdout,
 )
+from rote.cli.writing import newest_before, print_repeated
 from rote.contract import DELETE, Change, MergeResult, State
 from rote.errors import InvalidInput
 from rote.values import check_branch_name, check_key
@@ -56,10 +57,13 @@ def create(
     _check(name, key)
     point = None if at is None else point_of(at)
     with opened_space(store, space, branch) as opened:
+        newest = newest_before(opened, key)
         opened.create_branch(name, at=point, key=key)
         [made] = [found for found in opened.branches() if found.name == name]
     if as_json:
         print_json(made.to_dict())
+    elif made.created_version <= newest:
+        print_repeated(key, made.created_version)
     else:
         print_line(f"branch {name} of {made.parent} at version {made.fork_version}")
 
@@ -106,9 +110,12 @@ def delete(
     """End a branch: it stays readable, its name is not used again."""
     _check(name, key)
     with opened_space(store, space) as opened:
+        newest = newest_before(opened, key)
         commit = opened.delete_branch(name, key=key)
     if as_json:
         print_json(commit.to_dict())
+    elif commit.version <= newest:
+        print_repeated(key, commit.version)
     else:
         print_line(f"branch {name} deleted at version {commit.version} ({short(commit.hash)})")
 
@@ -143,11 +150,14 @@ def merge(
     _check(source, key)
     settled = _resolutions(resolutions, delete or [])
     with opened_space(store, space, branch) as opened:
+        newest = newest_before(opened, key)
         result = opened.merge(
             source, on_conflict=on_conflict, resolutions=settled, dry_run=dry_run, key=key
         )
     if as_json:
         print_json(result.to_dict())
+    elif result.commit is not None and result.commit.version <= newest:
+        print_repeated(key, result.commit.version)
     else:
         _print_merge(result, source, branch)
     if result.status == "conflict":

@@ -40,7 +40,7 @@ from rote.cli.options import (
     scratch_space,
 )
 from rote.cli.outcome import no
-from rote.cli.output import opened_target, plural, print_json, print_line, print_rows
+from rote.cli.output import digits, opened_target, plural, print_json, print_line, print_rows
 from rote.cli.progress import byte_bar, count_bar
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
@@ -144,7 +144,7 @@ def _print_export(report: MarkdownExport, folder: str, *, as_json: bool) -> None
         print_json(report.to_dict())
         return
     same, gone = report.records - report.written, report.without_record
-    print_line(f"{plural(report.written, 'file')} written to {folder}, {same:,} there before")
+    print_line(f"{plural(report.written, 'file')} written to {folder}, {digits(same)} there before")
     if gone:
         named = ", ".join(gone[:NAMED_IN_ERROR_MAX])
         more = ", …" if gone[NAMED_IN_ERROR_MAX:] else ""
@@ -230,8 +230,8 @@ def _print_markdown_report(
 def _print_counts(counts: Counts, *, dry_run: bool, overwrite: bool) -> None:
     done = "would be imported" if dry_run else "imported"
     print_line(
-        f"{plural(counts.written, 'record')} {done} ({counts.new:,} new, {counts.changed:,}"
-        f" changed), {counts.unchanged:,} there before"
+        f"{plural(counts.written, 'record')} {done} ({digits(counts.new)} new, {digits(counts.changed)}"
+        f" changed), {digits(counts.unchanged)} there before"
     )
     replaced = "replaced by it" if overwrite else "an import without --overwrite is refused"
     for count, words in (

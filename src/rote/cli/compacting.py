@@ -1,10 +1,10 @@
 """The command that lets go of history: compact."""
 
-import sys
 from typing import Annotated
 
 import typer
 
+from rote.cli.input import can_ask
 from rote.cli.options import (
     SPACE_DEFAULT,
     STORE_DEFAULT,
@@ -61,7 +61,7 @@ def compact(
         check_key(key)
     with opened_space(store, space) as opened:
         newest = opened.version
-        if not yes and sys.stdin.isatty():
+        if not yes and can_ask():
             _ask(opened, before, keep)
         with bar() as advance:
             made = opened.compact(before=before, keep=keep, key=key, progress=advance)

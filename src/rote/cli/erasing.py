@@ -1,10 +1,10 @@
 """The command that takes content away for good: erase."""
 
-import sys
 from typing import Annotated
 
 import typer
 
+from rote.cli.input import can_ask
 from rote.cli.options import (
     SPACE_DEFAULT,
     STORE_DEFAULT,
@@ -46,7 +46,7 @@ def erase(
     if key is not None:
         check_key(key)
     with opened_space(store, space) as opened:
-        if not yes and sys.stdin.isatty() and _was_written(opened, id):
+        if not yes and can_ask() and _was_written(opened, id):
             confirm(
                 f"erase all values of {id} in {opened.name}, on every branch, for good?",
                 refusal="nothing was erased",

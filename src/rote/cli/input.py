@@ -48,14 +48,25 @@ def decode_file(path: Path) -> Json:
 
 
 def decode_stdin() -> Json:
-    return _decode_stream(sys.stdin.buffer, "standard input")
+    return _decode_stream(_stdin(), "standard input")
+
+
+def can_ask() -> bool:
+    """Whether someone sits there who can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise InvalidInput("standard input is closed; pipe something into it, or name a file")
+    return sys.stdin.buffer
 
 
 @contextmanager
 def opened_file(argument: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """The file, or the standard input for `-`; and its size where it is known."""
     if argument == "-":
-        yield sys.stdin.buffer, None
+        yield _stdin(), None
         return
     path = Path(argument)
     with path.open("rb") as stream:

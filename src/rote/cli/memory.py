@@ -25,7 +25,16 @@ from rote.cli.options import (
     scratch_space,
 )
 from rote.cli.outcome import no
-from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
+from rote.cli.output import (
+    compact,
+    digits,
+    plural,
+    print_json,
+    print_line,
+    print_rows,
+    print_value,
+    say,
+)
 from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.space import Space
@@ -108,7 +117,7 @@ def append_entry(
         return memory.append(namespace, kind, id, added, living, known)
 
     written = _write(append, store, space, branch)
-    entries = f"{written['entries']:,} " + ("entry" if written["entries"] == 1 else "entries")
+    entries = f"{digits(written['entries'])} " + ("entry" if written["entries"] == 1 else "entries")
     _print_written(written, entries, as_json=as_json)
 
 

@@ -1,7 +1,7 @@
 """Options that commands share, and how they open what the options name."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import Annotated
 
@@ -67,7 +67,15 @@ def opened_space(
     if create and not name.startswith("did:"):
         check_space_name(name)
     check_branch_name(branch)
-    with opened_store(url, create=create and branch == BRANCH_DEFAULT) as store:
+    with ExitStack() as stack:
+        try:
+            opening = opened_store(url, create=create and branch == BRANCH_DEFAULT)
+            store = stack.enter_context(opening)
+        except NotFound as error:
+            if create and branch != BRANCH_DEFAULT:
+                words = f"a new store has only the branch {BRANCH_DEFAULT}, not {branch}"
+                error.args = (f"{error}; {words}",)
+            raise
         space = _space(store, name)
         yield space if branch == BRANCH_DEFAULT else space.on(branch)
 
@@ -114,7 +122,12 @@ def namespaces_in(text: str | None) -> tuple[str, ...]:
 def point_of(text: str) -> int | datetime:
     """A version or a time."""
     version = version_in(text)
-    return datetime_of(parse_time(text)) if version is None else version
+    if version is not None:
+        return version
+    try:
+        return datetime_of(parse_time(text))
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}, or name a version, an integer from 0 on") from None
 
 
 def version_in(text: str) -> int | None:

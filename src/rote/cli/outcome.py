@@ -9,7 +9,6 @@
 Frozen: scripts branch on these. Only a bug in Rote shows a traceback.
 """
 
-import os
 import sys
 import traceback
 from enum import IntEnum
@@ -18,7 +17,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from rote.cli.output import printable, say
+from rote.cli.output import answering, discard_output, printable, say
 from rote.errors import RoteError
 
 
@@ -35,6 +34,10 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
+        if sys.stdout is None:
+            # Before anything is done that nobody would be told of.
+            say("error: standard output is closed; send it to /dev/null if nobody is to see it")
+            sys.exit(Outcome.CANNOT_SAY)
         try:
             code = super().main(*args, **kwargs)
         except typer.TyperException as error:
@@ -45,7 +48,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             super().invoke(ctx)
-            sys.stdout.flush()
+            with answering():
+                sys.stdout.flush()
         except (typer.TyperException, typer.Exit):
             raise
         except BaseException as error:
@@ -58,8 +62,13 @@ def no() -> typer.Exit:
 
 
 def confirm(question: str, *, refusal: str) -> None:
-    """Ask whether it is wanted; end with no when it is not."""
-    if not typer.confirm(printable(question), err=True):
+    """Ask whether it is wanted; end with no when it is not, and as Ctrl-C does when nobody says."""
+    try:
+        is_wanted = typer.confirm(printable(question), err=True)
+    except typer.Abort:
+        say("")  # which ends the line of the question
+        raise KeyboardInterrupt from None
+    if not is_wanted:
         say(refusal)
         raise no()
 
@@ -76,7 +85,7 @@ def _settle(error: BaseException) -> Outcome:
             say("error: interrupted")
             return Outcome.INTERRUPTED
         case BrokenPipeError():
-            _discard_output()
+            discard_output()
             return Outcome.OUTPUT_CLOSED
         case RoteError():
             say(f"error: {error}")
@@ -88,13 +97,6 @@ def _settle(error: BaseException) -> Outcome:
         case _:
             raise error
     return Outcome.CANNOT_SAY
-
-
-def _discard_output() -> None:
-    """What is still buffered goes nowhere, so that the interpreter's last flush is quiet."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _usage(error: typer.TyperException) -> str:

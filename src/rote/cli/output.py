@@ -5,6 +5,7 @@ Text from a store may hold anything, so on its way to a person every character t
 would obey is escaped, and nothing of it is read as markup.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from rich.highlighter import JSONHighlighter
 from rich.table import Column, Table
 from rich.text import Text
 
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, Unavailable
 from rote.values import Json, canonical
 from rote.values.limits import DEPTH_MAX, PAGE_MAX
 
@@ -45,12 +46,37 @@ def stderr() -> Console:
     return _Console(stderr=True, highlight=False)
 
 
+@contextmanager
+def answering() -> Iterator[None]:
+    """Around all that writes to standard output: when it cannot be written, what the command had to
+    change is changed all the same, and whoever asked must not take it for undone."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise Unavailable(
+            f"the answer could not be written to standard output: {error.strerror or error};"
+            " what the command had to change is changed"
+        ) from error
+
+
+def discard_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter's last flush is quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@answering()
 def print_json(value: Json) -> None:
     """One line: the canonical form."""
     sys.stdout.flush()
     sys.stdout.buffer.write(_encoded(value) + b"\n")
 
 
+@answering()
 def print_value(value: Json) -> None:
     """A value for people to read."""
     text = printable(indented(value), keep="\n")
@@ -64,7 +90,8 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> N
     cells = ([_cell(cell, console.is_terminal) for cell in row] for row in rows)
     if not console.is_terminal:
         for row in cells:
-            print("\t".join(row))
+            with answering():  # not around the rows, which may come from a file
+                print("\t".join(row))
         return
     while page := list(islice(cells, PAGE_MAX)):
         # What a row is about stays whole unless it is long; where it is narrow, the rest gives way.
@@ -72,13 +99,16 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> N
         table = Table(Column(columns[0], no_wrap=is_whole), *columns[1:], box=box.SIMPLE_HEAD)
         for row in page:
             table.add_row(*map(Text, row))
-        console.print(table, soft_wrap=False)
+        with answering():
+            console.print(table, soft_wrap=False)
 
 
 def _cell(cell: str | int, for_people: bool) -> str:
-    if isinstance(cell, str):
-        return printable(cell)
-    return f"{cell:,}" if for_people else str(cell)
+    return printable(cell) if isinstance(cell, str) else _digits(cell, for_people)
+
+
+def _digits(count: int, for_people: bool) -> str:
+    return f"{count:,}" if for_people else str(count)
 
 
 @contextmanager
@@ -100,6 +130,7 @@ def opened_target(path: Path | None) -> Iterator[BinaryIO]:
             raise
 
 
+@answering()
 def print_line(text: str, *, style: str = "") -> None:
     stdout().print(Text(printable(text), style=style))
 
@@ -123,8 +154,13 @@ def short(hash: str | None) -> str:
     return "" if hash is None else hash[:_HASH_CHARACTERS_SHOWN]
 
 
+def digits(count: int) -> str:
+    """A number in a line of words: like those of rows, digits alone where no terminal is."""
+    return _digits(count, stdout().is_terminal)
+
+
 def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{digits(count)} {noun}" if count == 1 else f"{digits(count)} {noun}s"
 
 
 def compact(value: Json) -> str:

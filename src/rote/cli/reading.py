@@ -23,6 +23,7 @@ from rote.cli.options import (
 from rote.cli.outcome import no
 from rote.cli.output import (
     compact,
+    digits,
     print_json,
     print_line,
     print_rows,
@@ -33,6 +34,7 @@ from rote.cli.output import (
 from rote.contract import Branch, Commit, Fact
 from rote.errors import Compacted
 from rote.space import Space
+from rote.values import Json
 from rote.values.limits import INTEGER_MAX
 
 _FACTS_SHOWN = 3
@@ -119,19 +121,15 @@ def history(
     """List what happened to an entity, newest first."""
     with opened_space(store, space, branch) as opened:
         facts = opened.history(id, limit=limit)
-        erasure = None if as_json else _erasure(opened, id, facts)
+        erasure = _erasure(opened, id, facts)
+    happened: list[Fact | Commit] = [*facts] if erasure is None else [*facts, erasure]
+    happened.sort(key=lambda each: each.version, reverse=True)
     if as_json:
-        for fact in facts:
-            print_json(fact.to_dict())
+        for each in happened[:limit]:
+            print_json(each.to_dict() if isinstance(each, Fact) else _erasure_dict(id, each))
     else:
         columns = ("version", "op", "body", "hash")
-        rows = [(fact.version, _fact_row(fact)) for fact in facts]
-        if erasure is not None:
-            assert erasure.event is not None
-            shown = (str(erasure.version), "erase", erasure.event["reason"], short(erasure.hash))
-            rows.append((erasure.version, shown))
-        rows.sort(key=lambda row: row[0], reverse=True)
-        print_rows(columns, (row for _, row in rows))
+        print_rows(columns, (_history_row(each) for each in happened[:limit]))
 
 
 def _erasure(space: Space, id: str, facts: Sequence[Fact]) -> Commit | None:
@@ -160,7 +158,7 @@ def _words(commit: Commit) -> str:
         for fact in commit.facts[:_FACTS_SHOWN]
     ]
     if len(commit.facts) > _FACTS_SHOWN:
-        facts.append(f"{len(commit.facts) - _FACTS_SHOWN:,} more")
+        facts.append(f"{digits(len(commit.facts) - _FACTS_SHOWN)} more")
     event = []
     if commit.event is not None:
         about = next((commit.event[name] for name in _ABOUT if name in commit.event), "")
@@ -169,8 +167,34 @@ def _words(commit: Commit) -> str:
     return ", ".join([*event, *facts])
 
 
-def _fact_row(fact: Fact) -> Sequence[str]:
-    return (str(fact.version), fact.op, _body(fact), short(fact.hash))
+def _history_row(happened: Fact | Commit) -> Sequence[str]:
+    version, hash = str(happened.version), short(happened.hash)
+    if isinstance(happened, Fact):
+        return (version, happened.op, _body(happened), hash)
+    return (version, "erase", _reason(happened), hash)
+
+
+def _erasure_dict(id: str, commit: Commit) -> dict[str, Json]:
+    """An erasure with the members of a fact, which it is not, and with its reason."""
+    return {
+        "id": id,
+        "op": "erase",
+        "body": None,
+        "salt": None,
+        "parent": None,
+        "hash": None,
+        "version": commit.version,
+        "index": None,
+        "commit": commit.hash,
+        "erased": False,
+        "reason": _reason(commit),
+    }
+
+
+def _reason(erasure: Commit) -> str:
+    assert erasure.event is not None
+    reason: str = erasure.event["reason"]
+    return reason
 
 
 def _body(fact: Fact) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from rote.cli.input import decode_argument
 from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
-from rote.cli.output import plural, print_json, print_line, print_rows, say, short
+from rote.cli.output import digits, plural, print_json, print_line, print_rows, say, short
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME, parse_request
 from rote.retrieval import Reasons
@@ -102,8 +102,8 @@ def _show(package: Package, reasons: list[Reasons], *, explain: bool) -> None:
     budget = package["budget"]
     print_line(
         f"{plural(len(reasons), 'memory').replace('memorys', 'memories')} in"
-        f" {budget['used_excerpt_tokens']:,} of {budget['max_excerpt_tokens']:,} tokens,"
-        f" {len(dropped):,} dropped, package {short(package['package_hash'])}"
+        f" {digits(budget['used_excerpt_tokens'])} of {digits(budget['max_excerpt_tokens'])} tokens,"
+        f" {digits(len(dropped))} dropped, package {short(package['package_hash'])}"
     )
 
 

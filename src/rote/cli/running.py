@@ -8,7 +8,7 @@ import typer
 
 from rote.cli.options import STORE_DEFAULT, JsonOption, LimitOption, StoreOption, opened_store
 from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line, print_rows, print_value, short
+from rote.cli.output import digits, plural, print_json, print_line, print_rows, print_value, short
 from rote.errors import NotFound
 from rote.opening.engines import locate
 from rote.opening.opening import TRACES_NAME
@@ -145,7 +145,7 @@ def recover(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) 
             for record in ended
         ),
     )
-    print_line(f"{plural(len(ended), 'run')} ended, {len(waiting):,} going on")
+    print_line(f"{plural(len(ended), 'run')} ended, {digits(len(waiting))} going on")
 
 
 def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[str, ...] | None:

@@ -1,7 +1,6 @@
 """Commands about traces: trace check, trace compare, trace prune."""
 
 import re
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +15,10 @@ from rote.bridges.trace_files import (
     compare_trace_folders,
 )
 from rote.bridges.trace_keeping import find_old_runs, remove_run
+from rote.cli.input import can_ask
 from rote.cli.options import JsonOption
 from rote.cli.outcome import cannot_say, confirm, no
-from rote.cli.output import compact, plural, print_json, print_line, print_rows, short
+from rote.cli.output import compact, digits, plural, print_json, print_line, print_rows, short
 from rote.errors import InvalidInput, NotFound
 from rote.runs.trace_files import TRACE_NAME
 from rote.traces import Failure, Report
@@ -126,9 +126,9 @@ def prune(
     """Remove old traces; those of deterministic runs stay for 14 days at the least."""
     runs = find_old_runs(folder, days=days, now=time.time())
     size = sum(run.size_bytes for run in runs)
-    amount = f"the traces of {plural(len(runs), 'run')} ({size:,} bytes)"
+    amount = f"the traces of {plural(len(runs), 'run')} ({digits(size)} bytes)"
     if runs and not dry_run:
-        if not yes and sys.stdin.isatty():
+        if not yes and can_ask():
             confirm(f"remove {amount} in {folder}, for good?", refusal="nothing was removed")
         for run in runs:
             remove_run(folder, run)
@@ -183,7 +183,7 @@ def _show_pairs(pairs: list[Pair], *, as_json: bool) -> str:
         return worst
     for pair in pairs:
         _show(pair.report, pair.name)
-    counts = ", ".join(f"{statuses.count(status):,} {status}" for status in reversed(_WORST))
+    counts = ", ".join(f"{digits(statuses.count(status))} {status}" for status in reversed(_WORST))
     print_line(f"{plural(len(pairs), 'pair')}: {counts}")
     return worst
 
@@ -206,7 +206,7 @@ def _first(report: Report) -> str:
 def _print_failures(report: Report, columns: tuple[str, ...]) -> None:
     print_rows(columns, (_row(failure) for failure in report.failures))
     if report.more:
-        print_line(f"and {report.more:,} more")
+        print_line(f"and {digits(report.more)} more")
 
 
 def _row(failure: Failure) -> tuple[str, ...]:

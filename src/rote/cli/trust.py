@@ -18,6 +18,7 @@ from rote.cli.options import (
 )
 from rote.cli.outcome import cannot_say, no
 from rote.cli.output import (
+    digits,
     plural,
     print_json,
     print_line,
@@ -98,7 +99,7 @@ def backup(
 
 def print_report(report: VerifyReport, space: str) -> None:
     checked = f"{plural(report.commits, 'commit')} and {plural(report.facts, 'fact')} checked"
-    checked += f", {report.erased:,} of them erased" if report.erased else ""
+    checked += f", {digits(report.erased)} of them erased" if report.erased else ""
     if report.oldest > 1:
         checked += f"; history begins with version {report.oldest}"
     place = f"space {space}, version {report.version}"

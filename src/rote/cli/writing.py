@@ -20,9 +20,10 @@ from rote.cli.options import (
     StoreOption,
     opened_space,
 )
-from rote.cli.output import print_json, print_line, short
+from rote.cli.outcome import no
+from rote.cli.output import print_json, print_line, say, short
 from rote.contract import Commit
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.space import Space
 from rote.values import check_entity_id, check_key
 
@@ -41,7 +42,7 @@ def set_entity(
     _check(id, key)
     decoded = decode_argument(value)
     with opened_space(store, space, branch, create=True) as opened:
-        newest = _newest(opened, key)
+        newest = newest_before(opened, key)
         _print_commit(opened.set(id, decoded, key=key), key, newest, as_json=as_json)
 
 
@@ -63,7 +64,7 @@ def patch_entity(
     if not isinstance(operations, list):
         raise InvalidInput("a patch is a list of operations: put [ ] around it")
     with opened_space(store, space, branch) as opened:
-        newest = _newest(opened, key)
+        newest = newest_before(opened, key)
         _print_commit(opened.patch(id, operations, key=key), key, newest, as_json=as_json)
 
 
@@ -76,11 +77,16 @@ def delete_entity(
     branch: BranchOption = BRANCH_DEFAULT,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete an entity; its history stays."""
+    """Delete an entity; its history stays. Exit 1 when it does not exist."""
     _check(id, key)
     with opened_space(store, space, branch) as opened:
-        newest = _newest(opened, key)
-        _print_commit(opened.delete(id, key=key), key, newest, as_json=as_json)
+        newest = newest_before(opened, key)
+        try:
+            commit = opened.delete(id, key=key)
+        except NotFound:
+            say(f"{id} does not exist")
+            raise no() from None
+        _print_commit(commit, key, newest, as_json=as_json)
 
 
 def _check(id: str, key: str | None) -> None:
@@ -89,9 +95,14 @@ def _check(id: str, key: str | None) -> None:
         check_key(key)
 
 
-def _newest(space: Space, key: str | None) -> int:
+def newest_before(space: Space, key: str | None) -> int:
     """The version before a write; a key that gives an older one back was used before."""
     return 0 if key is None else space.version
+
+
+def print_repeated(key: str | None, version: int) -> None:
+    """What is said instead of what was done."""
+    print_line(f"key {key} was used before, at version {version}; nothing was written")
 
 
 def _print_commit(commit: Commit, key: str | None, newest: int, *, as_json: bool) -> None:
@@ -99,7 +110,7 @@ def _print_commit(commit: Commit, key: str | None, newest: int, *, as_json: bool
         print_json(commit.to_dict())
         return
     if commit.version <= newest:
-        print_line(f"key {key} was used before, at version {commit.version}; nothing was written")
+        print_repeated(key, commit.version)
         return
     for fact in commit.facts:
         print_line(f"{fact.op} {fact.id} at version {commit.version} ({short(commit.hash)})")

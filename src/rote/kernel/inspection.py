@@ -59,6 +59,7 @@ class Inspection:
         self.previous: CommitRow | None = None  # the commit below it
         self.gone = 0  # commits that were compacted away
         self._progress = progress
+        self.raised: Exception | None = None  # by who is told of the progress
         self._blob_bytes = 0  # that were read, of so many
         self._blob_bytes_all = blob_bytes
 
@@ -74,7 +75,11 @@ class Inspection:
         if self._progress is not None:
             total = self.version + self._blob_bytes_all // MIB
             done = self.gone + self.commits + self._blob_bytes // MIB
-            self._progress(min(done, total), total)
+            try:
+                self._progress(min(done, total), total)
+            except Exception as error:
+                self.raised = error
+                raise
 
 
 # -- pass 1: the log -------------------------------------------------------------------------------

@@ -30,18 +30,21 @@ class Read(Struct, frozen=True, gc=False):
     end: str | None = None
 
 
-def parse_reads(raw: Sequence[Mapping[str, Any]] | None, branch: str) -> list[Read]:
-    """The reads, or the first thing that is wrong with them. `branch` is the commit's."""
+def parse_reads(
+    raw: Sequence[Mapping[str, Any]] | None, branch: str, *, empty_allowed: bool = False
+) -> list[Read]:
+    """The reads, or the first thing that is wrong with them. `branch` is the commit's. A range
+    is empty only in what a run has noted: one that scans from above a prefix has read nothing."""
     if raw is None:
         return []
     if not isinstance(raw, list | tuple):
         raise InvalidInput("reads must be a list")
     if len(raw) > READS_MAX:
         raise LimitExceeded("the number of reads", size=len(raw), limit=READS_MAX)
-    return [_parse(index, read, branch) for index, read in enumerate(raw)]
+    return [_parse(index, read, branch, empty_allowed) for index, read in enumerate(raw)]
 
 
-def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
+def _parse(index: int, raw: Mapping[str, Any], branch: str, empty_allowed: bool) -> Read:
     if type(raw) is not dict:
         raise InvalidInput(f"read {index} must be an object")
     shape = [name for name in _MEMBERS if name in raw]
@@ -64,8 +67,11 @@ def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
     if shape[0] == "prefix":
         prefix = _text(index, raw, "prefix")
         return Read(version, branch, prefix=prefix, start=prefix, end=prefix_end(prefix))
+    start = _text(index, raw, "from")
     end = None if raw.get("to") is None else _text(index, raw, "to")
-    return Read(version, branch, start=_text(index, raw, "from"), end=end)
+    if end is not None and end <= start and not empty_allowed:
+        raise InvalidInput(f"read {index}: to must be above from; it is the first id left out")
+    return Read(version, branch, start=start, end=end)
 
 
 def _text(index: int, raw: Mapping[str, Any], member: str) -> str:

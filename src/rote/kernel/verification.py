@@ -101,9 +101,11 @@ def _guarded(
 ) -> None:
     """A pass that stumbles over damage reports it; the other passes still run.
 
-    Damaged rows can make anything stumble, so every exception counts.
+    Damaged rows can make anything stumble, so every exception counts but the caller's own.
     """
     try:
         inspect(inspection, reads)
     except Exception as error:
+        if error is inspection.raised:
+            raise
         inspection.fault("unreadable", f"{type(error).__name__}: {error}")

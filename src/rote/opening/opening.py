@@ -14,7 +14,7 @@ from rote.runs import StoreRuns
 from rote.runs.leases import check_lease_seconds
 from rote.runs.modes import check_modes
 from rote.space import Store
-from rote.space.arguments import check_path
+from rote.space.arguments import check_flags, check_path
 from rote.values import Identity, check_author
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
@@ -62,6 +62,7 @@ def open(
         check_author(author)
     check_modes(modes)
     check_lease_seconds(lease_seconds)
+    check_flags(create=create, recover=recover)
     folder = None if traces is None else check_path(traces).absolute()
     engine, location = open_engine(
         url, durability=durability, create=create, schema=schema, keys=keys

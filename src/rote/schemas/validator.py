@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 _RULE = "schema"
+_GOES_BACK = (
+    "not a pattern that takes linear time and little room: no look-around, no back-references,"
+    " no large counts"
+)
+_NO_PATTERN = "not a valid pattern, or one with large counts or back-references by name"
+# Where the schema of schemas says what a type is.
+_TYPE_OF_SCHEMA = ["properties", "type", "anyOf"]
+_NO_TYPE = "it is one of array, boolean, integer, null, number, object, string, or a list of such"
 
 
 @lru_cache(maxsize=VALIDATORS_KEPT_MAX)
@@ -101,9 +109,12 @@ def _check_dialect(schema: Any) -> None:
 def _check_metaschema(schema: Any) -> None:
     if type(schema) not in (dict, bool):
         raise Violated("", "type", "a schema is an object, true or false")
-    violation = _violation_of(_metaschema(), schema)
-    if violation is not None:
-        raise Violated(violation.pointer, violation.rule, violation.reason)
+    try:
+        _metaschema().validate(schema)
+    except _library().ValidationError as error:
+        rule, words = _told(error)
+        words = _NO_TYPE if error.schema_path == _TYPE_OF_SCHEMA else words
+        raise Violated(_pointer(error, schema), rule, shortened(words)) from None
 
 
 def _compiled(schema: Any) -> "jsonschema_rs.Validator":
@@ -118,12 +129,22 @@ def _compiled(schema: Any) -> "jsonschema_rs.Validator":
 def _uncompiled(error: "jsonschema_rs.ValidationError", schema: Json) -> Violated:
     pointer = _pointer(error, schema)
     if error.kind.name == "format":
-        return Violated(
-            pointer, "pattern",
-            "not a pattern that takes linear time and little room: no look-around, no"
-            " back-references, no large counts",
-        )  # fmt: skip
+        words = _GOES_BACK if _would_go_back(error.instance) else _NO_PATTERN
+        return Violated(pointer, "pattern", words)
     return Violated(pointer, error.kind.name or _RULE, shortened(error.message))
+
+
+def _would_go_back(pattern: object) -> bool:
+    """Whether a pattern that was refused is one for the engine that goes back."""
+    library = _library()
+    going_back = library.FancyRegexOptions(
+        size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_BYTES_MAX
+    )
+    try:
+        library.Draft202012Validator({"pattern": pattern}, pattern_options=going_back)
+    except library.ValidationError:
+        return False
+    return True
 
 
 def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation | None:
@@ -133,8 +154,23 @@ def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation
         pointer = _pointer(error, value)
         if error.kind.name == "falseSchema":
             return Violation(pointer, "false", "it is not allowed here")
-        return Violation(pointer, error.kind.name or _RULE, shortened(error.message))
+        rule, words = _told(error)
+        return Violation(pointer, rule, shortened(words))
     return None
+
+
+def _told(error: "jsonschema_rs.ValidationError") -> tuple[str, str]:
+    """The keyword that refused a value, and why; the library has one kind of error for several."""
+    path = error.schema_path
+    keyword = path[-1] if path else None
+    if keyword == "dependentRequired":
+        return keyword, f"{error.message}, because of another one that is there"
+    if keyword == "minContains":
+        return keyword, "too few of its elements are what contains asks for"
+    if keyword == "maxContains":
+        # Where there is no minContains, the library says this of none as well.
+        return keyword, "too many of its elements, or none, are what contains asks for"
+    return error.kind.name or _RULE, error.message
 
 
 def _pointer(error: "jsonschema_rs.ValidationError", value: Any) -> str:

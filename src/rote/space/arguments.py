@@ -21,6 +21,24 @@ def check_limit(limit: int | None) -> int | None:
     return limit
 
 
+def check_list(items: object, what: str) -> None:
+    """Not text, which is a sequence too, nor what can be gone through only once or in any order."""
+    if not isinstance(items, list | tuple):
+        raise InvalidInput(f"{what} are given as a list")
+
+
+def check_progress(progress: object) -> None:
+    if progress is not None and not callable(progress):
+        raise InvalidInput("progress is a function that is told how far it is")
+
+
+def check_flags(**flags: object) -> None:
+    """Not what merely counts as true: the text "false" does."""
+    for name, flag in flags.items():
+        if type(flag) is not bool:
+            raise InvalidInput(f"{name} is True or False")
+
+
 def check_path(path: object) -> Path:
     """A path that the system can take."""
     if not isinstance(path, str | os.PathLike):

@@ -35,7 +35,7 @@ from rote.contract import (
     View,
 )
 from rote.errors import Compacted, Conflict, InvalidInput
-from rote.space.arguments import check_limit, check_text
+from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
 from rote.space.running import RunPlace, Runs, check_runs
 from rote.space.transaction import Transaction
@@ -142,11 +142,14 @@ class Space:
 
     def read_many(self, ids: Sequence[str]) -> list[State]:
         """The states of many entities, in that order, all from one state of the space."""
+        check_list(ids, "ids")
         return list(self._port.read(self.did, ids, self._view))
 
     def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
         """Parts of an entity without the rest: the `values` at some JSON pointers, and the `sizes`
         of the arrays at others."""
+        check_list(values, "the pointers of values")
+        check_list(sizes, "the pointers of sizes")
         return self._port.glance(self.did, id, values=values, sizes=sizes, view=self._view)
 
     def find(
@@ -303,6 +306,8 @@ class Space:
         """Call a function that reads and commits, again as long as it raises Conflict."""
         if type(attempts) is not int or attempts < 1:
             raise InvalidInput("attempts must be an integer from 1 on")
+        if not callable(function):
+            raise InvalidInput("retry needs a function that reads and commits")
         if attempts == 1:
             return function()
         try:
@@ -406,6 +411,8 @@ class Space:
     ) -> GcReport:
         """Let go of blobs that nothing has referred to for a while and of uploads given up, and
         finish erasures that others were in the way of."""
+        self._check_writable()
+        check_progress(progress)
         return self._port.gc(self.did, grace_seconds=grace_seconds, progress=progress)
 
     # -- other views -------------------------------------------------------------------------------
@@ -479,8 +486,7 @@ class Space:
         resolutions  {id: value or rote.DELETE}, for single conflicts
         """
         self._check_writable()
-        if type(dry_run) is not bool:
-            raise InvalidInput("dry_run is True or False")
+        check_flags(dry_run=dry_run)
         given = {} if resolutions is None else resolutions
         return self._port.merge(
             self.did, MergeRequest(source, self.branch, on_conflict, given, dry_run, key)
@@ -492,6 +498,11 @@ class Space:
         if isinstance(other, Space):
             if other.did != self.did:
                 raise InvalidInput("only states of one space can be compared")
+            if other._port is not self._port:
+                # It would be read here, where the other store's writes are not.
+                raise InvalidInput(
+                    "only states of one store can be compared; take both views from it"
+                )
             after = other._view
         elif type(other) is int:
             after = View(view.branch, other)
@@ -507,10 +518,13 @@ class Space:
         self, *, against: dict[str, Any] | None = None, progress: Progress | None = None
     ) -> VerifyReport:
         """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
+        check_progress(progress)
         return self._port.verify(self.did, against=against, progress=progress)
 
     def reindex(self, *, progress: Progress | None = None) -> None:
         """Build the indexes of this space anew from its log."""
+        self._check_writable()
+        check_progress(progress)
         self._port.reindex(self.did, progress=progress)
 
     def checkpoint(self) -> dict[str, Any]:
@@ -542,6 +556,8 @@ class Space:
         nothing is below it there is no commit. A dry run says how much would go.
         """
         self._check_writable()
+        check_flags(dry_run=dry_run)
+        check_progress(progress)
         return self._port.compact(
             self.did, before=before, keep=keep, dry_run=dry_run, key=key, progress=progress
         )

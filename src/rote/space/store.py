@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from rote.contract import CopyProgress, CopyReport, Port, SpaceInfo
 from rote.errors import InvalidInput
-from rote.space.arguments import check_path
+from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
 from rote.space.receipts import add_receipt, receipts_in
 from rote.space.running import Runs, check_runs
@@ -63,6 +63,8 @@ class Store:
         """
         if not isinstance(target, Store):
             raise InvalidInput("the target of a copy is a store that rote.open returned")
+        check_flags(with_key=with_key)
+        check_progress(progress)
         info = self._port.space(name, create=False)
         return copy_space(self._port, target._port, info, with_key=with_key, progress=progress)
 

@@ -34,7 +34,8 @@ class Transaction:
         self._own: dict[str, list[dict[str, Any]]] = {}
         self._entities_read: dict[str, None] = {}
         self._ranges_read: list[list[str | None]] = []
-        self._ended = False
+        self._is_open = False  # in its block, where what is written is committed
+        self._has_ended = False
         self.commit: Commit | None = None  # afterwards; None when there was nothing to write
 
     @property
@@ -86,7 +87,8 @@ class Transaction:
                 given += 1
                 yield state
         if limit is None or given < limit:
-            covered[1] = end
+            # From above the prefix there is nothing to walk.
+            covered[1] = None if end is None else max(start, end)
 
     def _merged(self, stored: Iterator[State], own: list[str]) -> Iterator[State]:
         """Stored states with own writes laid over them, in id order."""
@@ -144,7 +146,11 @@ class Transaction:
     # -- ending ------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self._check_open()
+        if self._is_open:
+            raise InvalidInput("this transaction has begun already; begin another one")
+        if self._has_ended:
+            self._check_open()
+        self._is_open = True
         return self
 
     def __exit__(
@@ -153,7 +159,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ended = True
+        self._is_open, self._has_ended = False, True
         if error is None and self._operations:
             request = CommitRequest(
                 self._operations, self._view.branch, self._reads(), self._key, self._meta
@@ -171,8 +177,11 @@ class Transaction:
         return [*entities, *ranges]
 
     def _check_open(self) -> None:
-        if self._ended:
+        if self._is_open:
+            return
+        if self._has_ended:
             raise InvalidInput("this transaction has ended; begin another one")
+        raise InvalidInput("a transaction is used in its block: with space.transaction() as tx: …")
 
 
 def _applied(below: State, own: list[dict[str, Any]]) -> State:

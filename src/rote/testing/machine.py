@@ -49,6 +49,7 @@ from rote.values import canonical, datetime_of, format_time, micros_of, parse_ti
 # Few, so that writes meet; nested and beyond the BMP, so that order and prefixes matter.
 IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
+RANGES = [(id, end) for id in IDS for end in (*IDS, None) if end is None or id < end]
 KEYS = ("k1", "k2")
 NAMES = ("b1", "b2", "b3", "b4")
 # Commits before a machine first compacts, so that there is something to let go of.
@@ -141,7 +142,9 @@ class SpaceMachine(RuleBasedStateMachine):
         meanwhile = data.draw(st.none() | operations(IDS, size_max=1))
         written, value = data.draw(st.sampled_from(IDS)), data.draw(documents())
 
-        transactions = [world.space(handle, branch).transaction() for world in self.worlds]
+        # All of them are open while someone else commits.
+        spaces = [world.space(handle, branch) for world in self.worlds]
+        transactions = [space.transaction().__enter__() for space in spaces]
         for tx in transactions:
             for id in looked_at:
                 self._check_state(tx.read(id), id, self.model.read(id, pinned, branch))
@@ -526,7 +529,11 @@ class SpaceMachine(RuleBasedStateMachine):
             ),
             st.fixed_dictionaries({"id": id, "version": version, "path": pointers()}),
             st.fixed_dictionaries({"prefix": st.sampled_from(PREFIXES), "version": version}),
-            st.fixed_dictionaries({"from": id, "to": st.none() | id, "version": version}),
+            st.builds(
+                lambda bounds, version: {"from": bounds[0], "to": bounds[1], "version": version},
+                st.sampled_from(RANGES),
+                version,
+            ),
         )
 
     def _check_branches(self, space: Space) -> None:

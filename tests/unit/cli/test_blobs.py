@@ -24,7 +24,7 @@ def test_bytes_go_in_from_a_file_and_out_to_one(store_path: Path, file: Path) ->
     assert run_ok("blob", "put", str(file), store=store_path) == f"{HASH}\n"
     target = file.with_name("out.bin")
     printed = run_ok("blob", "get", HASH, "-o", str(target), store=store_path)
-    assert printed == f"{len(DATA):,} bytes written to {target}\n"
+    assert printed == f"{len(DATA)} bytes written to {target}\n"
     assert target.read_bytes() == DATA
 
 

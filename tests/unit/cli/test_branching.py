@@ -33,8 +33,23 @@ def test_commands_of_an_entity_work_on_a_branch(store: Path) -> None:
 
 
 def test_a_branch_that_is_not_there_makes_no_store(store_path: Path) -> None:
-    error_of(run("set", A, "1", "--branch", "topic", store=store_path))
+    words = error_of(run("set", A, "1", "--branch", "topic", store=store_path))
+    assert "a new store has only the branch main, not topic" in words
     assert not store_path.exists()
+
+
+def test_a_repeated_key_says_that_nothing_was_written(store: Path) -> None:
+    """It said what was done the first time, as if it had been done now."""
+    commands = (
+        ("branch", "create", "other", "--key", "one"),
+        ("merge", "topic", "--on-conflict", "theirs", "--key", "two"),
+        ("branch", "delete", "topic", "--key", "three"),
+    )
+    for number, command in enumerate(commands, start=6):
+        assert "was used before" not in run_ok(*command, store=store)
+        assert run_ok(*command, store=store) == (
+            f"key {command[-1]} was used before, at version {number}; nothing was written\n"
+        )
 
 
 def test_branches_are_made_listed_and_deleted(store: Path) -> None:
@@ -51,8 +66,8 @@ def test_branches_are_made_listed_and_deleted(store: Path) -> None:
 
 
 def test_a_key_makes_a_branch_once(store: Path) -> None:
-    first = run_ok("branch", "create", "again", "--key", "k", store=store)
-    assert run_ok("branch", "create", "again", "--key", "k", store=store) == first
+    first = run_json("branch", "create", "again", "--key", "k", store=store)
+    assert run_json("branch", "create", "again", "--key", "k", store=store) == first
 
 
 def test_merge_shows_conflicts_side_by_side_and_exits_1(store: Path) -> None:

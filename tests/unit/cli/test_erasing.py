@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,23 @@ def test_get_history_log_and_verify_show_that_it_was_erased(store: Path) -> None
         ["1", "set", "(erased)"],
     ]  # fmt: skip
     assert run_ok("verify", store=store).endswith("3 facts checked, 2 of them erased\n")
+
+
+def test_history_shows_the_erasure_in_both_forms_and_the_limit_counts_it(store: Path) -> None:
+    """--limit 1 printed two rows, and --json had no row of the erasure."""
+    run_ok("erase", ADA, "--reason", "r", store=store)
+    run_ok("set", ADA, "1", store=store)
+    expected = [("4", "set"), ("3", "erase"), ("2", "delete"), ("1", "set")]
+    for limit in range(5):
+        command = ("history", ADA, "--limit", str(limit))
+        rows = [line.split("\t") for line in run_ok(*command, store=store).splitlines()]
+        assert [(row[0], row[1]) for row in rows] == expected[:limit]
+        lines = run_ok(*command, "--json", store=store).splitlines()
+        printed = [json.loads(line) for line in lines]
+        assert [(str(each["version"]), each["op"]) for each in printed] == expected[:limit]
+    fact, erasure = printed[0], printed[1]
+    assert erasure["reason"] == "r"
+    assert erasure.keys() == fact.keys() | {"reason"}
 
 
 @pytest.mark.parametrize("reason", ["", " \t ", "x" * 1_025])

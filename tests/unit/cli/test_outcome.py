@@ -2,6 +2,8 @@
 
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from rote.opening import open as open_store
 from tests.unit.cli.command import ROTE, SECONDS_MAX, environment, error_of, run, run_process
 
 ADA = "urn:entity:ada"
+CTRL_C, CTRL_D = "\x03", "\x04"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +92,63 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
         assert (ended.returncode, ended.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (f"set {ADA} 2 >&-", "standard output is closed"),
+        ("log --json >&-", "standard output is closed"),
+        (f"set {ADA} - <&-", "standard input is closed"),
+        ("blob put - <&-", "standard input is closed"),
+    ],
+)
+def test_a_closed_stream_is_one_line_and_exit_2_and_nothing_is_done(
+    tmp_path: Path, command: str, words: str
+) -> None:
+    """It was a traceback, and what was to be set was set."""
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    ended = in_shell(command, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith(f"error: {words}; ")
+    with open_store(tmp_path / "rote.db") as store:
+        assert store.space("default").version == 1
+
+
+def test_without_a_standard_input_nobody_is_asked(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    ended = in_shell(f"erase {ADA} --reason r <&-", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_an_answer_that_cannot_be_written_is_told_from_a_write_that_failed(
+    tmp_path: Path, options: str, unbuffered: str
+) -> None:
+    """It said only that there is no space left on a device, as if the store were full."""
+    command = f"set {ADA} 2 {options} > /dev/full"
+    ended = in_shell(command, cwd=tmp_path, PYTHONUNBUFFERED=unbuffered)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("error: the answer could not be written to standard output: ")
+    with open_store(tmp_path / "rote.db") as store:
+        assert store.space("default").get(ADA) == 2
+
+
+def in_shell(command: str, *, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    """`rote COMMAND` as a shell runs it, which can close streams."""
+    return subprocess.run(
+        ["sh", "-c", f"exec {shlex.quote(str(ROTE))} {command}"],
+        cwd=cwd,
+        env=environment(**extra),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
 @pytest.fixture
 def heeded_interrupts() -> Iterator[None]:
     """Who is started in the background ignores them, and so do all that it starts."""
@@ -120,8 +180,11 @@ def test_a_stream_that_cannot_show_a_character_gets_its_escape(tmp_path: Path) -
     assert (ended.returncode, ended.stdout) == (0, '"\\u8336"\n')
 
 
-def on_terminal(*args: str, cwd: Path, typed: str = "", expected: int = 0, **extra: str) -> str:
-    """What `rote ARGS` shows on a terminal where something is typed, until it ends as expected."""
+def on_terminal(
+    *args: str, cwd: Path, typed: str = "", answer: str = "", expected: int = 0, **extra: str
+) -> str:
+    """What `rote ARGS` shows on a terminal where something is typed, at once or as the answer to a
+    question, until it ends as expected."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
         [ROTE, *args], cwd=cwd, env=environment(TERM="xterm", **extra),
@@ -133,11 +196,42 @@ def on_terminal(*args: str, cwd: Path, typed: str = "", expected: int = 0, **ext
         try:
             while data := os.read(leader, 65_536):
                 shown += data
+                if answer and shown.endswith(b"[y/N]: "):
+                    if answer == CTRL_C:
+                        process.send_signal(signal.SIGINT)
+                        # For an interrupt that came just before the terminal was read.
+                        answer = "\n"
+                    os.write(leader, answer.encode())
+                    answer = ""
         except OSError:
             pass  # how Linux says that the last writer is gone
         os.close(leader)
         assert process.wait(SECONDS_MAX) == expected
     return shown.decode()
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
+@pytest.mark.parametrize("typed", [CTRL_C, CTRL_D], ids=["Ctrl-C", "Ctrl-D"])
+@pytest.mark.parametrize("command", ["erase", "compact", "prune"])
+def test_who_is_asked_can_leave_with_one_line_and_exit_130(
+    tmp_path: Path, command: str, typed: str
+) -> None:
+    """It was a traceback and exit 2."""
+    with open_store(tmp_path / "rote.db") as store:
+        for number in range(3):
+            store.space("default").set(ADA, number)
+    (tmp_path / "observability" / "run").mkdir(parents=True)
+    (tmp_path / "observability" / "run" / "trace.json").write_text("{}")
+    os.utime(tmp_path / "observability" / "run" / "trace.json", (0, 0))
+    arguments = {
+        "erase": ["erase", ADA, "--reason", "r"],
+        "compact": ["compact", "--keep", "1"],
+        "prune": ["trace", "prune"],
+    }
+    shown = on_terminal(*arguments[command], cwd=tmp_path, answer=typed, expected=130)
+    question, *said = shown.rpartition("for good?")[2].splitlines()
+    assert question.startswith(" [y/N]: ")
+    assert [line for line in said if line] == ["error: interrupted"]
 
 
 def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> None:
@@ -154,6 +248,18 @@ def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> No
     assert "verifying commits" in shown
     assert "\x1b[3" not in on_terminal("get", ADA, cwd=tmp_path, NO_COLOR="1")
     assert "\x1b" not in on_terminal("get", ADA, "--json", cwd=tmp_path)
+
+
+def test_numbers_are_digits_alone_off_a_terminal(tmp_path: Path) -> None:
+    """Sizes had separators in lines of words, where a program has to take them out again."""
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, "x" * 5_000)
+    for command in (["doctor"], ["backup", "first.db"]):
+        ended = run_process(*command, cwd=tmp_path)
+        assert re.search(r"\d{4,} bytes", ended.stdout)
+        assert not re.search(r"\d,\d", ended.stdout)
+    for command in (["doctor"], ["backup", "second.db"]):
+        assert re.search(r"\d,\d{3} bytes", on_terminal(*command, cwd=tmp_path))
 
 
 def test_the_package_runs_as_a_module(tmp_path: Path) -> None:

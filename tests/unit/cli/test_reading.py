@@ -148,3 +148,11 @@ def test_a_command_on_a_missing_store_or_space_is_an_error_and_creates_nothing(
 
 def test_a_store_in_memory_is_refused(store: Path) -> None:
     assert "name a file" in error_of(run("log", "--store", ":memory:"))
+
+
+@pytest.mark.parametrize("at", ["-1", "yesterday"])
+def test_what_is_no_point_is_told_that_versions_are(tmp_path: Path, at: str) -> None:
+    """--at -1 was told how a time is written, and nothing of versions."""
+    words = error_of(run("get", ADA, "--at", at, store=tmp_path / "rote.db"))
+    assert "is not an RFC 3339 time" in words
+    assert "or name a version, an integer from 0 on" in words

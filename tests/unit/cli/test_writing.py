@@ -110,10 +110,16 @@ def test_a_patch_that_does_not_apply_is_an_error_and_writes_nothing(
     assert len(run_ok("log", store=store_path).splitlines()) == 1
 
 
-def test_delete_deletes_and_a_second_delete_is_an_error(store_path: Path) -> None:
+def test_delete_deletes_and_says_no_when_there_is_nothing(store_path: Path) -> None:
     run_ok("set", ADA, "1", store=store_path)
     assert run_ok("delete", ADA, store=store_path).startswith(f"delete {ADA} at version 2 (")
-    assert "does not exist" in error_of(run("delete", ADA, store=store_path))
+    for options in ((), ("--json",)):
+        again = run("delete", ADA, *options, store=store_path)
+        assert (again.exit_code, again.stdout) == (1, "")
+        assert again.stderr == f"{ADA} does not exist\n"
+    # What is missing around it is still an error.
+    error_of(run("delete", ADA, "--branch", "nowhere", store=store_path))
+    error_of(run("delete", ADA, store=store_path.with_name("nowhere.db")))
 
 
 def test_a_write_with_the_same_key_happens_once(store_path: Path) -> None:

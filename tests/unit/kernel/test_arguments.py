@@ -26,10 +26,20 @@ WRONG: dict[str, Any] = {
 
 Call = Callable[[rote.Store, rote.Space, Any], object]
 
+
+def begun(space: rote.Space) -> rote.Transaction:
+    return space.transaction().__enter__()
+
+
 # Every argument of every public call; what is listed after it is right, or means nothing wrong.
 CALLS: dict[str, tuple[Call, set[str]]] = {
     "get": (lambda _, space, wrong: space.get(wrong), set()),
     "read": (lambda _, space, wrong: space.read(wrong), set()),
+    "read many": (lambda _, space, wrong: space.read_many(wrong), set()),
+    "read many id": (lambda _, space, wrong: space.read_many([ID, wrong]), set()),
+    "glance values": (lambda _, space, wrong: space.glance(ID, values=wrong), set()),
+    "glance sizes": (lambda _, space, wrong: space.glance(ID, sizes=wrong), set()),
+    "glance pointer": (lambda _, space, wrong: space.glance(ID, values=[wrong]), set()),
     "at": (lambda _, space, wrong: space.at(wrong), set()),
     "get at a version": (lambda _, space, wrong: space.at(1).get(wrong), set()),
     "history": (lambda _, space, wrong: space.history(wrong), set()),
@@ -71,17 +81,34 @@ CALLS: dict[str, tuple[Call, set[str]]] = {
         lambda _, space, wrong: space.update(ID, lambda _: 1, attempts=wrong),
         {"a huge integer"},
     ),
-    "transaction get": (lambda _, space, wrong: space.transaction().get(wrong), set()),
-    "transaction set": (lambda _, space, wrong: space.transaction().set(wrong, 1), set()),
-    "transaction patch": (lambda _, space, wrong: space.transaction().patch(ID, wrong), set()),
-    "transaction delete": (lambda _, space, wrong: space.transaction().delete(wrong), set()),
-    "transaction scan": (lambda _, space, wrong: list(space.transaction().scan(wrong)), {"NUL"}),
+    "retry function": (lambda _, space, wrong: space.retry(wrong), set()),
+    "transaction get": (lambda _, space, wrong: begun(space).get(wrong), set()),
+    "transaction set": (lambda _, space, wrong: begun(space).set(wrong, 1), set()),
+    "transaction patch": (lambda _, space, wrong: begun(space).patch(ID, wrong), set()),
+    "transaction delete": (lambda _, space, wrong: begun(space).delete(wrong), set()),
+    "transaction scan": (lambda _, space, wrong: list(begun(space).scan(wrong)), {"NUL"}),
     "verify against": (lambda _, space, wrong: space.verify(against=wrong), set()),
+    "verify progress": (lambda _, space, wrong: space.verify(progress=wrong), set()),
+    "reindex progress": (lambda _, space, wrong: space.reindex(progress=wrong), set()),
+    "gc progress": (lambda _, space, wrong: space.gc(progress=wrong), set()),
+    "compact progress": (lambda _, space, wrong: space.compact(before=1, progress=wrong), set()),
+    "copy progress": (
+        lambda store, _, wrong: store.copy("agent", rote.open(":memory:"), progress=wrong),
+        set(),
+    ),
+    "merge dry run": (lambda _, space, wrong: space.merge("main", dry_run=wrong), set()),
+    "compact dry run": (lambda _, space, wrong: space.compact(before=1, dry_run=wrong), set()),
+    "copy with key": (
+        lambda store, _, wrong: store.copy("agent", rote.open(":memory:"), with_key=wrong),
+        set(),
+    ),
     "space": (lambda store, _, wrong: store.space(wrong), set()),
     "backup": (lambda store, _, wrong: store.backup(wrong), set()),
     "open": (lambda *given: rote.open(given[2]), set()),
     "open durability": (lambda *given: rote.open(":memory:", durability=given[2]), set()),
     "open author": (lambda *given: rote.open(":memory:", author=given[2]), {"NUL"}),
+    "open create": (lambda *given: rote.open(":memory:", create=given[2]), set()),
+    "open recover": (lambda *given: rote.open(":memory:", recover=given[2]), set()),
     "open key": (lambda *given: rote.open(":memory:", key=given[2]), set()),
     "open clock": (lambda *given: rote.open(":memory:", clock=given[2]), set()),
     "open ids": (lambda *given: rote.open(":memory:", ids=given[2]), set()),
@@ -110,6 +137,30 @@ def test_an_argument_of_a_wrong_kind_is_refused_with_an_error_of_rote(
                 leaks[kind] = repr(error)
         assert leaks == {}
         assert space.verify().ok
+
+
+@pytest.mark.parametrize(
+    "ids", [ID, None, {ID}, iter([ID])], ids=["text", "None", "set", "iterator"]
+)
+def test_many_are_read_by_a_list_of_ids(ids: Any) -> None:
+    """Text was read letter by letter, and the rest came back as TypeError."""
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        with pytest.raises(InvalidInput, match="ids are given as a list"):
+            space.read_many(ids)
+
+
+def test_the_text_false_is_no_flag(tmp_path: Path) -> None:
+    """It counts as true: a private key was copied, and a store was made."""
+    with rote.open(":memory:") as store, rote.open(":memory:") as target:
+        store.space("agent").set(ID, 1)
+        flag: Any = "false"
+        with pytest.raises(InvalidInput, match="with_key is True or False"):
+            store.copy("agent", target, with_key=flag)
+        assert target.spaces() == []
+        with pytest.raises(InvalidInput, match="create is True or False"):
+            rote.open(tmp_path / "new.db", create=flag)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("reads", [{}, "", set(), 0, False], ids=repr)

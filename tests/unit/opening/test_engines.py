@@ -24,7 +24,6 @@ SECRET = "canary-51c2"
         f"Postgresql://ann:{SECRET}@127.0.0.1/db",
         f"host=127.0.0.1 user=ann password={SECRET} dbname=db",
         f"password={SECRET} host=127.0.0.1",
-        f"postgresql://ann:{SECRET}@127.0.0.1:1/db?nonsense=1",
     ],
 )
 def test_a_mistyped_url_is_refused_without_being_quoted(
@@ -67,7 +66,14 @@ def test_a_path_that_is_a_url_is_refused_unquoted(store_path: Path) -> None:
     [
         ({"host": "no-such-host.invalid"}, "no such host"),
         ({"host": "127.0.0.1", "port": "1"}, "no server answers"),
-        ({"sslmode": "nonsense"}, "wrong value"),
+        ({"sslmode": "nonsense"}, "the option sslmode has a wrong value"),
+        (
+            {"host": "127.0.0.1", "connect_timeout": "soon"},
+            "the option connect_timeout has a wrong",
+        ),
+        ({"host": "127.0.0.1", "port": "99999"}, "the option port has a wrong value"),
+        ({"host": "127.0.0.1", "keepalives": "x"}, "the option keepalives has a wrong value"),
+        ({"nonsense": "1"}, "an option that there is not: nonsense"),
     ],
 )
 def test_why_no_connection_was_made_is_said(options: dict[str, str], words: str) -> None:
@@ -76,6 +82,13 @@ def test_why_no_connection_was_made_is_said(options: dict[str, str], words: str)
         rote.open(url)
     assert SECRET not in str(refused.value.to_dict())
     assert "ann" not in str(refused.value.to_dict())
+
+
+@pytest.mark.parametrize("rest", ["x/y?canary=z@host/db", "x?canary=z@host/db?no"])
+def test_a_part_of_a_password_is_not_told_as_an_option(rest: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        rote.open(f"postgresql://ann:{rest}")
+    assert "canary" not in str(refused.value.to_dict())
 
 
 def test_a_database_that_cannot_hold_every_character_is_refused(tmp_path: Path) -> None:

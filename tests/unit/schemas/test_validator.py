@@ -41,6 +41,52 @@ def test_patterns_that_are_too_large_or_none_are_refused(pattern: str) -> None:
     assert rule_of({"items": {"pattern": pattern}}) == "pattern"
 
 
+@pytest.mark.parametrize("schema", [{"pattern": "("}, {"patternProperties": {"(": True}}])
+def test_what_is_no_pattern_is_not_said_to_look_around(schema: Any) -> None:
+    violation = compile_schema(canonical(schema))
+    assert isinstance(violation, Violation)
+    assert violation.reason.startswith("not a valid pattern")
+    assert "look-around" not in violation.reason
+
+
+@pytest.mark.parametrize("type", ["strin", 5, ["string", "strin"], ["string", "string"]])
+def test_a_type_that_there_is_not_is_told_with_those_that_there_are(type: Any) -> None:
+    """It was told that it is not valid under any of the schemas listed in 'anyOf'."""
+    violation = compile_schema(canonical({"properties": {"a": {"type": type}}}))
+    assert isinstance(violation, Violation)
+    assert (violation.pointer, violation.rule) == ("/properties/a/type", "anyOf")
+    assert "array, boolean, integer, null, number, object, string" in violation.reason
+
+
+def test_other_options_of_a_schema_are_not_told_as_types() -> None:
+    violation = compile_schema(canonical({"dependencies": {"type": 5}}))
+    assert isinstance(violation, Violation)
+    assert (violation.pointer, violation.rule) == ("/dependencies/type", "anyOf")
+    assert "boolean" not in violation.reason
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "rule", "words"),
+    [
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, "dependentRequired", '"b" is a required'),
+        ({"contains": {"const": 1}, "maxContains": 1}, [1, 1], "maxContains", "too many"),
+        ({"contains": {"const": 1}, "minContains": 2}, [1], "minContains", "too few"),
+        ({"contains": {"const": 1}}, [2], "contains", "None of it"),
+        ({"required": ["b"]}, {"a": 1}, "required", '"b" is a required property'),
+        ({"anyOf": [{"type": "null"}, {"type": "array"}]}, 1, "anyOf", "not valid under any"),
+    ],
+)
+def test_the_rule_is_the_keyword_that_refused(
+    schema: Any, value: Any, rule: str, words: str
+) -> None:
+    """dependentRequired was told as required, and a list with too many of something as one that
+    has none of it."""
+    violation = judged(schema, value)
+    assert violation is not None
+    assert violation.rule == rule
+    assert words in violation.reason
+
+
 def test_a_pattern_that_ruins_other_engines_is_judged_on_a_long_text() -> None:
     """Going back would take 2 to the power of the length: this test would never end."""
     text = "a" * 1_000_000 + "!"

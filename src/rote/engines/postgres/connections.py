@@ -51,9 +51,8 @@ class Target:
     def __init__(self, url: str) -> None:
         try:
             parameters = conninfo.conninfo_to_dict(url)
-        except psycopg.Error:
-            # The driver's own words may quote the URL, and with it a password.
-            raise InvalidInput(_URL_ADVICE) from None
+        except psycopg.Error as error:
+            raise InvalidInput(_unreadable(url, str(error))) from None
         # Whatever the URL itself says about these goes before.
         self._parameters: dict[str, Any] = {
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
@@ -106,6 +105,16 @@ def _one_that_writes(parameters: dict[str, Any]) -> dict[str, str]:
     known = {**defaults, **parameters}
     hosts = f"{known.get('host', '')} {known.get('hostaddr', '')}"
     return {"target_session_attrs": "read-write"} if "," in hosts else {}
+
+
+def _unreadable(url: str, words: str) -> str:
+    """What is wrong with a URL. The driver's own words may quote it, and with it a password: what is
+    taken from them is the name of an option, where no part of a password can be taken for one."""
+    unknown = re.search(r'invalid URI query parameter: "(\w+)"', words)
+    options = url.rpartition("@")[2].partition("?")[2]
+    if unknown is not None and re.search(rf"(^|&){unknown[1]}=", options):
+        return f"the PostgreSQL URL has an option that there is not: {unknown[1]}"
+    return _URL_ADVICE
 
 
 class Session(psycopg.Connection[tuple[Any, ...]]):

@@ -62,7 +62,6 @@ _BY_WORDS: tuple[tuple[str, type[RoteError], str], ...] = (
     ),
     ("SSL|certificate", Unavailable, "server and URL do not agree on encryption; check sslmode"),
     ("translate host name|not known", Unavailable, "there is no such host; check the URL"),
-    ("invalid .*value|invalid integer", InvalidInput, "an option of the URL has a wrong value"),
     ("no password supplied", Denied, "the server asks for a password; use PGPASSFILE or the URL"),
     ("authentication failed", Denied, "wrong user or password; check the URL"),
     (r"pg_hba\.conf", Denied, "the server lets no such user in from here; see its pg_hba.conf"),
@@ -71,6 +70,12 @@ _BY_WORDS: tuple[tuple[str, type[RoteError], str], ...] = (
     ("permission denied", Denied, "the user may not connect; grant it the right to"),
     ("read-only", Unavailable, "every server that answered only reads; name the primary"),
 )
+
+
+# What the driver and its library say of an option of the URL; they name only options that there are.
+_wrong_option = re.compile(
+    r"""invalid (\w+) value: |for connection option "(\w+)"|bad value for (\w+)|invalid (port) number"""
+).search
 
 
 def translate(error: psycopg.Error, *, place: str) -> RoteError:
@@ -93,6 +98,10 @@ def translate(error: psycopg.Error, *, place: str) -> RoteError:
 def translate_connecting(error: psycopg.Error, *, place: str) -> RoteError:
     """The error a caller sees when no connection can be made."""
     words = str(error)
+    if option := _wrong_option(words):
+        return InvalidInput(
+            f"{place}: the option {option[option.lastindex or 0]} has a wrong value"
+        )
     for pattern, kind, advice in _BY_WORDS:
         if re.search(pattern, words):
             return kind(f"{place}: {advice}", reason=_why(words))

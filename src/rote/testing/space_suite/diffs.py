@@ -73,6 +73,17 @@ class DiffTests(SpaceGround):
         with pytest.raises(VersionNotFound):
             self.space.diff(9)
 
+    def test_views_of_two_stores_are_not_compared(self) -> None:
+        """The other's was read from this store, so a copy that had gone on looked the same."""
+        self.space.set(A, 1)
+        target = self.open_fresh("target")
+        assert self.store.copy("notes", target).ok
+        copied = target.space("notes")
+        copied.set(A, 2)
+        for view in (copied, copied.at(1)):
+            with pytest.raises(InvalidInput, match="one store"):
+                self.space.diff(view)
+
     def test_what_a_diff_gives_is_the_callers_own(self) -> None:
         self.space.set(A, {"l": [1]})
         self.space.set(A, {"l": [1], "m": {"x": 1}})

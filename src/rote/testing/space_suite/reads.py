@@ -146,8 +146,6 @@ class ReadTests(ReadGround):
             ("", None, True),
             ("urn:a", "urn:b", False),
             ("urn:b\0", "urn:z", False),
-            ("urn:b", "urn:b", False),
-            ("urn:c", "urn:a", False),
             ("urn:\uffff", None, False),
         ],
     )
@@ -161,6 +159,21 @@ class ReadTests(ReadGround):
         self.space.set("urn:\U00010000", 1)
         assert not self.holds({"from": "urn:\uffff", "to": None, "version": 0})
         assert self.holds({"from": "urn:", "to": "urn:\uffff", "version": 0})
+
+    @pytest.mark.parametrize(("start", "end"), [("urn:b", "urn:b"), ("urn:c", "urn:a"), ("", "")])
+    def test_a_range_that_holds_no_id_is_refused(self, start: str, end: str) -> None:
+        """Who had swapped the bounds had a commit that checked nothing."""
+        self.space.set("urn:b", 1)
+        with Unchanged(self, InvalidInput) as caught:
+            self.space.transact([put(A, 1)], reads=[{"from": start, "to": end, "version": 0}])
+        assert "to must be above from" in str(caught.value)
+
+    def test_a_conflicting_range_is_told_in_words(self) -> None:
+        """An open one was told as urn:a..None."""
+        self.space.set("urn:b", 1)
+        for end, words in (("urn:c", "to below 'urn:c'"), (None, "on")):
+            with pytest.raises(Conflict, match=f"ids from 'urn:a' {words} "):
+                self.space.transact([put(A, 1)], reads=[{"from": A, "to": end, "version": 0}])
 
     def test_a_conflicting_range_is_told_with_its_bounds(self) -> None:
         written = self.space.set("urn:b", 1)

@@ -98,6 +98,13 @@ class RunConflictTests(RunGround):
             run.set(C, 2)
             self.notes.set("urn:m:00", 2)
 
+    def test_a_scan_from_above_its_prefix_is_in_nobodys_way(self) -> None:
+        with self.begin() as run:
+            assert list(run.scan("urn:a", after="urn:m:1")) == []
+            run.set(C, 2)
+            self.notes.set("urn:m:00", 2)
+        assert self.notes.get(C) == 2
+
     @pytest.mark.parametrize("look", [lambda view: view.log(), lambda view: view.diff(0)])
     def test_who_looked_at_all_commits_or_changes_aborts_when_others_write(
         self, look: Callable[[Space], Iterable[object]]

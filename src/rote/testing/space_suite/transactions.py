@@ -17,6 +17,34 @@ class TransactionTests(SpaceGround):
         self.space.transact([put(A, {"n": 1}), put(B, 2), put("urn:p:1", 1), put("urn:p:3", 3)])
         self.other = self.store.space("notes")
 
+    # -- where it is used --------------------------------------------------------------------------
+
+    def test_outside_of_its_block_a_transaction_is_refused(self) -> None:
+        """What was written there was lost without a word."""
+        tx = self.space.transaction()
+        for use in (
+            lambda: tx.set(A, 1),
+            lambda: tx.patch(A, [add("/n", 2)]),
+            lambda: tx.delete(A),
+            lambda: tx.get(A),
+            lambda: tx.read(A),
+            lambda: tx.scan("urn:"),
+        ):
+            with Unchanged(self, InvalidInput) as caught:
+                use()
+            assert "with space.transaction()" in str(caught.value)
+        with tx:
+            tx.set(A, 1)
+        assert self.space.get(A) == 1
+
+    def test_a_transaction_is_begun_once(self) -> None:
+        """The inner block committed, and the outer one committed the same again."""
+        with self.space.transaction() as tx:
+            tx.set(A, 1)
+            with pytest.raises(InvalidInput, match="begun already"), tx:
+                pass
+        assert self.space.version == 2
+
     # -- what it sees ------------------------------------------------------------------------------
 
     def test_reads_come_from_the_version_at_its_start(self) -> None:
@@ -235,6 +263,12 @@ class TransactionTests(SpaceGround):
     def test_a_scan_that_was_not_begun_covers_nothing(self) -> None:
         assert not self.fails(lambda tx: tx.scan("urn:p:"), put("urn:p:2", 2))
         assert not self.fails(lambda tx: list(tx.scan("urn:p:", limit=0)), put("urn:p:0", 2))
+
+    def test_a_scan_from_above_its_prefix_covers_nothing(self) -> None:
+        def scan(tx: Transaction) -> None:
+            assert list(tx.scan("urn:a", after="urn:p:1")) == []
+
+        assert not self.fails(scan, put("urn:p:2", 2))
 
     def test_a_scan_covers_a_stored_entity_that_an_own_delete_hides(self) -> None:
         def work(tx: Transaction) -> None:

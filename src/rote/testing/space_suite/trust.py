@@ -33,6 +33,18 @@ class TrustTests(SpaceGround):
         assert told[-1] == (3, 3)
         assert told == sorted(told)
 
+    def test_what_a_progress_raises_ends_verify_and_is_no_fault(self) -> None:
+        """It was reported as damage of the store, and the other passes went on."""
+        self._write_some()
+        self.space.put_blob(b"some bytes")
+
+        def stop(done: int, total: int) -> None:
+            raise KeyError("the caller's own")
+
+        with pytest.raises(KeyError, match="own"):
+            self.space.verify(progress=stop)
+        assert self.space.verify().ok
+
     # -- checkpoints -------------------------------------------------------------------------------
 
     def test_a_checkpoint_states_the_head(self) -> None:

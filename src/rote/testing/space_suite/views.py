@@ -79,6 +79,9 @@ class ViewTests(SpaceGround):
             lambda: view.transact([put(A, 1)]),
             lambda: view.update(A, lambda value: value),
             view.transaction,
+            # They change what is stored, if not what it says.
+            view.gc,
+            view.reindex,
         ):
             with Unchanged(self, InvalidInput):
                 write()
