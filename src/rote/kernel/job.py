@@ -73,11 +73,7 @@ def job_of(request: CommitRequest, author: str | None, attempt: bytes) -> Job:
     operations = parse_operations(request.operations)
     meta = None if request.meta is None else canonical(request.meta)
     check_size(operations, meta)
-    reads = (
-        []
-        if request.reads == ()
-        else parse_reads(request.reads, branch, empty_allowed=guard is not None)
-    )
+    reads = [] if request.reads == () else parse_reads(request.reads, branch)
     payload = None if key is None else payload_digest(branch, operations)
     guard_body = b"" if guard is None else _guard_body(guard)
     return Job(

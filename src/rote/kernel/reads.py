@@ -30,21 +30,18 @@ class Read(Struct, frozen=True, gc=False):
     end: str | None = None
 
 
-def parse_reads(
-    raw: Sequence[Mapping[str, Any]] | None, branch: str, *, empty_allowed: bool = False
-) -> list[Read]:
-    """The reads, or the first thing that is wrong with them. `branch` is the commit's. A range
-    is empty only in what a run has noted: one that scans from above a prefix has read nothing."""
+def parse_reads(raw: Sequence[Mapping[str, Any]] | None, branch: str) -> list[Read]:
+    """The reads, or the first thing that is wrong with them. `branch` is the commit's."""
     if raw is None:
         return []
     if not isinstance(raw, list | tuple):
         raise InvalidInput("reads must be a list")
     if len(raw) > READS_MAX:
         raise LimitExceeded("the number of reads", size=len(raw), limit=READS_MAX)
-    return [_parse(index, read, branch, empty_allowed) for index, read in enumerate(raw)]
+    return [_parse(index, read, branch) for index, read in enumerate(raw)]
 
 
-def _parse(index: int, raw: Mapping[str, Any], branch: str, empty_allowed: bool) -> Read:
+def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
     if type(raw) is not dict:
         raise InvalidInput(f"read {index} must be an object")
     shape = [name for name in _MEMBERS if name in raw]
@@ -69,7 +66,7 @@ def _parse(index: int, raw: Mapping[str, Any], branch: str, empty_allowed: bool)
         return Read(version, branch, prefix=prefix, start=prefix, end=prefix_end(prefix))
     start = _text(index, raw, "from")
     end = None if raw.get("to") is None else _text(index, raw, "to")
-    if end is not None and end <= start and not empty_allowed:
+    if end is not None and end <= start:
         raise InvalidInput(f"read {index}: to must be above from; it is the first id left out")
     return Read(version, branch, start=start, end=end)
 

@@ -25,7 +25,7 @@ from rote.contract.runs import (
 from rote.errors import Conflict, ReadConflict, RoteError, Unavailable
 from rote.runs.answers import Moment, digest_at
 from rote.runs.ledger import Line
-from rote.runs.reads import Range
+from rote.runs.reads import Range, holds_ids
 from rote.values.limits import ANSWER_ROUNDS_MAX
 
 KEY_PREFIX = "rote:run:"
@@ -94,7 +94,7 @@ class _Answers:
         return [
             {"from": start, "to": end, "version": asked.version, "branch": branch}
             for asked in self._asked
-            for branch, start, end in asked.read.ranges
+            for branch, start, end in filter(holds_ids, asked.read.ranges)
         ]
 
     def look_again(self, conflict: Conflict) -> None:

@@ -143,4 +143,10 @@ class ReadSet:
 
 
 def _can_change(answer: AnswerRead) -> bool:
-    return any(start != end for _, start, end in answer.ranges)
+    return any(map(holds_ids, answer.ranges))
+
+
+def holds_ids(place: Range) -> bool:
+    """Whether any id can be in a range; who scans from above a prefix has read nothing."""
+    _, start, end = place
+    return end is None or start < end

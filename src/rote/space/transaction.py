@@ -52,7 +52,7 @@ class Transaction:
 
     def read(self, id: str) -> State:
         """An entity with this transaction's own writes applied; those have version 0."""
-        self._check_open()
+        self._check_not_ended()
         check_entity_id(id)
         own = self._own.get(id, [])
         if own and own[0]["op"] != "patch":
@@ -64,7 +64,7 @@ class Transaction:
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
     ) -> Iterator[State]:
         """Existing entities in id order, own writes included."""
-        self._check_open()
+        self._check_not_ended()
         check_text(prefix, "prefix")
         if after is not None:
             check_text(after, "after")
@@ -134,7 +134,11 @@ class Transaction:
         self._write({"op": "delete", "id": id})
 
     def _write(self, operation: dict[str, Any]) -> None:
-        self._check_open()
+        self._check_not_ended()
+        if not self._is_open:
+            raise InvalidInput(
+                "a transaction is written to in its block: with space.transaction() as tx: …"
+            )
         id = operation["id"]
         check_entity_id(id)
         self._operations.append(operation)
@@ -148,8 +152,7 @@ class Transaction:
     def __enter__(self) -> Self:
         if self._is_open:
             raise InvalidInput("this transaction has begun already; begin another one")
-        if self._has_ended:
-            self._check_open()
+        self._check_not_ended()
         self._is_open = True
         return self
 
@@ -176,12 +179,9 @@ class Transaction:
         ]
         return [*entities, *ranges]
 
-    def _check_open(self) -> None:
-        if self._is_open:
-            return
+    def _check_not_ended(self) -> None:
         if self._has_ended:
             raise InvalidInput("this transaction has ended; begin another one")
-        raise InvalidInput("a transaction is used in its block: with space.transaction() as tx: …")
 
 
 def _applied(below: State, own: list[dict[str, Any]]) -> State:

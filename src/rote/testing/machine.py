@@ -142,9 +142,7 @@ class SpaceMachine(RuleBasedStateMachine):
         meanwhile = data.draw(st.none() | operations(IDS, size_max=1))
         written, value = data.draw(st.sampled_from(IDS)), data.draw(documents())
 
-        # All of them are open while someone else commits.
-        spaces = [world.space(handle, branch) for world in self.worlds]
-        transactions = [space.transaction().__enter__() for space in spaces]
+        transactions = [world.space(handle, branch).transaction() for world in self.worlds]
         for tx in transactions:
             for id in looked_at:
                 self._check_state(tx.read(id), id, self.model.read(id, pinned, branch))

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rote.contract import Commit
 from rote.errors import RoteError
-from rote.space import Space, Transaction
+from rote.space import Space
 from rote.testing.model import SpaceModel
 
 _Answer = TypeVar("_Answer")
@@ -33,9 +33,9 @@ def without(commit: Commit, id: str) -> Commit:
     return replace(commit, facts=tuple(facts))
 
 
-def finish(tx: Transaction, id: str, value: Any) -> Commit:
-    tx.set(id, value)
-    tx.__exit__(None, None, None)
+def finish(tx: Any, id: str, value: Any) -> Commit:
+    with tx:
+        tx.set(id, value)
     assert isinstance(tx.commit, Commit)
     return tx.commit
 
