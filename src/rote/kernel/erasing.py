@@ -112,7 +112,7 @@ def erase(
     check_entity_id(id)
     check_reason(reason)
     task = ErasingTask(id, reason)
-    call: Json = {"name": "erase", "id": id, "reason": reason}
+    call: dict[str, Json] = {"name": "erase", "id": id, "reason": reason}
     job = task_job("main", task, key=key, call=call, author=author, attempt=attempt)
     try:
         made, facts = commit(job), task.facts
