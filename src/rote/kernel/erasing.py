@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from rote.contract import Commit, Erasure
-from rote.engines import Contended, Engine, Reader, Writer
+from rote.engines import Abandoning, Contended, Engine, Reader, Writer
 from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
 from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.cache import SpaceCache
@@ -263,7 +263,7 @@ def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
             reason=str(error),
         ) from error
     for note in notes:
-        with engine.writer(cache.number) as writes:
+        with Abandoning(engine), engine.writer(cache.number) as writes:
             if writes.side(cache.number, SCRUB, note.key) == note:
                 writes.drop_side(cache.number, SCRUB, note.key)
     return remaining
