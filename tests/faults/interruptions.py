@@ -4,13 +4,17 @@ import sys
 from types import CodeType, FrameType
 
 
-def interrupt_before(code: CodeType, error: BaseException) -> None:
-    """Raise, once, before the first line of a function that this thread calls next: where CPython
-    notices a signal that came while the function was being called."""
+def interrupt_before(code: CodeType, error: BaseException, *, skipped: int = 0) -> None:
+    """Raise, once, before the first line of a function that this thread calls next, or after so many
+    calls: where CPython notices a signal that came while the function was being called."""
+    left = skipped
 
     def trace(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal left
         if frame.f_code is code:
-            sys.settrace(None)
-            raise error
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise error
 
     sys.settrace(trace)

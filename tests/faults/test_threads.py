@@ -31,6 +31,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import NotFound, Unavailable
 from rote.kernel import Kernel
+from rote.kernel.cache import SpaceCache
 from rote.opening.keys import MemoryKeys
 from rote.testing import FixedClock, StoreSettings, open_on
 from rote.values import Json
@@ -205,7 +206,7 @@ class Assembly(FixedClock):
     def now(self) -> datetime:
         wait_until(lambda: self.in_line() >= self.expected)
         if self.readings_left == 0:
-            self.readings_left = None
+            self.readings_left, self.expected = None, 0
             raise ValueError("the clock broke")
         if self.readings_left is not None:
             self.readings_left -= 1
@@ -274,6 +275,70 @@ def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
         assert [line.space.get(id) for id in IDS[:4]] == [1] * 4
         assert line.space.set(IDS[0], 2).version == 6
         assert line.space.verify().ok
+
+
+def test_followers_of_a_leader_interrupted_while_it_answers_get_their_commits(
+    store_path: Path,
+) -> None:
+    """They were told that nobody could say what had become of what was durable."""
+    with line_on(store_path) as (line, _):
+
+        def leader() -> Commit:
+            interrupt_before(SpaceCache.committed.__code__, KeyboardInterrupt())
+            return line.space.set(IDS[0], 1)
+
+        lead, *followers = line.run(leader, *[partial(line.space.set, id, 1) for id in IDS[1:4]])
+        assert isinstance(lead.exception(), KeyboardInterrupt)
+        assert [future.result() for future in followers] == list(line.space.log())[2:]
+        assert [line.space.get(id) for id in IDS[:4]] == [1] * 4
+        assert line.space.verify().ok
+
+
+def test_followers_of_a_leader_interrupted_before_anything_was_planned_are_told_so(
+    store_path: Path,
+) -> None:
+    """The one who leads is refused, takes the others along, and fails before the first of them."""
+    with line_on(store_path) as (line, clock):
+        clock.readings_left = 1
+        lead, *followers = line.run(
+            partial(line.space.delete, IDS[1]), *[partial(line.space.set, id, 1) for id in IDS[1:4]]
+        )
+        assert isinstance(lead.exception(), ValueError)
+        for future in followers:
+            told = future.exception()
+            assert isinstance(told, Unavailable)
+            assert told.details == {"outcome": "not_written"}
+        assert line.space.version == 1
+
+
+def test_those_whom_an_interrupted_leader_has_not_taken_along_go_without_it(
+    store_path: Path,
+) -> None:
+    with line_on(store_path) as (line, clock):
+        clock.readings_left = 0
+        calls = [partial(line.space.set, id, 1) for id in IDS[:4]]
+        lead, *followers = line.run(*calls)
+        assert isinstance(lead.exception(), ValueError)
+        assert [future.result() for future in followers] == list(line.space.log())[1:]
+        assert line.space.get(IDS[0]) == 0
+
+
+def test_those_behind_a_task_are_told_that_nothing_was_written_when_it_is_interrupted(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with line_on(store_path) as (line, _):
+        line.space.create_branch("other")
+        interrupt_commit(monkeypatch, KeyboardInterrupt(), is_committed=True)
+        lead, task, behind = line.run(
+            partial(line.space.delete, IDS[1]),
+            partial(line.space.delete_branch, "other"),
+            partial(line.space.set, IDS[1], 1),
+        )
+        assert isinstance(lead.exception(), KeyboardInterrupt)
+        assert task.result().version == line.space.version == 3
+        told = behind.exception()
+        assert isinstance(told, Unavailable)
+        assert told.details == {"outcome": "not_written"}
 
 
 @pytest.mark.parametrize("where", ["the clock", "COMMIT", "the end of the block"])

@@ -1,5 +1,6 @@
 """Where bytes live. Only the kernel sees an engine."""
 
+from rote.engines.abandoning import Abandoning
 from rote.engines.protocol import Contended, Engine, OutcomeUnknown, Reader, Writer
 
-__all__ = ["Contended", "Engine", "OutcomeUnknown", "Reader", "Writer"]
+__all__ = ["Abandoning", "Contended", "Engine", "OutcomeUnknown", "Reader", "Writer"]

@@ -293,6 +293,8 @@ class Engine(Protocol):
         state. When `optimistic`, an engine may hold no lock meanwhile and raise Contended at the
         end, having written nothing, when others wrote to the space since the block began; reads
         in the block then need not see what the block itself has written.
+
+        It stands in an Abandoning block, or where `abandon` is called after an interruption.
         """
         ...
 

@@ -14,7 +14,7 @@ from rote.contract import (
     State,
     View,
 )
-from rote.engines import Engine, Reader
+from rote.engines import Abandoning, Engine, Reader
 from rote.engines.rows import BlobRow
 from rote.errors import Corrupt, InvalidInput, NotFound
 from rote.kernel.cache import SpaceCache
@@ -179,7 +179,7 @@ class BlobKeeper:
     def _count(self, cache: SpaceCache, payload: Payload) -> bool:
         assert payload.upload is not None
         at = micros_of(self._clock.now())
-        with self._engine.writer(cache.number) as writes:
+        with Abandoning(self._engine), self._engine.writer(cache.number) as writes:
             if writes.blob(cache.number, payload.hash) is not None:
                 return False
             row = writes.upload(cache.number, payload.upload)

@@ -6,7 +6,7 @@ Frozen: docs/formats/checkpoint.md.
 from typing import Any
 
 from rote.contract import CHECKPOINT, UNDECIDED, Fault, KeyRing
-from rote.engines import Engine, Reader
+from rote.engines import Abandoning, Engine, Reader
 from rote.engines.rows import HeadRow
 from rote.errors import Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
@@ -22,7 +22,7 @@ _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior"
 def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[str, Any]:
     """Sign the head as it is now, and keep a copy beside the log."""
     identity = signer(cache, keys)
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         checkpoint = sign(cache.did, identity, cache.sync(writes), now=now)
         key = f"{checkpoint['version']:020d}"
         earlier = writes.side(cache.number, SIDE, key)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from rote.contract import CopyProgress, GcReport
-from rote.engines import Engine, Reader, Writer
+from rote.engines import Abandoning, Engine, Reader, Writer
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.cache import SpaceCache
@@ -124,7 +124,7 @@ def _condemned(
     walk.go_on(engine.reader())
     for batch in _batches(sorted(candidates)):
         walk.go_on(engine.reader())  # so that little is left to do under the lock
-        with engine.writer(cache.number) as writes:
+        with Abandoning(engine), engine.writer(cache.number) as writes:
             walk.go_on(writes)
             described = newest_described(cache, writes, set(batch))
             gone = []

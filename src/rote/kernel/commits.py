@@ -7,7 +7,7 @@ from functools import partial
 from rote.contract import Clock, Commit, IdSource, Index
 from rote.engines import Contended, Engine, OutcomeUnknown, Writer
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, InternalError, RoteError
+from rote.errors import Busy, InternalError, RoteError, Unavailable
 from rote.kernel import indexes
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
@@ -107,28 +107,29 @@ class Committer:
         """Plan everyone in line, write once, and answer them when it is durable."""
         draft: Draft | None = None
         answers: list[tuple[Job, Commit]] = []
+        is_durable = False
         try:
-            with self._engine.writer(cache.number, optimistic=optimistic) as writes:
-                head = cache.sync(writes, may_be_old=optimistic) or _EMPTY
-                draft = Draft(
-                    cache, writes, head.version, head.version, head.hash or None, head.at,
-                    self._followed, not optimistic, presumes,
-                )  # fmt: skip
-                self._plan(draft, jobs, take, answers)
-                if draft.commits:
-                    self._append(draft, writes)
-        except OutcomeUnknown as error:
-            assert draft is not None
-            self._settle(draft, error)
+            try:
+                with self._engine.writer(cache.number, optimistic=optimistic) as writes:
+                    head = cache.sync(writes, may_be_old=optimistic) or _EMPTY
+                    draft = Draft(
+                        cache, writes, head.version, head.version, head.hash or None, head.at,
+                        self._followed, not optimistic, presumes,
+                    )  # fmt: skip
+                    self._plan(draft, jobs, take, answers)
+                    if draft.commits:
+                        self._append(draft, writes)
+            except OutcomeUnknown as error:
+                assert draft is not None
+                self._settle(draft, error)
+            is_durable = True
+            self._answer(draft, answers)
         except RoteError:
             raise
         except BaseException:
             self._engine.abandon()
-            # An interruption can come after the commit: find out before others are answered.
-            if draft is not None and draft.commits:
-                self._settle_interrupted(draft, jobs, answers)
+            self._answer_interrupted(draft, jobs, answers, is_durable)
             raise
-        self._answer(draft, answers)
 
     def _plan(
         self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit]]
@@ -191,14 +192,28 @@ class Committer:
         for job, commit in answers:
             job.result = commit
 
-    def _settle_interrupted(
-        self, draft: Draft, jobs: list[Job], answers: list[tuple[Job, Commit]]
+    def _answer_interrupted(
+        self,
+        draft: Draft | None,
+        jobs: list[Job],
+        answers: list[tuple[Job, Commit]],
+        is_durable: bool,
     ) -> None:
+        """An interruption can come after the commit: find out before others are answered."""
+        refusal = Unavailable(
+            "the call that was committing this one was interrupted; nothing was written, try again",
+            outcome="not_written",
+        )
         try:
-            self._settle(draft, OutcomeUnknown())
+            if draft is None or not (is_durable or draft.commits):
+                raise refusal
+            if not is_durable:
+                self._settle(draft, OutcomeUnknown())
             self._answer(draft, answers)
         except RoteError as error:
             fail(jobs, error)
+        # Behind a task nobody was planned.
+        fail([job for job in jobs if not job.answered], refusal)
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         settle(

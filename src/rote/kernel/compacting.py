@@ -19,7 +19,7 @@ from itertools import islice
 from msgspec import Struct, structs
 
 from rote.contract import Commit, Compaction, CopyProgress
-from rote.engines import Contended, Engine, Reader, Writer
+from rote.engines import Abandoning, Contended, Engine, Reader, Writer
 from rote.engines.rows import MAIN, PATCH, FactRow, HeadRow, Line, Place
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
 from rote.kernel import checkpoints
@@ -200,7 +200,7 @@ def give_room_back(engine: Engine, cache: SpaceCache) -> bool:
         return True
     except Unavailable:
         # Someone reads, or there is too little room to give any back.
-        with suppress(Unavailable), engine.writer(cache.number) as writes:
+        with suppress(Unavailable), Abandoning(engine), engine.writer(cache.number) as writes:
             version = cache.known
             writes.put_side(cache.number, note_of(writes, cache, ROOM, version))
         return False

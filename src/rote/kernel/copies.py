@@ -18,7 +18,7 @@ from rote.contract import (
     check_row_follows,
 )
 from rote.contract.runs import LEASE
-from rote.engines import Contended, Engine, OutcomeUnknown, Reader, Writer
+from rote.engines import Abandoning, Contended, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput
 from rote.kernel import checkpoints
@@ -107,7 +107,7 @@ def copy_in(
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         adoption, is_unclean = None, False
         try:
-            with engine.writer(cache.number) as writes:
+            with Abandoning(engine), engine.writer(cache.number) as writes:
                 adoption = _adopt(cache, writes, page, attempt)
                 is_unclean = adoption.erase(writes)
                 if adoption.commits:
@@ -225,7 +225,7 @@ def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
         )
         for row in _checked(page)
     }
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         cache.sync(writes)
         for record in incoming.values():
             _check_checkpoint(cache, writes, record)

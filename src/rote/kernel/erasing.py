@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from rote.contract import Commit, Erasure
-from rote.engines import Contended, Engine, Reader, Writer
+from rote.engines import Abandoning, Contended, Engine, Reader, Writer
 from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
 from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.cache import SpaceCache
@@ -112,7 +112,7 @@ def erase(
     check_entity_id(id)
     check_reason(reason)
     task = ErasingTask(id, reason)
-    call: Json = {"name": "erase", "id": id, "reason": reason}
+    call: dict[str, Json] = {"name": "erase", "id": id, "reason": reason}
     job = task_job("main", task, key=key, call=call, author=author, attempt=attempt)
     try:
         made, facts = commit(job), task.facts
@@ -263,7 +263,7 @@ def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
             reason=str(error),
         ) from error
     for note in notes:
-        with engine.writer(cache.number) as writes:
+        with Abandoning(engine), engine.writer(cache.number) as writes:
             if writes.side(cache.number, SCRUB, note.key) == note:
                 writes.drop_side(cache.number, SCRUB, note.key)
     return remaining

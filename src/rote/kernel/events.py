@@ -12,10 +12,11 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
+from rote.contract import Commit
 from rote.engines import Reader
 from rote.engines.rows import CommitRow
 from rote.errors import InvalidInput
-from rote.values import decode_canonical
+from rote.values import Json, decode_canonical
 from rote.values.limits import PAGE_MAX
 
 
@@ -68,6 +69,30 @@ def read_event(event: Any) -> Happening:
         return happening
     except ValidationError as error:
         raise InvalidInput(f"its event cannot be one: {error}") from None
+
+
+def told_of_call(reads: Reader, space: int, commit: Commit) -> dict[str, tuple[Json, ...]]:
+    """What the event of a commit tells of the call that made it: members of the call, and what each
+    of them may have been."""
+    match read_event(commit.event):
+        case BranchCreated(name, parent, fork_version):
+            was_newest = fork_version == commit.version - 1
+            return {
+                "name": ("create_branch",),
+                "branch": (name,),
+                "parent": (parent,),
+                "fork_version": (fork_version, None) if was_newest else (fork_version,),
+            }
+        case BranchDeleted(name):
+            return {"name": ("delete_branch",), "branch": (name,)}
+        case BranchMerged(source):
+            return {"name": ("merge",), "branch": (commit.branch,), "source": (source,)}
+        case EntityErased(id, reason):
+            return {"name": ("erase",), "id": (id,), "reason": (reason,)}
+        case SpaceCompacted(before):
+            rows = compactions_above(reads, space, after=before - 1)
+            kept = commit.version - before - sum(row.version < commit.version for row in rows)
+            return {"name": ("compact",), "before": (before, None), "keep": (kept, None)}
 
 
 def erased_by(row: CommitRow) -> str | None:

@@ -23,7 +23,7 @@ from rote.contract import (
     Remains,
     SideRow,
 )
-from rote.engines import Engine, OutcomeUnknown, Reader, Writer
+from rote.engines import Abandoning, Engine, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import (
     DELETE,
     PATCH,
@@ -171,7 +171,7 @@ def foundation_in(
     first = next(rest)
     founding: _Founding | None = None
     try:
-        with engine.writer(cache.number) as writes:
+        with Abandoning(engine), engine.writer(cache.number) as writes:
             if cache.sync(writes) is not None:
                 raise InvalidInput(
                     f"{cache.name!r} is not empty in the target, and the source was compacted;"

@@ -63,7 +63,7 @@ class Group:
             self._lead(self._take)
         finally:
             if not taken:
-                self._take()
+                taken.append(leader)  # nothing has happened to the others: the next of them leads
             for job in taken:
                 if job.result is None and job.error is None:
                     # Only an interruption leaves someone without a result; then what was decided

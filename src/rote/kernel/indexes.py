@@ -17,7 +17,7 @@ from operator import attrgetter
 from msgspec import UNSET
 
 from rote.contract import Hit, Index, Progress, View
-from rote.engines import Engine, Reader, Writer
+from rote.engines import Abandoning, Engine, Reader, Writer
 from rote.engines.rows import DerivedRow, FactRow, Line
 from rote.errors import Busy, InvalidInput
 from rote.kernel.cache import Coverage, SpaceCache
@@ -76,7 +76,7 @@ def follow(
 
 def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
     """Throw an index away and make it anew."""
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         writes.drop_derived(cache.number, index.name)
     cache.coverage.pop(index.name, None)
     catch_up(engine, cache, index, progress=progress)
@@ -96,7 +96,7 @@ def catch_up(
             return
         if progress is not None:
             progress(reads.indexed(cache.number, index.name), newest)
-        with engine.writer(cache.number) as writes:
+        with Abandoning(engine), engine.writer(cache.number) as writes:
             done = writes.indexed(cache.number, index.name)
             cache.sync(writes)
             if done + 1 < cache.oldest:

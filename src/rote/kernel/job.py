@@ -1,6 +1,7 @@
 """A commit on its way: checked, waiting for the lock, answered."""
 
 import threading
+from collections.abc import Mapping
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -53,6 +54,7 @@ class Job(Struct, eq=False):
     author: str | None
     attempt: bytes
     task: Task | None = None
+    call: Mapping[str, Json] | None = None  # what its key stands for, where a task is all it does
     blob: Payload | None = None  # that counts from this commit on
     known: dict[str, Entry] | None = None  # the entities before it, where a task has them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
@@ -83,13 +85,19 @@ def job_of(request: CommitRequest, author: str | None, attempt: bytes) -> Job:
 
 
 def task_job(
-    branch: str, task: Task, *, key: str | None, call: Json, author: str | None, attempt: bytes
+    branch: str,
+    task: Task,
+    *,
+    key: str | None,
+    call: dict[str, Json],
+    author: str | None,
+    attempt: bytes,
 ) -> Job:
     """A job whose operations the task brings; its key stands for the call."""
     if key is not None:
         check_key(key)
     payload = None if key is None else digest({"kind": "call_payload/1", "call": call})
-    return Job(branch, [], [], key, payload, None, None, b"", None, author, attempt, task)
+    return Job(branch, [], [], key, payload, None, None, b"", None, author, attempt, task, call)
 
 
 def _guard_body(guard: Guard) -> bytes:

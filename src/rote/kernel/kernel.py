@@ -288,7 +288,7 @@ class Kernel:
 
     def create_branch(self, space: str, request: BranchRequest) -> Commit:
         branching.check_request(request)
-        call: Json = {
+        call: dict[str, Json] = {
             "name": "create_branch",
             "branch": request.name,
             "parent": request.parent,
@@ -300,11 +300,11 @@ class Kernel:
 
     def delete_branch(self, space: str, name: str, *, key: str | None) -> Commit:
         check_branch_name(name)
-        call: Json = {"name": "delete_branch", "branch": name}
+        call: dict[str, Json] = {"name": "delete_branch", "branch": name}
         return self._commit_task(space, branching.Deletion(name), name, key, call)
 
     def _commit_task(
-        self, space: str, task: Task, branch: str, key: str | None, call: Json
+        self, space: str, task: Task, branch: str, key: str | None, call: dict[str, Json]
     ) -> Commit:
         attempt = self._tokens.token()
         job = task_job(branch, task, key=key, call=call, author=self._author, attempt=attempt)
@@ -411,7 +411,7 @@ class Kernel:
         task = compacting.Compacting(
             aim, checkpoints.signer(cache, self._keys), self.now(), self.shared_now(), tell
         )
-        call: Json = {"name": "compact", **aim.call()}
+        call: dict[str, Json] = {"name": "compact", **aim.call()}
         return compacting.compact(
             self._engine,
             cache,

@@ -33,7 +33,7 @@ from rote.kernel.lines import Branches, spans, writable
 from rote.kernel.operations import Operation, value_bytes
 from rote.kernel.seals import KEY
 from rote.patch import threeway
-from rote.values import canonical, check_branch_name, check_entity_id, check_key
+from rote.values import Json, canonical, check_branch_name, check_entity_id, check_key
 from rote.values.limits import PAGE_MAX
 
 # Plans nothing: a key that was used before is answered without a plan.
@@ -197,7 +197,7 @@ def check_request(request: MergeRequest) -> Resolutions:
     return resolutions
 
 
-def _payload(request: MergeRequest, resolutions: Resolutions) -> Any:
+def _payload(request: MergeRequest, resolutions: Resolutions) -> dict[str, Json]:
     """What a key of this call stands for."""
     return {
         "name": "merge",

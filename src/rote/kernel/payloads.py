@@ -15,7 +15,7 @@ from hashlib import sha256
 from msgspec import Struct
 
 from rote.contract import ByteStream, Clock
-from rote.engines import Contended, Engine, OutcomeUnknown, Writer
+from rote.engines import Abandoning, Contended, Engine, OutcomeUnknown, Writer
 from rote.engines.rows import BlobRow, ChunkRow
 from rote.errors import Busy, InvalidInput, LimitExceeded, RoteError, Unavailable, invariant
 from rote.kernel.cache import SpaceCache
@@ -113,7 +113,7 @@ class Upload:
         ]
         for _ in range(CONTENTION_ATTEMPTS_MAX):
             try:
-                with self._engine.writer(self._cache.number) as writes:
+                with Abandoning(self._engine), self._engine.writer(self._cache.number) as writes:
                     self._append(writes, rows, after)
             except Contended:
                 continue
@@ -161,7 +161,7 @@ def give_up(engine: Engine, cache: SpaceCache, row: BlobRow) -> bool:
     """Condemn an upload, unless it counts or has moved since its row was read."""
     if row.hash is not None:
         return False
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         if writes.upload(cache.number, row.upload) != row:
             return False
         condemn(writes, cache, row)
@@ -179,9 +179,9 @@ def drop(
     done in that last one."""
     number = cache.number
     for until in range(BLOB_DROP_BYTES, row.size, BLOB_DROP_BYTES):
-        with engine.writer(number) as writes:
+        with Abandoning(engine), engine.writer(number) as writes:
             writes.drop_chunks(number, row.upload, until=until)
-    with engine.writer(number) as writes:
+    with Abandoning(engine), engine.writer(number) as writes:
         writes.drop_chunks(number, row.upload, until=INTEGER_MAX)
         writes.drop_blob(number, row.upload)
         then(writes)

@@ -21,11 +21,12 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
-from rote.kernel.chain import commit_hash, empty_hash, fact_hash
+from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash
 from rote.kernel.conformance import check_conformance
 from rote.kernel.documents import patched, stamped
 from rote.kernel.draft import Change, Draft, commit_of
 from rote.kernel.entry import Entry
+from rote.kernel.events import told_of_call
 from rote.kernel.job import Job
 from rote.kernel.lines import writable
 from rote.kernel.operations import Operation
@@ -87,14 +88,28 @@ def _already_made(draft: Draft, job: Job, key: str) -> Commit | None:
 
 
 def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
-    """All that is left to compare when an erasure has taken the digest: not the values, but whether
-    it was a call of that kind, where, and what it wrote to, unless a compaction has taken that."""
-    if commit.event is not None or not job.operations:
-        return commit.event is not None and not job.operations
-    if commit.branch != job.branch:
-        return False
-    written, asked = ([each.id for each in rows] for rows in (commit.facts, job.operations))
-    return written == asked or commit.version < draft.cache.oldest
+    """All that is left to compare when an erasure has taken the digest: not the values, but what the
+    event tells of the call; or where it wrote, to what and how, unless a compaction has taken that."""
+    if commit.event is None or job.call is None:
+        is_plain = commit.event is None and job.call is None
+        return is_plain and _could_have_written(draft, job, commit)
+    told = told_of_call(draft.reads, draft.cache.number, commit)
+    return all(job.call.get(member) in possible for member, possible in told.items())
+
+
+def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
+    if commit.branch != job.branch or commit.version < draft.cache.oldest:
+        return commit.branch == job.branch
+    written = [(fact.id, fact.op) for fact in commit.facts]
+    return len(written) == len(job.operations) and all(
+        fact in ((operation.id, OPERATION_NAMES[operation.kind]), _set_instead(operation))
+        for fact, operation in zip(written, job.operations, strict=True)
+    )
+
+
+def _set_instead(operation: Operation) -> tuple[str, str] | None:
+    """The fact of a patch that found nothing."""
+    return None if operation.otherwise is None else (operation.id, OPERATION_NAMES[SET])
 
 
 def meaning_of(row: SideRecord) -> tuple[int, str | None]:

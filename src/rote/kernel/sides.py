@@ -1,7 +1,7 @@
 """Side rows: small mutable rows beside the chain, moved by compare-and-set on a fence."""
 
 from rote.contract import CHECKPOINT, SideRow
-from rote.engines import Engine, Reader
+from rote.engines import Abandoning, Engine, Reader
 from rote.engines.rows import SideRecord
 from rote.errors import Corrupt, Denied, InvalidInput
 from rote.kernel.cache import SpaceCache
@@ -35,7 +35,7 @@ def put(
     """Write the row if nobody has since it was read with `fence`."""
     check_own(kind, key, fence)
     row = side_record(cache.did, kind, key, fence + 1, canonical(body))
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         _check_fence(writes, cache.number, kind, key, fence)
         writes.put_side(cache.number, row)
     return seen(row)
@@ -43,7 +43,7 @@ def put(
 
 def drop(engine: Engine, cache: SpaceCache, kind: str, key: str, *, fence: int) -> None:
     check_own(kind, key, fence)
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         _check_fence(writes, cache.number, kind, key, fence)
         writes.drop_side(cache.number, kind, key)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
-from rote.engines import Engine, Reader
+from rote.engines import Abandoning, Engine, Reader
 from rote.engines.rows import PATCH, EntityRow, FactRow
 from rote.kernel.cache import SpaceCache
 from rote.kernel.lines import NEWEST
@@ -43,7 +43,7 @@ def _rewrite(engine: Engine, cache: SpaceCache, page: list[FactRow]) -> int:
     """How many lost their snapshot: none if the entity was erased since they were read, and none of
     those that are below a line that was drawn since."""
     id, salt = page[0].id, page[0].salt
-    with engine.writer(cache.number) as writes:
+    with Abandoning(engine), engine.writer(cache.number) as writes:
         # An entity that was erased has another salt afterwards, or none.
         if writes.salts(cache.number, [id]).get(id) != salt:
             return 0

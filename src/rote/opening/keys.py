@@ -30,13 +30,13 @@ class FolderKeys:
 
     def load(self, did: str) -> Identity | None:
         try:
-            text = (self._folder / did).read_text()
+            data = (self._folder / did).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise Unavailable(f"cannot read {self._folder / did}: {error.strerror}") from error
         try:
-            identity = Identity.from_seed(bytes.fromhex(text.strip()))
+            identity = Identity.from_seed(bytes.fromhex(data.decode().strip()))
         except (ValueError, InvalidInput):
             raise Corrupt(f"{self._folder / did} does not hold a key") from None
         if identity.did != did:

@@ -51,6 +51,7 @@ IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
 RANGES = [(id, end) for id in IDS for end in (*IDS, None) if end is None or id < end]
 KEYS = ("k1", "k2")
+ANY_CALL = "any"  # a key that calls of every kind are sent with
 NAMES = ("b1", "b2", "b3", "b4")
 # Commits before a machine first compacts, so that there is something to let go of.
 COMPACTED_FROM = 6
@@ -117,11 +118,16 @@ class SpaceMachine(RuleBasedStateMachine):
         sent = data.draw(operations(IDS, size_max=2))
         self._commit(handle, sent, reads=reads, branch=self._branch(data))
 
-    @rule(data=st.data(), key=st.sampled_from(KEYS), same=st.booleans(), handle=st.integers(0, 1))
+    @rule(
+        data=st.data(),
+        key=st.sampled_from((*KEYS, ANY_CALL)),
+        same=st.booleans(),
+        handle=st.integers(0, 1),
+    )
     def write_with_key(self, data: st.DataObject, key: str, same: bool, handle: int) -> None:
         """A key is new, or stands for a commit already and is sent with the same or other work."""
         made = self.model.commit_of_key(key)
-        replayed = self.sent[key] if made is not None and same else None
+        replayed = self.sent.get(key) if made is not None and same else None
         sent = replayed or data.draw(operations(IDS, size_max=1))
         reads = data.draw(st.lists(self._reads(), max_size=1))
         self._commit(handle, sent, reads=reads, key=key)
@@ -216,7 +222,11 @@ class SpaceMachine(RuleBasedStateMachine):
             self.made.append(first)
 
     @precondition(lambda self: self.erased_at < self.model.version - 2)
-    @rule(id=st.sampled_from(IDS), key=st.sampled_from((None, "erased")), handle=st.integers(0, 1))
+    @rule(
+        id=st.sampled_from(IDS),
+        key=st.sampled_from((None, "erased", ANY_CALL)),
+        handle=st.integers(0, 1),
+    )
     def erase(self, id: str, key: str | None, handle: int) -> None:
         self.erased_at = self.model.version
         answers = [
@@ -233,7 +243,7 @@ class SpaceMachine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         name=st.sampled_from(NAMES),
-        key=st.sampled_from((None, None, "made")),
+        key=st.sampled_from((None, None, "made", ANY_CALL)),
         handle=st.integers(0, 1),
     )
     def create_branch(self, data: st.DataObject, name: str, key: str | None, handle: int) -> None:
@@ -254,7 +264,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(
         name=st.sampled_from((*NAMES, "main")),
-        key=st.sampled_from((None, None, "gone")),
+        key=st.sampled_from((None, None, "gone", ANY_CALL)),
         handle=st.integers(0, 1),
     )
     def delete_branch(self, name: str, key: str | None, handle: int) -> None:
@@ -273,7 +283,7 @@ class SpaceMachine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         on_conflict=st.sampled_from(STRATEGIES),
-        key=st.sampled_from((None, None, None, "merged")),
+        key=st.sampled_from((None, None, None, "merged", ANY_CALL)),
         handle=st.integers(0, 1),
     )
     def merge(self, data: st.DataObject, on_conflict: str, key: str | None, handle: int) -> None:

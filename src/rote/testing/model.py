@@ -184,7 +184,7 @@ class SpaceModel:
     ) -> ModelCommit:
         """The commit these make, or the one their key made; Refused and unchanged otherwise."""
         sent = canonical([branch, *(_plain(operation) for operation in operations)])
-        made = self.made_by(key, sent, wrote=(branch, [each["id"] for each in operations]))
+        made = self.made_by(key, sent, wrote=operations)
         if made is not None:
             return made
         self.check_writable(branch)
@@ -193,23 +193,30 @@ class SpaceModel:
         return self.append(branch, facts, now=now, key=key, sent=sent)
 
     def made_by(
-        self, key: str | None, sent: bytes, *, wrote: tuple[str, list[str]] | None = None
+        self, key: str | None, sent: bytes, *, wrote: Sequence[Mapping[str, Any]] | None = None
     ) -> ModelCommit | None:
-        """The commit of a key; Refused when the key was used for another call. `wrote` is the branch
-        and the ids of operations, None for other calls."""
+        """The commit of a key; Refused when the key was used for another call. `wrote` are the
+        operations that were sent, None for other calls."""
         made = None if key is None else self.commit_of_key(key)
         if made is None or made.sent == sent:
             return made
-        if made.version not in self._blurred or not self._could_have_made(made, wrote):
+        if made.version not in self._blurred or not self._could_have_made(made, sent, wrote):
             raise Refused(PayloadMismatch)
         return made
 
-    def _could_have_made(self, made: ModelCommit, wrote: tuple[str, list[str]] | None) -> bool:
+    def _could_have_made(
+        self, made: ModelCommit, sent: bytes, wrote: Sequence[Mapping[str, Any]] | None
+    ) -> bool:
+        """As far as ids, kinds and events tell: values are forgotten."""
+        call: Any = decode_canonical(sent)
         if made.event is not None or wrote is None:
-            return made.event is not None and wrote is None
-        branch, ids = wrote
-        is_same = made.version < self.oldest or ids == [fact.id for fact in made.facts]
-        return branch == made.branch and is_same
+            return wrote is None and call in _possible_calls(made, call)
+        if call[0] != made.branch or made.version < self.oldest:
+            return bool(call[0] == made.branch)
+        return [fact.id for fact in made.facts] == [each["id"] for each in wrote] and all(
+            fact.op == each["op"] or (fact.op == "set" and "else" in each)
+            for fact, each in zip(made.facts, wrote, strict=True)
+        )
 
     def check_writable(self, branch: str) -> None:
         if branch not in self.branches:
@@ -373,6 +380,20 @@ def overlaps(read: Mapping[str, Any], fact: ModelFact) -> bool:
         for operation in fact.body
         for written in _written(operation)
     )
+
+
+def _possible_calls(made: ModelCommit, call: list[Any]) -> list[list[Any]]:
+    """The calls that may have made an event; of a merge, with whatever settled its conflicts."""
+    event = made.event or {"type": None}
+    if event["type"] == "branch.create":
+        at = event["fork_version"]
+        versions = [at, None] if at == made.version - 1 else [at]
+        return [["create", event["name"], event["parent"], version] for version in versions]
+    if event["type"] == "branch.delete":
+        return [["delete", event["name"]]]
+    if event["type"] == "merge":
+        return [["merge", event["source"], made.branch, *call[3:]]]
+    return [["erase", event["id"], event["reason"]]] if event["type"] == "erase" else []
 
 
 def _written(operation: Mapping[str, Any]) -> list[list[str]]:

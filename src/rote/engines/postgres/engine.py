@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
+from weakref import ref
 
 from rote.engines.postgres.backup import copy_store
 from rote.engines.postgres.connections import Session, Target
@@ -121,7 +122,7 @@ class PostgresEngine:
     def _begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
         # The block has the session before anything is locked by it: an interruption may come at any
         # moment, also when this has returned and its caller has nothing yet.
-        self._own.block = block
+        self._own.block = ref(block)
         session = block.session = self._pool.take()
         arguments = (session, self._schema, self._remember)
         if block.optimistic:
@@ -226,8 +227,9 @@ class PostgresEngine:
             session.close()
 
     def abandon(self) -> None:
-        if self._own.block is not None:
-            self.let_go(self._own.block, KeyboardInterrupt())
+        block = None if self._own.block is None else self._own.block()
+        if block is not None:
+            self.let_go(block, KeyboardInterrupt())
 
     def damage(self) -> list[str]:
         """The one thing here that the log does not cover: the copy of the newest commit."""
@@ -259,13 +261,14 @@ class PostgresEngine:
 class _Own(threading.local):
     """What each thread has for itself."""
 
-    block: "_Block | None" = None  # the last one that it began
+    # The last one that it began; not kept alive, since its session has the lock of a space.
+    block: "ref[_Block] | None" = None
 
 
 class _Block:
     """A `with` block around begin and end."""
 
-    __slots__ = ("_engine", "_writer", "optimistic", "session", "space")
+    __slots__ = ("__weakref__", "_engine", "_writer", "optimistic", "session", "space")
 
     def __init__(self, engine: PostgresEngine, space: int, optimistic: bool) -> None:
         self._engine = engine

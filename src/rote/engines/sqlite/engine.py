@@ -6,8 +6,7 @@ process take turns by a lock, processes by SQLite's own.
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, TracebackType
 from urllib.parse import quote
@@ -15,6 +14,7 @@ from weakref import WeakSet
 
 import apsw
 
+from rote.engines.abandoning import Abandoning
 from rote.engines.forks import FORKS, hold_at_forks
 from rote.engines.inside import Inside
 from rote.engines.protocol import OutcomeUnknown
@@ -83,7 +83,7 @@ class SqliteEngine:
         return self.reader().spaces()
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        with self._transaction as writes:
+        with Abandoning(self), self._transaction as writes:
             taken = [row for row in writes.spaces() if row.name == name or row.did == did]
             if taken:
                 return taken[0]
@@ -211,21 +211,22 @@ class SqliteEngine:
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _checkpoint(self, mode: int) -> None:
-        with self._locked(sys._getframe()):
+        def checkpoint() -> None:
             self._check_open()
-            try:
-                connection = self._writer.connection
-                patiently(lambda: connection.wal_checkpoint(mode=mode))
-            except apsw.Error as error:
-                raise translate(error, filename=self.filename) from error
+            connection = self._writer.connection
+            patiently(lambda: connection.wal_checkpoint(mode=mode))
 
-    @contextmanager
-    def _locked(self, block: FrameType) -> Iterator[None]:
-        """The writers' lock, for what is not a transaction."""
-        outer, self._own.block = self._own.block, block
+        self._alone(checkpoint)
+
+    def _alone(self, action: Callable[[], None]) -> None:
+        """Do what is not a transaction under the writers' lock. Python leaves a lock in one step, and
+        a `with` block of our own in several."""
+        outer, self._own.block = self._own.block, sys._getframe()
         try:
             with self._write_lock:
-                yield
+                action()
+        except apsw.Error as error:
+            raise translate(error, filename=self.filename) from error
         finally:
             self._own.block = outer
 
@@ -233,13 +234,12 @@ class SqliteEngine:
 
     def scrub(self, *, payloads: bool = False) -> list[str]:
         # Pages that were split or freed long ago may still hold copies: only a new file has none.
-        with self._locked(sys._getframe()):
+        def scrub() -> None:
             self._check_open()
-            try:
-                patiently(lambda: _rewrite(self._writer.connection))
-            except apsw.Error as error:
-                raise translate(error, filename=self.filename) from error
+            patiently(lambda: _rewrite(self._writer.connection))
             self.empty_log()
+
+        self._alone(scrub)
         return []
 
     def damage(self) -> list[str]:
@@ -258,20 +258,21 @@ class SqliteEngine:
         self.reader().copy_into(target)
 
     def close(self) -> None:
-        if self._closed or self._forks != len(FORKS):
-            return
-        with self._locked(sys._getframe()):
-            with self._readers_lock:
-                self._closed = True
-                readers = list(self._readers)
-            self._checkpointer.stop()
-            # Not waited for: what this thread itself is in the middle of, and the writer, whose
-            # lock is held.
-            own = self._own.reader
-            closed = [reader.close(wait=reader is not own) for reader in readers]
-            failures = [error for error in (*closed, self._writer.close()) if error is not None]
+        if not self._closed and self._forks == len(FORKS):
+            self._alone(self._close)
+
+    def _close(self) -> None:
+        with self._readers_lock:
+            self._closed = True
+            readers = list(self._readers)
+        self._checkpointer.stop()
+        # Not waited for: what this thread itself is in the middle of, and the writer, whose lock is
+        # held.
+        own = self._own.reader
+        closed = [reader.close(wait=reader is not own) for reader in readers]
+        failures = [error for error in (*closed, self._writer.close()) if error is not None]
         if failures:
-            raise translate(failures[0], filename=self.filename) from failures[0]
+            raise failures[0]
 
     def held(self) -> list[object]:
         with self._readers_lock:
@@ -358,6 +359,7 @@ class _Transaction:
     def __enter__(self) -> SqliteWriter:
         if self._own.block is not None:
             self._own.refuse()
+            self._engine.abandon()  # left over: what is taken twice is not free when given back once
         try:
             return self._engine.begin(sys._getframe(1))
         except BaseException:

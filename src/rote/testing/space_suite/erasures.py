@@ -1,6 +1,5 @@
 """Erasing: the content of an entity is gone everywhere, and everything else is as it was."""
 
-from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -310,43 +309,6 @@ class ErasureTests(IndexGround):
             self.space.erase(A, reason="asked to")
             tx.set(B, "derived from it")
         assert self.space.get(B) is None
-
-    def test_the_key_of_a_commit_that_wrote_it_is_compared_by_all_but_the_values(self) -> None:
-        """No digest is left to compare a repetition with; other keys compare as ever."""
-        made = self.space.transact([put(A, 4711), put(B, 1)], key="k")
-        self.space.set(B, 2, key="l")
-        self.space.erase(A, reason="asked to")
-        for value in (4711, 4712):
-            again = self.space.transact([put(A, value), put(B, 1)], key="k")
-            assert (again.version, again.hash) == (made.version, made.hash)
-        other = self.space.create_branch("other")
-        mismatches: list[Callable[[], object]] = [
-            lambda: self.space.set(B, 3, key="l"),
-            lambda: self.space.set(B, 1, key="k"),
-            lambda: self.space.transact([put(B, 1), put(A, 4711)], key="k"),
-            lambda: other.transact([put(A, 4711), put(B, 1)], key="k"),
-            lambda: self.space.create_branch("third", key="k"),
-        ]
-        for call in mismatches:
-            with Unchanged(self, PayloadMismatch):
-                call()
-        self.space.compact(before=self.space.version)
-        assert self.space.transact([put(A, 4711), put(B, 1)], key="k").version == made.version
-
-    def test_the_key_of_a_merge_tells_nothing_of_its_resolutions(self) -> None:
-        """A resolution that changes nothing leaves no fact, and was part of the digest."""
-        self.space.set(A, 1)
-        other = self.space.create_branch("other")
-        other.set(A, 2)
-        self.space.set(A, 3)
-        merged = self.space.merge("other", resolutions={A: 3}, key="m")
-        assert merged.commit is not None
-        assert merged.commit.facts == ()
-        self.space.erase(A, reason="asked to")
-        [row] = self.port.copy_out(self.did, since=0, until=self.space.version).keys
-        assert row.body == {"payload": None, "version": merged.commit.version}
-        again = self.space.merge("other", resolutions={A: 4}, key="m")
-        assert again.commit == merged.commit
 
     def test_a_merge_does_not_bring_it_back(self) -> None:
         other = self.space.create_branch("other")

@@ -19,6 +19,7 @@ from rote.testing.space_suite.determinism import DeterminismTests
 from rote.testing.space_suite.diffs import DiffTests
 from rote.testing.space_suite.documents import DocumentTests
 from rote.testing.space_suite.erased_foundations import ErasedFoundationTests
+from rote.testing.space_suite.erased_keys import ErasedKeyTests
 from rote.testing.space_suite.erasure_copies import ErasureCopyTests
 from rote.testing.space_suite.erasures import ErasureTests
 from rote.testing.space_suite.forgeries import ForgeryTests
@@ -80,6 +81,7 @@ class SpaceSuite(
     MergeTests,
     ConformanceTests,
     TrustTests,
+    ErasedKeyTests,
     ErasureTests,
     BackupTests,
     CopyTests,
