@@ -49,7 +49,7 @@ from rote.values import canonical, datetime_of, format_time, micros_of, parse_ti
 # Few, so that writes meet; nested and beyond the BMP, so that order and prefixes matter.
 IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
-RANGES = [(id, end) for id in IDS for end in (*IDS, None) if end is None or id < end]
+RANGES = [{"from": a, "to": b} for a in IDS for b in (*IDS, None) if b is None or a < b]
 KEYS = ("k1", "k2")
 ANY_CALL = "any"  # a key that calls of every kind are sent with
 NAMES = ("b1", "b2", "b3", "b4")
@@ -537,11 +537,7 @@ class SpaceMachine(RuleBasedStateMachine):
             ),
             st.fixed_dictionaries({"id": id, "version": version, "path": pointers()}),
             st.fixed_dictionaries({"prefix": st.sampled_from(PREFIXES), "version": version}),
-            st.builds(
-                lambda bounds, version: {"from": bounds[0], "to": bounds[1], "version": version},
-                st.sampled_from(RANGES),
-                version,
-            ),
+            st.builds(lambda a, b: {**a, "version": b}, st.sampled_from(RANGES), version),
         )
 
     def _check_branches(self, space: Space) -> None:
