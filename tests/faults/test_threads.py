@@ -304,11 +304,13 @@ def test_followers_of_a_leader_interrupted_before_anything_was_planned_are_told_
             partial(line.space.delete, IDS[1]), *[partial(line.space.set, id, 1) for id in IDS[1:4]]
         )
         assert isinstance(lead.exception(), ValueError)
-        for future in followers:
-            told = future.exception()
-            assert isinstance(told, Unavailable)
-            assert told.details == {"outcome": "not_written"}
-        assert line.space.version == 1
+        # Who joined while the leader waited may not have been taken along, and goes by itself.
+        told = [future.exception() for future in followers if future.exception() is not None]
+        assert told
+        for error in told:
+            assert isinstance(error, Unavailable)
+            assert error.details == {"outcome": "not_written"}
+        assert line.space.version == 1 + len(followers) - len(told)
 
 
 def test_those_whom_an_interrupted_leader_has_not_taken_along_go_without_it(
