@@ -74,7 +74,8 @@ class FactRow(Struct, frozen=True, gc=False):
 
 
 class EntityRow(Struct, frozen=True, gc=False):
-    """The newest fact of an entity on one branch: a thin pointer, for scans."""
+    """A thin pointer, for scans: to the fact that deleted an entity on a branch, or, while it lives
+    there, to one that gave it a value, which need not be the newest."""
 
     branch: int
     id: str

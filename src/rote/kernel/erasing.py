@@ -142,14 +142,15 @@ def forget(
     space = cache.number
     count = before = 0
     oldest: FactRow | None = None
-    on_branches: set[int] = set()
+    newest: dict[int, FactRow] = {}  # on each branch
     commits: set[int] = set()
     for rows in facts_of(writes, space, branches, id, until=version):
         full = [row for row in rows if row.salt is not None]
         before = max([before, *(remains_in(row).version for row in rows if row.salt is None)])
         writes.rewrite_facts(space, [erased_row(row, version) for row in full])
         _blur_keys(writes, cache, _commits_of(writes, space, full))
-        on_branches |= {row.branch for row in full}
+        for row in full:
+            newest.setdefault(row.branch, row)
         commits |= {row.version for row in full}
         count += len(full)
         oldest = full[-1] if full else oldest
@@ -162,8 +163,8 @@ def forget(
         _blur_keys_below(writes, cache, below)
     writes.drop_derived_of(space, id)
     pointers = [
-        EntityRow(row.branch, id, row.version, row.index, live=False)
-        for branch in sorted(on_branches)
+        EntityRow(branch, id, newest[branch].version, newest[branch].index, live=False)
+        for branch in sorted(newest)
         for row in writes.pointers(space, branch, [id])
         if row.live
     ]

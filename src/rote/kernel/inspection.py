@@ -32,7 +32,13 @@ from rote.kernel.lines import Branches
 from rote.kernel.pace import next_page, size_of
 from rote.kernel.seals import KEY, branch_seal, side_record, space_seal
 from rote.values import canonical, decode_canonical, format_time
-from rote.values.limits import CONTENTION_ATTEMPTS_MAX, FAULTS_MAX, MIB, VERIFY_PAGE_ROWS
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    FAULTS_MAX,
+    INTEGER_MAX,
+    MIB,
+    VERIFY_PAGE_ROWS,
+)
 
 
 class Inspection:
@@ -317,14 +323,15 @@ def _version_in(row: SideRecord) -> int:
 
 
 def inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
-    """Every fact's entity has a pointer on that branch, at this fact or a later one."""
+    """Every fact's entity has a pointer on that branch, and what came after a delete moved it."""
     newest: dict[int, dict[str, int]] = {}
     for fact in facts:
         newest.setdefault(fact.branch, {})[fact.id] = fact.version
     for branch, ids in newest.items():
         pointed = {row.id: row for row in reads.pointers(inspection.space, branch, list(ids))}
         for id, version in ids.items():
-            if id not in pointed or pointed[id].version < version:
+            pointer = pointed.get(id)
+            if pointer is None or (not pointer.live and pointer.version < version):
                 inspection.fault("head", "no pointer leads to it", version=version, id=id)
 
 
@@ -349,33 +356,44 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
         for row in rows:
             if row.version > inspection.version:
                 continue  # written since this inspection began
-            if _is_newest(row, newest.get((row.branch, row.id))):
+            if _leads(inspection, reads, row, newest.get((row.branch, row.id))):
                 continue
-            if not _is_newest_by_now(inspection, reads, row):
+            if not _leads_by_now(inspection, reads, row):
                 inspection.fault(
-                    "head", "it is not the entity's newest fact", version=row.version, id=row.id
-                )
+                    "head", "it leads to no fact of the entity", version=row.version,
+                    id=row.id,
+                )  # fmt: skip
         if len(rows) < page_rows:
             return
         after = (rows[-1].branch, rows[-1].id)
         page_rows = next_page(page_rows, sum(size_of(fact) for fact in newest.values()))
 
 
-def _is_newest(row: EntityRow, fact: FactRow | None) -> bool:
-    """Whether a pointer leads to a fact, and tells rightly whether the entity exists by it."""
-    if fact is None:
+def _leads(inspection: Inspection, reads: Reader, row: EntityRow, newest: FactRow | None) -> bool:
+    """Whether a pointer tells rightly if an entity exists, and leads to its newest fact; or, while
+    it lives, to an earlier one, which a compaction may have taken away."""
+    if newest is None or row.live != (newest.op != DELETE and newest.salt is not None):
         return False
-    is_live = fact.op != DELETE and fact.salt is not None
-    return (fact.version, fact.index, is_live) == (row.version, row.index, row.live)
+    place = (row.version, row.index)
+    if not row.live or place >= (newest.version, newest.index):
+        return place == (newest.version, newest.index)
+    if row.version < inspection.oldest:
+        return row.version > 0
+    own = ((row.branch, row.version),)
+    above = (row.version, min(row.index, INTEGER_MAX - 1) + 1)
+    rows = reads.history(
+        inspection.space, row.id, own, before=above, after=row.version - 1, limit=1
+    )
+    return [(fact.version, fact.index) for fact in rows if fact.op != DELETE] == [place]
 
 
-def _is_newest_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
+def _leads_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
     """Looked at again: an erasure changes both, perhaps after one of them was read."""
     own = ((row.branch, inspection.version),)
     pointers = reads.pointers(inspection.space, row.branch, [row.id])
     facts = reads.newest(inspection.space, [row.id], own)
     return len(pointers) == len(facts) == 1 and (
-        pointers[0].version > inspection.version or _is_newest(pointers[0], facts[0])
+        pointers[0].version > inspection.version or _leads(inspection, reads, pointers[0], facts[0])
     )
 
 

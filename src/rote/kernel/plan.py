@@ -237,13 +237,16 @@ def _add(
         after.version, after.hash, after.salt = version, hash, salt
         facts.append(FactRow(number, version, position, id, op, hash, parent, salt, body, snapshot))
         key = (number, id)
-        revived = before.version > 0 and not before.exists
-        if key in pointers:
-            revived = revived or pointers[key].revived
-        pointers[key] = EntityRow(number, id, version, position, after.exists, revived)
+        is_own = before.version > branch.fork_version  # the branch itself has facts of it
+        # A pointer to what lives on stays where it is: its page need not be written.
+        if not (is_own and before.exists and after.exists):
+            revived = before.version > 0 and not before.exists
+            if key in pointers:
+                revived = revived or pointers[key].revived
+            pointers[key] = EntityRow(number, id, version, position, after.exists, revived)
         entries[key] = after
         if id.startswith(draft.followed):
-            changed.setdefault(id, before if before.version > branch.fork_version else None)
+            changed.setdefault(id, before if is_own else None)
     shown_at = format_time(at)
     hash = commit_hash(
         space=draft.cache.did,

@@ -56,9 +56,9 @@ def _rewrite(engine: Engine, cache: SpaceCache, page: list[FactRow]) -> int:
 def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterator[list[FactRow]]:
     """The facts of an entity on its branch, newest first, whose snapshots may go, page by page."""
     line = ((pointer.branch, NEWEST),)
-    before: tuple[int, int] | None = (pointer.version, pointer.index)
-    replayed = 0  # facts since the last snapshot that stays
-    while before is not None:
+    before: tuple[int, int] | None = None
+    replayed: int | None = None  # facts since the last snapshot that stays; none before the newest
+    while True:
         rows = reads.history(
             cache.number,
             pointer.id,
@@ -71,6 +71,9 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
         for row in rows:
             if row.salt is None:
                 break  # erased, and so is everything below it
+            if replayed is None:
+                replayed = 0
+                continue
             is_small = row.value is not None and len(row.value) <= INLINE_SNAPSHOT_BYTES_MAX
             stays = row.op != PATCH or (row.value is not None and not is_small)
             stays = stays or (is_small and replayed + 1 >= INLINE_SNAPSHOT_EVERY)
@@ -79,5 +82,6 @@ def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterato
                 going.append(structs.replace(row, value=None))
         if going:
             yield going
-        is_last = len(rows) < VERIFY_PAGE_ROWS or rows[-1].salt is None
-        before = None if is_last else (rows[-1].version, rows[-1].index)
+        if len(rows) < VERIFY_PAGE_ROWS or rows[-1].salt is None:
+            return
+        before = (rows[-1].version, rows[-1].index)

@@ -186,13 +186,12 @@ def _plain_values(writes: Writes, presumed: Presumed) -> list[Any] | None:
     batch = writes.batch
     if batch is None or not writes.is_plain or len(writes.sides) > 1:
         return None
-    if len(batch.commits) != 1 or len(batch.facts) != 1 or len(batch.entities) != 1:
+    if len(batch.commits) != 1 or len(batch.facts) != 1 or len(batch.entities) > 1:
         return None
-    if batch.branches:
+    # The function leads the pointer to the fact, which a pointer to what lives on may do as well.
+    if batch.branches or any(not row.live or row.revived for row in batch.entities):
         return None
-    [entity], [fact] = batch.entities, batch.facts
-    if not entity.live or entity.revived:
-        return None
+    [fact] = batch.facts
     if not (presumed.ids <= {fact.id} and presumed.sides <= writes.sides.keys()):
         return None
     sides = _side_rows(list(writes.sides.values())) if writes.sides else [(None,) * len(_SIDE)]

@@ -2,11 +2,11 @@
 
 Facts are appended in rowid order and never change; two narrow indexes lead to them (by entity, and
 by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
-the end of its range and needs no row of its own. The newest fact of an entity on a branch has a thin
-row in `entities` while it exists and in `tombstones` after its deletion, so that scans pass no dead
-rows. Payloads of blobs are cut into chunks, which are rows with a number, because long rows make a
-tree without numbers slow. Spaces are numbered; ids are text, because a table of names would cost
-every new entity one more tree.
+the end of its range and needs no row of its own. An entity has a thin row for each branch that
+wrote it, in `entities` while it lives there, at a fact that gave it a value, and in `tombstones`
+after its deletion, so that scans pass no dead rows. Payloads of blobs are cut into chunks, which
+are rows with a number, because long rows make a tree without numbers slow. Spaces are numbered; ids
+are text, because a table of names would cost every new entity one more tree.
 """
 
 # "Rote" in ASCII: tells our files from other people's.
