@@ -84,9 +84,18 @@ class Port(Protocol):
         ...
 
     def glance(
-        self, space: str, id: str, *, values: Sequence[str], sizes: Sequence[str], view: View
+        self,
+        space: str,
+        id: str,
+        *,
+        values: Sequence[str],
+        sizes: Sequence[str],
+        view: View,
+        may_be_new: bool = False,
     ) -> Glance:
-        """What an entity holds at some pointers, and how long the arrays at others are."""
+        """What an entity holds at some pointers, and how long the arrays at others are. With
+        `may_be_new` one that nothing is known of may be taken for absent without a look: whoever
+        writes by that says so in the reads of the commit, and looks when they do not hold."""
         ...
 
     def scan(

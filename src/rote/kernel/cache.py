@@ -11,11 +11,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput, VersionNotFound
+from rote.kernel.coverage import Coverage
 from rote.kernel.entry import ABSENT, Entry, entry_of, load
 from rote.kernel.events import erased_by
 from rote.kernel.foundations import foundation_of
@@ -35,13 +36,6 @@ _Key = tuple[int, str]  # branch, entity
 _Answer = TypeVar("_Answer")
 
 
-class Coverage(Struct, frozen=True, gc=False):
-    """How far an index is known to reach."""
-
-    noted: int  # the version that its row in the store says
-    complete: int  # it lists everything up to here: nothing that concerns it came since `noted`
-
-
 class SpaceCache:
     """The newest entries of one space, its head and its branches."""
 
@@ -59,7 +53,7 @@ class SpaceCache:
         # Entries of past versions, by branch, entity and version. Only an erasure changes them.
         self._past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
         self._bytes = 0
-        self._erasures = 0  # that were met here; what was read before one may hold what it erased
+        self.erasures = 0  # that were met here; what was read before one may hold what it erased
         self._ready = False
         self.losses = 0  # how often the log did not lead to what was known any more
         self.blob_room = 0  # bytes that payloads may take before all of them are added up again
@@ -67,7 +61,8 @@ class SpaceCache:
         self._graph_lock = threading.Lock()
         # Branches that are known to have no registry of schemas, as of `known`.
         self.ungoverned: set[int] = set()
-        self.presumes = True  # entities and keys that are not known were new, where it was tried
+        # Whether entities and keys that nothing was known of were new, when it was last tried.
+        self.presumes = True
         # What is known of the indexes, by name; knowing less only costs another look.
         self.coverage: dict[str, Coverage] = {}
         # From which version on a commit looks again whether an index that was behind still is.
@@ -113,7 +108,7 @@ class SpaceCache:
             self._ready = True
             if version == self.known:
                 return
-            self._erasures += erased
+            self.erasures += erased
             if changed is None:
                 self._entries.clear()
                 self._past.clear()
@@ -214,7 +209,7 @@ class SpaceCache:
 
     def _drop_everywhere(self, id: str) -> None:
         """What was erased, on all branches and at all versions."""
-        self._erasures += 1
+        self.erasures += 1
         for key in [key for key in self._entries if key[1] == id]:
             self._drop(key)
         for place in [place for place in self._past if place[1] == id]:
@@ -235,6 +230,11 @@ class SpaceCache:
         # Only now: what was there before the head was read may be older than it.
         entry = self._entries.get(key)
         return self._look_up(reads, branch, id) if entry is None else entry
+
+    def presumes_new(self, branch: str, id: str) -> bool:
+        """Whether an entity may be taken for one that was never written, by who has that proven."""
+        number = self.branches.numbers.get(branch)
+        return self.presumes and number is not None and (number, id) not in self._entries
 
     def _look_up(self, reads: Reader, branch: str, id: str) -> Entry:
         """The engine's newest fact is an answer by itself; a cache that is behind it catches up."""
@@ -311,12 +311,12 @@ class SpaceCache:
     ) -> dict[str, Entry]:
         """The entries of `ids` as of a past version, at or below `known`."""
         line = self.line(reads, branch, version)
-        number, erasures = line[0][0], self._erasures
+        number, erasures = line[0][0], self.erasures
         loaded = self.steadily(reads, version, lambda _: load(reads, self.number, ids, line))
         with self._lock:
             for id in ids:
                 entry = loaded.setdefault(id, ABSENT)
-                if self._erasures == erasures and (number, id, version) not in self._past:
+                if self.erasures == erasures and (number, id, version) not in self._past:
                     self._past[(number, id, version)] = entry
                     self._bytes += entry.weigh()
             self._evict()

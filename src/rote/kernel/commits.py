@@ -7,7 +7,7 @@ from functools import partial
 from rote.contract import Clock, Commit, IdSource, Index
 from rote.engines import Contended, Engine, OutcomeUnknown, Writer
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, InternalError, RoteError, Unavailable
+from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable
 from rote.kernel import indexes
 from rote.kernel.cache import SpaceCache
 from rote.kernel.draft import Draft
@@ -151,6 +151,10 @@ class Committer:
                     raise
                 except RoteError as error:
                     job.error = error
+                    if isinstance(error, Conflict):
+                        draft.cache.presumes &= all(
+                            read.expected_version for read in error.conflicts
+                        )
                     if job.task is not None:
                         raise _Undone() from None
                 if job.task is not None and draft.commits:
@@ -163,8 +167,9 @@ class Committer:
             writes.put_side(number, row)
         for blob in draft.blobs.values():
             writes.put_blob(number, blob)
-        if draft.oldest is not None:
-            return  # a compaction has dropped the indexes, and what says what they list
+        if draft.oldest is not None or draft.erased is not None:
+            # A compaction has dropped the indexes; and what was erased must not be remembered.
+            return
         for index in self._indexes:
             coverage = indexes.follow(
                 writes, draft.cache, index, draft.changes, before=draft.base, after=draft.version

@@ -6,7 +6,7 @@ one only reads; a commit that fails leaves the draft as it was.
 
 from collections.abc import Collection, Sequence
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import Struct, field
 
 from rote.contract import Commit, Fact
 from rote.engines import Writer
@@ -20,25 +20,15 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.errors import Corrupt
-from rote.kernel.cache import Coverage, SpaceCache
+from rote.kernel.cache import SpaceCache
 from rote.kernel.chain import OPERATION_NAMES
+from rote.kernel.coverage import Change, Coverage
 from rote.kernel.entry import Entry
 from rote.kernel.operations import Operation
 from rote.kernel.remains import remains_in
 from rote.kernel.seals import KEY
 from rote.schemas import REGISTRY_ID
 from rote.values import decode_canonical, format_time
-
-
-class Change(Struct, frozen=True, gc=False):
-    """An entity after one commit, for the indexes."""
-
-    version: int
-    branch: int
-    id: str
-    entry: Entry
-    # What the branch itself had of it before, None when nothing; UNSET where it was not looked up.
-    before: Entry | UnsetType | None = UNSET
 
 
 class Draft(Struct):

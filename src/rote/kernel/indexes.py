@@ -1,16 +1,17 @@
 """Derived indexes: rows that lead from a term to entities, right at every version and branch.
 
-They follow the commits inside the same transaction. An index that fell behind (declared later, or
-another program committed without it) is brought up from the log before it answers, beginning with
-what a compaction has left. Everything in it can be dropped and rebuilt.
+They follow the commits, a few changes at a time: those that are not in the rows yet are pending, and
+whoever asks looks at these entities themselves. An index that fell behind further (declared later,
+or another program committed without it) is brought up from the log before it answers, beginning
+with what a compaction has left. Everything in it can be dropped and rebuilt.
 
 A commit that writes nothing under the prefix of an index leaves the index alone, the version that
-it notes too. So an index is complete when nothing that concerns it came after that version; what
-this process has seen of that is remembered, and the version is moved on now and then, so that
-others have little to look at. One that is behind stays so for a while, without a look by each commit.
+it notes too. What has changed since that version is remembered by each process, and the version is
+moved on now and then, so that others have little to look at. One that is behind stays so for a
+while, without a look by each commit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 
@@ -20,9 +21,9 @@ from rote.contract import Hit, Index, Progress, View
 from rote.engines import Abandoning, Engine, Reader, Writer
 from rote.engines.rows import DerivedRow, FactRow, Line
 from rote.errors import Busy, InvalidInput
-from rote.kernel.cache import Coverage, SpaceCache
-from rote.kernel.draft import Change
-from rote.kernel.entry import ABSENT, Entry, entry_of, load
+from rote.kernel.cache import SpaceCache
+from rote.kernel.coverage import NOTHING, Change, Coverage
+from rote.kernel.entry import Entry, entry_of, load
 from rote.kernel.foundations import facts_below
 from rote.kernel.history import page_size
 from rote.values import decode_canonical
@@ -31,6 +32,7 @@ from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     INDEX_BATCH_COMMITS,
     INDEX_BEHIND_COMMITS,
+    INDEX_PENDING_MAX,
 )
 
 # Where a row begins that is in the store and not among those about to be written.
@@ -52,26 +54,25 @@ def follow(
     before: int,
     after: int,
 ) -> Coverage | None:
-    """Take along what a transaction changes, if the index was complete before it; how far it
-    reaches once the transaction is durable."""
+    """Take along what a transaction changes, if it was known what had changed before it; what is
+    known of the index once the transaction is durable."""
     known = cache.coverage.get(index.name)
-    if not changes and known is not None and known.complete == before:
-        if after - known.noted < INDEX_BATCH_COMMITS:
-            return Coverage(known.noted, after)
-    elif before < cache.behind_until.get(index.name, 0):
-        return None
-    coverage = _coverage(writes, cache, index, before)
-    if coverage is None:
-        cache.behind_until[index.name] = before + INDEX_BEHIND_COMMITS
-        return None
+    if known is None or known.complete != before:
+        if before < cache.behind_until.get(index.name, 0):
+            return None
+        known = _coverage(writes, cache, index, before)
+        if known is None:
+            cache.behind_until[index.name] = before + INDEX_BEHIND_COMMITS
+            return None
     concerned = [change for change in changes if change.id.startswith(index.prefix)]
-    if not concerned and after - coverage.noted < INDEX_BATCH_COMMITS:
-        return Coverage(coverage.noted, after)
-    if writes.indexed(cache.number, index.name) != coverage.noted:
+    pending = (*known.pending, *concerned)
+    if len(pending) <= INDEX_PENDING_MAX and after - known.noted < INDEX_BATCH_COMMITS:
+        return Coverage(known.noted, after, pending, known.erasures)
+    if writes.indexed(cache.number, index.name) != known.noted:
         cache.coverage.pop(index.name, None)  # others have dropped it, or brought it further
         return None
-    _advance(writes, cache.number, index, concerned, after)
-    return Coverage(after, after)
+    _advance(writes, cache.number, index, pending, after)
+    return Coverage(after, after, (), known.erasures)
 
 
 def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
@@ -90,7 +91,7 @@ def catch_up(
         reads = engine.reader()
         newest = cache.resolve(reads, None)
         coverage = _coverage(reads, cache, index, newest)
-        if coverage is not None:
+        if coverage is not None and not coverage.pending:
             cache.coverage[index.name] = coverage
             cache.behind_until.pop(index.name, None)
             return
@@ -139,34 +140,49 @@ def find(
     limit: int,
     view: View,
 ) -> tuple[Hit, ...]:
-    """Hits in (term, id) order. A row counts if the newest fact of its entity on the line lies on
-    the row's own branch: then no nearer branch has written it."""
+    """Hits in (term, id) order."""
     limit = page_size(limit)
     place = None if after is None else (after.term, after.id)
+    lowest = max(place or ("", ""), (start, ""))
 
     def look(version: int) -> list[Hit] | None:
-        coverage = cache.coverage.get(index.name, Coverage(0, 0))
-        if coverage.complete < version:
-            return None  # others have committed since
+        coverage = cache.coverage.get(index.name)
+        if coverage is None or coverage.complete < version:
+            coverage = _coverage(reads, cache, index, version)
+            if coverage is None:
+                return None
+            cache.coverage[index.name] = coverage
+        is_old = version <= coverage.noted
+        changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
         line = cache.line(reads, view.branch, version)
-        hits = _hits(
-            reads, cache.number, index.name, line, start=start, end=end, after=place, limit=limit
-        )
+        pairs = _pairs(
+            reads, cache.number, index.name, line, start=start, end=end, after=place, limit=limit,
+            without=changed,
+        )  # fmt: skip
+        if changed:
+            entries = load(reads, cache.number, list(changed), line)
+            pairs += [
+                (term, id)
+                for id, entry in entries.items()
+                for term in terms_of(index, id, entry)
+                if (term, id) > lowest and (end is None or term < end)
+            ]
+            pairs.sort()
         if reads.indexed(cache.number, index.name) >= coverage.noted:
-            return hits
+            return [Hit(*pair) for pair in pairs[:limit]]
         cache.coverage.pop(index.name, None)  # others have dropped it
         return None
 
     for _ in range(CONTENTION_ATTEMPTS_MAX):
-        catch_up(engine, cache, index)
         reads = engine.reader()
         hits = cache.steadily(reads, view.version, look)
         if hits is not None:
             return tuple(hits)
+        catch_up(engine, cache, index)
     raise Busy("others commit to this space all the time; try again")
 
 
-def _hits(
+def _pairs(
     reads: Reader,
     space: int,
     index: str,
@@ -176,17 +192,20 @@ def _hits(
     end: str | None,
     after: tuple[str, str] | None,
     limit: int,
-) -> list[Hit]:
-    hits: list[Hit] = []
-    while len(hits) < limit:
+    without: Collection[str],
+) -> list[tuple[str, str]]:
+    """Terms and ids by the rows. A row counts if the newest fact of its entity on the line lies on
+    the row's own branch: then no nearer branch has written it."""
+    pairs: list[tuple[str, str]] = []
+    while len(pairs) < limit:
         rows = reads.derived(space, index, line, start=start, end=end, after=after, limit=limit)
-        ids = list({row.id: None for row in rows})
+        ids = list({row.id: None for row in rows if row.id not in without})
         branches = {fact.id: fact.branch for fact in reads.newest(space, ids, line)}
-        hits += [Hit(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
+        pairs += [(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
         if len(rows) < limit:
             break
         after = (rows[-1].term, rows[-1].id)
-    return hits[:limit]
+    return pairs[:limit]
 
 
 def expected_rows(
@@ -270,34 +289,39 @@ def _changes(
     cache: SpaceCache, reads: Reader, index: Index, *, after: int, until: int
 ) -> list[Change]:
     """What the commits in (after, until] left of each entity they wrote, from the log."""
-    written: dict[tuple[int, int], dict[str, None]] = {}
+    left: dict[tuple[int, str], FactRow] = {}  # by version
     for fact in reads.facts(cache.number, after=after, until=until):
         if fact.id.startswith(index.prefix):
-            written.setdefault((fact.version, fact.branch), {})[fact.id] = None
-    changes = []
-    for (version, branch), ids in written.items():
-        line = cache.branches.line(cache.branches.name(branch), version)
-        entries = load(reads, cache.number, list(ids), line)
-        changes += [Change(version, branch, id, entries.get(id, ABSENT)) for id in ids]
-    return changes
+            left[(fact.version, fact.id)] = fact
+    return [
+        Change(version, fact.branch, id, _entry_at(cache, reads, fact))
+        for (version, id), fact in left.items()
+    ]
 
 
 def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> Coverage | None:
-    """How far an index reaches that is complete at the version; None when it is behind, when finding
-    out would take longer than a look, or when the log no longer says."""
-    known = cache.coverage.get(index.name, Coverage(0, 0))
+    """What is known of an index at a version; None when it is behind, when finding out would take
+    longer than a look, or when the log no longer says."""
+    erasures = cache.erasures  # before anything is read that may be erased meanwhile
+    known = cache.coverage.get(index.name, NOTHING)
     if known.complete == version:
         return known
     noted = reads.indexed(cache.number, index.name)
     if noted >= version:
-        return Coverage(noted, version)
-    # What was known of one that others have dropped since says nothing.
-    is_same = noted >= known.noted and known.complete < version
-    since = max(noted, known.complete if is_same else 0)
-    if version - since > INDEX_BATCH_COMMITS or since + 1 < cache.oldest:
+        return Coverage(noted, version, (), erasures)
+    # What was known of one that others have dropped since says nothing, nor what may hold what was
+    # erased since.
+    is_same = noted == known.noted and known.complete < version
+    is_same = is_same and known.erasures == erasures
+    since, pending = (known.complete, known.pending) if is_same else (noted, ())
+    since = max(since, noted)
+    if version - since > INDEX_BATCH_COMMITS or noted + 1 < cache.oldest:
         return None
     limit = CACHE_CATCH_UP_MAX
     changed = reads.changed(cache.number, after=since, until=version, limit=limit)
-    if len(changed) == limit or any(id.startswith(index.prefix) for _, id in changed):
+    concerned = [id for _, id in changed if id.startswith(index.prefix)]
+    if len(changed) == limit or len(concerned) > INDEX_PENDING_MAX:
         return None
-    return Coverage(noted, version)
+    if concerned:
+        pending += tuple(_changes(cache, reads, index, after=since, until=version))
+    return Coverage(noted, version, pending, erasures)

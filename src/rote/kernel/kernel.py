@@ -75,7 +75,7 @@ from rote.kernel import (
 from rote.kernel.blobs import BlobKeeper
 from rote.kernel.cache import SpaceCache
 from rote.kernel.commits import Committer
-from rote.kernel.entry import Entry, glance_at, state_of
+from rote.kernel.entry import ABSENT, Entry, glance_at, state_of
 from rote.kernel.job import Task, job_of, task_job
 from rote.kernel.payloads import Payload
 from rote.kernel.pulse import Pulse
@@ -194,14 +194,23 @@ class Kernel:
         return tuple([state_of(id, entries[id]) for id in ids])
 
     def glance(
-        self, space: str, id: str, *, values: Sequence[str], sizes: Sequence[str], view: View
+        self,
+        space: str,
+        id: str,
+        *,
+        values: Sequence[str],
+        sizes: Sequence[str],
+        view: View,
+        may_be_new: bool = False,
     ) -> Glance:
         check_entity_id(id)
         cache, reads = self._spaces.cache(space), self._engine.reader()
-        if view.version is None:
-            entry = cache.current(reads, view.branch, id)
-        else:
+        if view.version is not None:
             entry = self._entries_at(cache, reads, view.branch, (id,), view.version)[id]
+        elif may_be_new and cache.presumes_new(view.branch, id):
+            entry = ABSENT
+        else:
+            entry = cache.current(reads, view.branch, id)
         return glance_at(entry, values, sizes)
 
     def _entries_at(

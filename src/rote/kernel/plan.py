@@ -23,8 +23,9 @@ from rote.engines.rows import (
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
 from rote.kernel.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash
 from rote.kernel.conformance import check_conformance
+from rote.kernel.coverage import Change
 from rote.kernel.documents import patched, stamped
-from rote.kernel.draft import Change, Draft, commit_of
+from rote.kernel.draft import Draft, commit_of
 from rote.kernel.entry import Entry
 from rote.kernel.events import told_of_call
 from rote.kernel.job import Job
@@ -154,16 +155,19 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
 def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
     """What a job writes, and what it has read on its branch, as it is before the commit."""
     ids = [operation.id for operation in job.operations]
-    may_be_new = False
     if job.reads:
         ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
         ids = list(dict.fromkeys(ids))
-    elif draft.presumes:
-        # Only a set needs nothing of what is there, and only if it is not about schemas.
-        may_be_new = all(
+    # Only a set needs nothing of what is there, and only if it is not about schemas; and what was
+    # read must be that nothing was.
+    may_be_new = (
+        draft.presumes
+        and all(
             operation.kind == SET and not operation.id.startswith(RESERVED_PREFIX)
             for operation in job.operations
         )
+        and all(read.version == 0 and read.id in ids for read in job.reads)
+    )
     if not ids:
         return {}
     if not draft.is_ungoverned(job.branch):

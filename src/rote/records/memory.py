@@ -81,8 +81,10 @@ class Memory:
         ttl = self._ttl(namespace, ttl_seconds)
         known = self._metadata_of(body, metadata)
 
+        first = iter((True,))  # attempt: what nothing is known of is taken for new
+
         def put_once() -> Result:
-            seen, life = self._look(entity)
+            seen, life = self._look(entity, may_be_new=next(first, False))
             created_at = None if life is None else life.created_at
             value = envelope(
                 (namespace, kind, id), body, ttl_seconds=ttl, metadata=known, created_at=created_at
@@ -292,10 +294,17 @@ class Memory:
     # -- what the verbs share ----------------------------------------------------------------------
 
     def _look(
-        self, entity: str, *, values: tuple[str, ...] = (), sizes: tuple[str, ...] = ()
+        self,
+        entity: str,
+        *,
+        values: tuple[str, ...] = (),
+        sizes: tuple[str, ...] = (),
+        may_be_new: bool = False,
     ) -> tuple[Glance, Life | None]:
         """A glance at a record, and its life when it has one that lasts."""
-        seen = self.space.glance(entity, values=(*_LIFE, *_KEY, *values), sizes=sizes)
+        seen = self.space.glance(
+            entity, values=(*_LIFE, *_KEY, *values), sizes=sizes, may_be_new=may_be_new
+        )
         life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
         if life is not None and life.has_expired(micros_of(self.space.now)):
             life = None

@@ -129,7 +129,14 @@ class ReadingSpace(PastSpace):
             self._reads.add_entity(state.id)
         return states
 
-    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+    def glance(
+        self,
+        id: str,
+        *,
+        values: Sequence[str] = (),
+        sizes: Sequence[str] = (),
+        may_be_new: bool = False,
+    ) -> Glance:
         self.check()
         seen = super().glance(id, values=values, sizes=sizes)
         for path in (*values, *sizes) or (None,):
@@ -260,7 +267,14 @@ class WritingSpace(Space):
         self._buffer = buffer
         self.check = check
 
-    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+    def glance(
+        self,
+        id: str,
+        *,
+        values: Sequence[str] = (),
+        sizes: Sequence[str] = (),
+        may_be_new: bool = False,
+    ) -> Glance:
         self.check()
         own = self._buffer.own(id)
         if own is None:
@@ -309,9 +323,16 @@ class LiveSpace(Space):
         self.check_read()
         return super().read(id)
 
-    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+    def glance(
+        self,
+        id: str,
+        *,
+        values: Sequence[str] = (),
+        sizes: Sequence[str] = (),
+        may_be_new: bool = False,
+    ) -> Glance:
         self.check_read()
-        return super().glance(id, values=values, sizes=sizes)
+        return super().glance(id, values=values, sizes=sizes, may_be_new=may_be_new)
 
     def transact(
         self,

@@ -145,12 +145,22 @@ class Space:
         check_list(ids, "ids")
         return list(self._port.read(self.did, ids, self._view))
 
-    def glance(self, id: str, *, values: Sequence[str] = (), sizes: Sequence[str] = ()) -> Glance:
+    def glance(
+        self,
+        id: str,
+        *,
+        values: Sequence[str] = (),
+        sizes: Sequence[str] = (),
+        may_be_new: bool = False,
+    ) -> Glance:
         """Parts of an entity without the rest: the `values` at some JSON pointers, and the `sizes`
-        of the arrays at others."""
+        of the arrays at others. With `may_be_new` an entity that nothing is known of may be shown as
+        one that was never written, without a look: commit with that read, and look on Conflict."""
         check_list(values, "the pointers of values")
         check_list(sizes, "the pointers of sizes")
-        return self._port.glance(self.did, id, values=values, sizes=sizes, view=self._view)
+        return self._port.glance(
+            self.did, id, values=values, sizes=sizes, view=self._view, may_be_new=may_be_new
+        )
 
     def find(
         self,

@@ -193,6 +193,9 @@ POSTGRES_SETTLE_SECONDS_MAX = 40
 # -- indexes --------------------------------------------------------------------------------------
 # Commits that an index takes in at once when it catches up, so that writers get their turn.
 INDEX_BATCH_COMMITS = 256
+# Changes that an index is not told of one by one but together: rows that are written with others
+# cost a fraction, and whoever asks looks at the changed entities themselves.
+INDEX_PENDING_MAX = 16
 # Commits that leave an index alone which was behind before the first of them: to look each time
 # costs a commit more than it is worth, since whoever asks the index brings it up.
 INDEX_BEHIND_COMMITS = 32

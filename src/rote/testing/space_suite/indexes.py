@@ -1,6 +1,7 @@
 """Derived indexes through the port: found by term, right at every version, never behind."""
 
 from collections.abc import Iterable
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from rote.contract import Hit, Index, View
 from rote.errors import InvalidInput
 from rote.space import Space
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, add, port_of, put, remove
+from rote.values.limits import INDEX_PENDING_MAX
 
 
 class Words:
@@ -121,3 +123,39 @@ class IndexTests(IndexGround):
         plain = self.open_fresh("plain", ids=type(self.ids)(5)).space("x")
         kept = self.open_fresh("kept", ids=type(self.ids)(5), indexes=(WORDS,)).space("x")
         assert plain.set(A, {"text": "red"}).hash == kept.set(A, {"text": "red"}).hash
+
+    # -- changes that are not in the rows yet ------------------------------------------------------
+
+    def test_hits_are_right_whatever_is_pending(self, indexed: Space) -> None:
+        expected = [self.hits(indexed)]
+        random = Random(7)
+        for _ in range(3 * INDEX_PENDING_MAX):
+            id = random.choice((A, B, C))
+            if random.random() < 0.25 and indexed.read(id).exists:
+                indexed.delete(id)
+            else:
+                indexed.set(id, {"text": " ".join(random.sample("abcd", random.randint(0, 3)))})
+            states = {state.id: state.value["text"].split() for state in indexed.scan()}
+            expected.append(sorted((word, id) for id, words in states.items() for word in words))
+            assert self.hits(indexed) == expected[-1]
+            paged: list[tuple[str, str]] = []
+            while page := self.hits(
+                indexed, "b", "d", after=Hit(*paged[-1]) if paged else None, limit=2
+            ):
+                paged += page
+                assert len(paged) < 99
+            assert paged == [pair for pair in expected[-1] if "b" <= pair[0] < "d"]
+        for version, pairs in enumerate(expected):
+            assert self.hits(indexed, version=version) == pairs, version
+        assert indexed.verify().ok
+
+    def test_what_is_pending_when_history_is_compacted_is_listed_as_it_is_left(
+        self, indexed: Space
+    ) -> None:
+        for text in ("red", "blue", "green"):
+            indexed.set(A, {"text": text})
+        indexed.compact(before=3)
+        for number in range(INDEX_PENDING_MAX + 1):
+            indexed.set(f"urn:{number:03d}", {"text": "x"})
+        assert self.hits(indexed, "", "x") == [("green", A)]
+        assert indexed.verify().ok

@@ -13,6 +13,7 @@ from rote.kernel import history
 from rote.kernel.cache import SpaceCache
 from rote.testing.space_suite.ground import A, B, C, add, logged, port_of, put
 from rote.testing.space_suite.indexes import WORDS, IndexGround
+from rote.values.limits import INDEX_PENDING_MAX
 
 ROUNDS = 25
 
@@ -262,3 +263,29 @@ class SharingTests(IndexGround):
         assert self.space.branches()
         assert heard == [1, 4]
         assert self.space.merge("topic").status == "nothing"
+
+    # -- indexes -----------------------------------------------------------------------------------
+
+    def test_stores_that_write_in_turn_find_what_the_others_wrote(self) -> None:
+        """Each remembers what it has not written to the rows, and reads what others did not."""
+        spaces = [self.open(indexes=(WORDS,)).space("notes") for _ in range(2)]
+        expected = []
+        for number in range(3 * INDEX_PENDING_MAX):
+            id = f"urn:{number:03d}"
+            spaces[number % 2].set(id, {"text": "red"})
+            expected.append(("red", id))
+            assert self.hits(spaces[number % 3 % 2]) == expected
+        assert spaces[0].verify().ok
+
+    @pytest.mark.parametrize("writer", [0, 1])
+    def test_what_is_erased_while_it_is_pending_does_not_come_back(self, writer: int) -> None:
+        """Changes that are remembered hold what was erased since, perhaps by another store."""
+        spaces = [self.open(indexes=(WORDS,)).space("notes") for _ in range(2)]
+        spaces[writer].transact([put(A, {"text": "secret"}), put(B, {"text": "red"})])
+        assert self.hits(spaces[writer]) == [("red", B), ("secret", A)]
+        spaces[0].erase(A, reason="asked to")
+        for number in range(INDEX_PENDING_MAX + 1):
+            assert ("secret", A) not in self.hits(spaces[writer])
+            spaces[writer].set(f"urn:{number:03d}", {"text": "blue"})
+        assert self.hits(spaces[writer], "red") == [("red", B)]
+        assert spaces[0].verify().ok

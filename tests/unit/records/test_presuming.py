@@ -1,0 +1,86 @@
+"""A put takes what nothing is known of for new, without a look; the commit proves it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rote.kernel.cache import SpaceCache
+from rote.opening import open as open_store
+from rote.records import Memory
+
+
+class Looks:
+    """How often the newest state of an entity was asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        current = SpaceCache.current
+
+        def counted(cache: SpaceCache, *arguments: object) -> object:
+            self.count += 1
+            return current(cache, *arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(SpaceCache, "current", counted)
+
+
+@pytest.fixture
+def path(store_path: Path) -> Path:
+    """A store with records 0 to 9."""
+    with open_store(store_path) as store:
+        memory = Memory(store.space("notes"))
+        for number in range(10):
+            memory.put("ops", "note", str(number), {"n": number})
+    return store_path
+
+
+@pytest.fixture
+def memory(path: Path) -> Iterator[Memory]:
+    """Knows the branches, and nothing of the records."""
+    with open_store(path) as store:
+        memory = Memory(store.space("notes"))
+        assert memory.space.version == 10
+        yield memory
+
+
+def put(memory: Memory, id: object) -> bool:
+    """Whether it was created."""
+    created: bool = memory.put("ops", "note", str(id), {"new": True})["created"]
+    return created
+
+
+def test_new_records_are_put_without_a_look(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = Looks(monkeypatch)
+    assert all(put(memory, f"new {number}") for number in range(5))
+    assert looks.count == 0
+
+
+def test_a_record_that_nothing_is_known_of_keeps_when_it_was_made(memory: Memory) -> None:
+    before = memory.space.at(memory.space.version).get(Memory.entity_id("ops", "note", "3"))
+    assert not put(memory, 3)
+    record = memory.get("ops", "note", "3")["record"]
+    assert record["created_at"] == before["created_at"]
+    assert record["payload"] == {"new": True}
+    assert memory.space.version == 11
+
+
+def test_a_deleted_record_that_nothing_is_known_of_is_created(path: Path) -> None:
+    with open_store(path) as store:
+        Memory(store.space("notes")).delete("ops", "note", "3")
+    with open_store(path) as store:
+        memory = Memory(store.space("notes"))
+        assert put(memory, 3)
+        assert memory.get("ops", "note", "3")["record"]["payload"] == {"new": True}
+
+
+def test_after_a_wrong_guess_there_is_a_look_until_something_was_new(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = Looks(monkeypatch)
+    counts = []
+    for id in (0, 1, 2, "new", "newer", "newest"):
+        put(memory, id)
+        counts.append(looks.count)
+    assert counts == [1, 2, 3, 4, 4, 4]
