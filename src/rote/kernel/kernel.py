@@ -81,6 +81,7 @@ from rote.kernel.payloads import Payload
 from rote.kernel.pulse import Pulse
 from rote.kernel.spaces import Spaces
 from rote.values import Json, check_branch_name, check_entity_id, micros_of
+from rote.values.limits import WATCH_TURNS_REMOTE
 
 
 class Kernel:
@@ -287,7 +288,8 @@ class Kernel:
         timeout: float | None,
     ) -> Iterator[dict[str, Any]]:
         cache = self._spaces.cache(space)
-        pulse = self._pulses.setdefault(cache.did, Pulse())
+        turns_max = WATCH_TURNS_REMOTE if self._engine.is_remote else 1
+        pulse = self._pulses.setdefault(cache.did, Pulse(turns_max=turns_max))
         return watches.watch(self._engine, cache, pulse, query, view, since=since, timeout=timeout)
 
     # -- branches ----------------------------------------------------------------------------------

@@ -62,10 +62,10 @@ def _frames(
     yield watcher.start(since)
     woken, took = time.monotonic(), 0.0
     while True:
-        asked = time.monotonic()
+        deadline = None if timeout is None else time.monotonic() + timeout
         frame = None
         while frame is None:
-            left = None if timeout is None else asked + timeout - time.monotonic()
+            left = None if deadline is None else deadline - time.monotonic()
             is_over = left is not None and left <= 0
             seen, newest = watcher.version, pulse.newest
             # Where others have looked further already, all go the same step. But they may have
@@ -81,9 +81,12 @@ def _frames(
             # Whoever worked long rests as long, so that many of them leave room for writers.
             due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
             time.sleep(max(0.0, due - time.monotonic()))
-            woken = time.monotonic()
-            frame = watcher.advance(max(newest, pulse.newest))
-            took = time.monotonic() - woken
+            # Before it is its turn: those who are in line together go the same step.
+            newest = max(newest, pulse.newest)
+            with pulse.turn(deadline):
+                woken = time.monotonic()
+                frame = watcher.advance(newest)
+                took = time.monotonic() - woken
             if frame is None and is_over and watcher.version > seen:
                 return  # others write all the time, and nothing of it is for this one
         yield frame

@@ -133,6 +133,11 @@ FILLED_NODES_MAX = 4_000_000
 WATCH_LOOK_SECONDS = 0.02
 # A watcher is woken at most so often; commits in between are one frame.
 WATCH_PAUSE_SECONDS = 0.05
+# Watchers of a process and a space work in turns. A turn that takes longer, the rest after it
+# included, is over for the others: so long one of them can delay the rest at most.
+WATCH_TURN_SECONDS_MAX = 0.25
+# Turns at once where a look at the store is a round trip: such a watcher mostly waits.
+WATCH_TURNS_REMOTE = 8
 # Steps between versions whose changes are kept, so that watchers who go them together read them once.
 WATCH_CHANGES_KEPT = 16
 # Distinct schemas of links that a watch remembers before it starts anew.
