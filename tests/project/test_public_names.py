@@ -63,7 +63,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "find": "(self, index, *, start, end, after, limit)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
-        "glance": "(self, id, *, values, sizes)",
+        "glance": "(self, id, *, values, sizes, may_be_new)",
         "head": None,
         "history": "(self, id, *, limit)",
         "log": "(self, *, since, limit)",
