@@ -16,6 +16,7 @@ from rote.contract import CommitRequest, View
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
+from rote.kernel import indexes
 from rote.opening.keys import FolderKeys
 from rote.records import Memory
 from rote.space import Space, Store
@@ -23,6 +24,7 @@ from rote.testing import FixedClock, SeededIds, StoreSettings, open_on
 from rote.testing.postgres import postgres_engine
 from rote.testing.space_suite.indexes import WORDS
 from rote.values.blobs import meta_id
+from rote.values.limits import INDEX_PENDING_MAX
 from tests.lanes import examples
 
 A, B = "urn:a", "urn:b"
@@ -234,6 +236,14 @@ def test_a_read_of_now_is_of_before_or_after(name: str, rig: Rig) -> None:
     assert answer == before
 
 
+def test_what_the_rows_of_an_index_find_is_right_too(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", 0)
+    test_a_read_of_the_past_is_right_or_compacted("find", rig)
+    test_a_read_of_now_is_of_before_or_after("find", rig)
+
+
 @pytest.mark.parametrize("name", ["get", "read many", "scan"])
 def test_nothing_wrong_is_remembered(name: str, rig: Rig) -> None:
     for _ in each_moment(rig):
@@ -333,7 +343,10 @@ def test_a_cache_from_below_the_line_is_dropped_though_its_commit_is_still_there
 
 
 @pytest.mark.parametrize("asked", ["before", "behind", "never"])
-def test_an_index_that_others_have_dropped_is_built_from_what_is_left(rig: Rig, asked: str) -> None:
+@pytest.mark.parametrize("pending_max", [0, INDEX_PENDING_MAX])
+def test_an_index_that_others_have_dropped_is_built_from_what_is_left(
+    rig: Rig, asked: str, pending_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No commit is left that says what the index has to list."""
 
     def find(space: Space) -> set[tuple[str, str]]:
@@ -342,6 +355,7 @@ def test_an_index_that_others_have_dropped_is_built_from_what_is_left(rig: Rig, 
         )
         return {(hit.term, hit.id) for hit in found}
 
+    monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", pending_max)
     rig.space()
     if asked == "behind":
         assert find(rig.reader)

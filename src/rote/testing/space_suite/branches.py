@@ -10,14 +10,13 @@ from rote.testing.space_suite.ground import (
     A,
     B,
     C,
-    SpaceGround,
     Unchanged,
     add,
     logged,
     put,
     remove,
 )
-from rote.testing.space_suite.indexes import WORDS
+from rote.testing.space_suite.indexes import WORDS, IndexGround
 
 DEPTH = 1_200  # more than one condition of SQLite can hold
 
@@ -26,7 +25,7 @@ def ids_of(space: Space) -> list[str]:
     return [state.id for state in space.scan()]
 
 
-class BranchTests(SpaceGround):
+class BranchTests(IndexGround):
     # -- making ------------------------------------------------------------------------------------
 
     def test_a_branch_is_a_commit_with_an_event(self) -> None:
@@ -331,6 +330,7 @@ class BranchTests(SpaceGround):
         assert paged == [id for id, _ in expected]
         assert [state.id for state in topic.scan(limit=4)] == [id for id, _ in expected[:4]]
 
+    @pytest.mark.usefixtures("pending_max")
     def test_an_index_is_right_on_every_branch(self) -> None:
         main = self.open_fresh("indexed", indexes=(WORDS,)).space("x")
         main.transact([put(A, {"text": "red"}), put(B, {"text": "red"}), put(C, {"text": "red"})])

@@ -463,6 +463,7 @@ class CompactionTests(CompactionGround):
         assert [fresh.at(version).get(A) for version in range(40, 83)] == expected
         assert self.space.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     @pytest.mark.parametrize("asked_before", (True, False), ids=("known", "not known yet"))
     def test_an_index_lists_what_nothing_has_written_since_the_line(
         self, asked_before: bool
@@ -483,6 +484,7 @@ class CompactionTests(CompactionGround):
         assert self.hits(space) == [("all", A), ("more", B)]
         assert space.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     def test_an_index_is_right_from_the_line_on(self) -> None:
         store = self.open_fresh("indexed", indexes=(WORDS,))
         space = store.space("x")

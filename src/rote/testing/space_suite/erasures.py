@@ -355,6 +355,7 @@ class ErasureTests(IndexGround):
 
     # -- what hangs on it --------------------------------------------------------------------------
 
+    @pytest.mark.usefixtures("pending_max")
     def test_its_terms_are_gone_at_every_version(self) -> None:
         space = self.open_fresh("indexed", indexes=(WORDS,)).space("x")
         space.set(A, {"text": "secret words"})
@@ -370,6 +371,7 @@ class ErasureTests(IndexGround):
         assert self.hits(space) == [("again", A), *expected]
         assert space.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     def test_an_index_that_is_behind_catches_up_without_it(self) -> None:
         self.space.set(A, {"text": "secret"})
         self.space.set(B, {"text": "other"})
@@ -404,6 +406,7 @@ class ErasureTests(IndexGround):
 
     # -- at the same time --------------------------------------------------------------------------
 
+    @pytest.mark.usefixtures("pending_max")
     def test_verify_beside_an_erasure_finds_no_fault(self) -> None:
         """Whatever was read before it and whatever after."""
         newest = self._write_patches()

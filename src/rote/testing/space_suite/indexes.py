@@ -8,6 +8,7 @@ import pytest
 
 from rote.contract import Hit, Index, View
 from rote.errors import InvalidInput
+from rote.kernel import indexes
 from rote.space import Space
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, add, port_of, put, remove
 from rote.values.limits import INDEX_PENDING_MAX
@@ -29,6 +30,11 @@ WORDS: Index = Words()
 
 class IndexGround(SpaceGround):
     """Asks the index of words."""
+
+    @pytest.fixture(params=[0, INDEX_PENDING_MAX])
+    def pending_max(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        """For tests of few changes: all of them are in the rows, or none is."""
+        monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", request.param)
 
     def hits(
         self,
@@ -52,6 +58,7 @@ class IndexTests(IndexGround):
     def indexed(self) -> Space:
         return self.open_fresh("indexed", indexes=(WORDS,)).space("x")
 
+    @pytest.mark.usefixtures("pending_max")
     def test_entities_are_found_by_term_in_order(self, indexed: Space) -> None:
         indexed.transact([put(B, {"text": "red blue"}), put(A, {"text": "red"}), put(C, 1)])
         assert self.hits(indexed) == [("blue", B), ("red", A), ("red", B)]
@@ -64,6 +71,7 @@ class IndexTests(IndexGround):
         indexed.set(A, {"text": "red"})
         assert self.hits(indexed, "green", "green\0") == []
 
+    @pytest.mark.usefixtures("pending_max")
     def test_hits_follow_sets_patches_deletes_and_revivals(self, indexed: Space) -> None:
         indexed.set(A, {"text": "red"})
         indexed.patch(A, [add("/text", "blue red")])
@@ -82,6 +90,7 @@ class IndexTests(IndexGround):
         assert self.hits(indexed) == [("red", A)]
         assert indexed.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     def test_only_what_a_commit_leaves_is_listed(self, indexed: Space) -> None:
         indexed.transact(
             [put(A, {"text": "red"}), put(A, {"text": "blue"}), put(B, {"text": "x"}), remove(B)]
@@ -89,6 +98,7 @@ class IndexTests(IndexGround):
         assert self.hits(indexed) == [("blue", A)]
         assert indexed.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     def test_pages_lose_nothing(self, indexed: Space) -> None:
         ids = [f"urn:{number:03d}" for number in range(25)]
         indexed.transact([put(id, {"text": "a b c"}) for id in ids])
@@ -113,6 +123,7 @@ class IndexTests(IndexGround):
                 indexed.did, "words/2", start="", end=None, after=None, limit=9, view=View()
             )
 
+    @pytest.mark.usefixtures("pending_max")
     def test_a_refused_commit_leaves_no_hits(self, indexed: Space) -> None:
         indexed.set(A, {"text": "red"})
         with pytest.raises(InvalidInput):

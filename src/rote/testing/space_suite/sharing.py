@@ -158,6 +158,7 @@ class SharingTests(IndexGround):
 
     # -- indexes that were declared later ----------------------------------------------------------
 
+    @pytest.mark.usefixtures("pending_max")
     def test_an_index_declared_later_finds_what_was_written_before(self) -> None:
         self.space.set(A, {"text": "red"})
         self.space.set(A, {"text": "blue"})
@@ -167,6 +168,7 @@ class SharingTests(IndexGround):
         assert self.hits(later, version=1) == [("red", A)]
         assert later.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     def test_an_index_catches_up_with_a_store_that_does_not_keep_it(self) -> None:
         keeping = self.open(indexes=(WORDS,)).space("notes")
         keeping.set(A, {"text": "red"})
@@ -178,6 +180,7 @@ class SharingTests(IndexGround):
         assert self.hits(keeping, version=1) == [("red", A)]
         assert keeping.verify().ok
 
+    @pytest.mark.usefixtures("pending_max")
     def test_an_index_that_commits_left_behind_finds_what_they_wrote(self) -> None:
         """A commit that finds it behind leaves it alone, and those after it do not even look."""
         self.space.set(A, {"text": "red"})
