@@ -106,6 +106,10 @@ class Reader(Protocol):
         branch, or on all."""
         ...
 
+    def operations_at(self, space: int, places: Sequence[Place]) -> dict[Place, int]:
+        """The operation codes of the facts at these places; those where none is are left out."""
+        ...
+
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         """The salts of entities that have one, whatever the branch."""
         ...

@@ -108,7 +108,8 @@ class SpaceCache:
             self._ready = True
             if version == self.known:
                 return
-            self.erasures += erased
+            if erased:
+                self._met_erasure()
             if changed is None:
                 self._entries.clear()
                 self._past.clear()
@@ -209,11 +210,15 @@ class SpaceCache:
 
     def _drop_everywhere(self, id: str) -> None:
         """What was erased, on all branches and at all versions."""
-        self.erasures += 1
+        self._met_erasure()
         for key in [key for key in self._entries if key[1] == id]:
             self._drop(key)
         for place in [place for place in self._past if place[1] == id]:
             self._bytes -= self._past.pop(place).weight
+
+    def _met_erasure(self) -> None:
+        self.erasures += 1
+        self.coverage.clear()  # changes that are pending may hold it
 
     # -- reading -----------------------------------------------------------------------------------
 

@@ -168,8 +168,7 @@ class Committer:
         for blob in draft.blobs.values():
             writes.put_blob(number, blob)
         if draft.oldest is not None or draft.erased is not None:
-            # A compaction has dropped the indexes; and what was erased must not be remembered.
-            return
+            return  # what was known of the indexes is not so any more
         for index in self._indexes:
             coverage = indexes.follow(
                 writes, draft.cache, index, draft.changes, before=draft.base, after=draft.version

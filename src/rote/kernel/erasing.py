@@ -165,8 +165,7 @@ def forget(
     pointers = [
         EntityRow(branch, id, newest[branch].version, newest[branch].index, live=False)
         for branch in sorted(newest)
-        for row in writes.pointers(space, branch, [id])
-        if row.live
+        if any(row.live for row in writes.pointers(space, branch, [id]))
     ]
     return Forgotten(count, before, pointers, frozenset(commits), below)
 

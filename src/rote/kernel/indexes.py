@@ -12,6 +12,7 @@ while, without a look by each commit.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 
@@ -32,6 +33,7 @@ from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     INDEX_BATCH_COMMITS,
     INDEX_BEHIND_COMMITS,
+    INDEX_PENDING_BYTES_MAX,
     INDEX_PENDING_MAX,
 )
 
@@ -66,7 +68,7 @@ def follow(
             return None
     concerned = [change for change in changes if change.id.startswith(index.prefix)]
     pending = (*known.pending, *concerned)
-    if len(pending) <= INDEX_PENDING_MAX and after - known.noted < INDEX_BATCH_COMMITS:
+    if _is_little(pending) and after - known.noted < INDEX_BATCH_COMMITS:
         return Coverage(known.noted, after, pending, known.erasures)
     if writes.indexed(cache.number, index.name) != known.noted:
         cache.coverage.pop(index.name, None)  # others have dropped it, or brought it further
@@ -77,8 +79,7 @@ def follow(
 
 def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
     """Throw an index away and make it anew."""
-    with Abandoning(engine), engine.writer(cache.number) as writes:
-        writes.drop_derived(cache.number, index.name)
+    _take_in(engine, cache, index, anew=True)
     cache.coverage.pop(index.name, None)
     catch_up(engine, cache, index, progress=progress)
 
@@ -89,24 +90,30 @@ def catch_up(
     """Bring an index up to the head, a bounded piece of the log at a time."""
     while True:
         reads = engine.reader()
-        newest = cache.resolve(reads, None)
-        coverage = _coverage(reads, cache, index, newest)
+        coverage = cache.steadily(reads, None, partial(_coverage, reads, cache, index))
         if coverage is not None and not coverage.pending:
             cache.coverage[index.name] = coverage
             cache.behind_until.pop(index.name, None)
             return
         if progress is not None:
-            progress(reads.indexed(cache.number, index.name), newest)
-        with Abandoning(engine), engine.writer(cache.number) as writes:
-            done = writes.indexed(cache.number, index.name)
-            cache.sync(writes)
-            if done + 1 < cache.oldest:
-                done = _start(cache, writes, index)
-            rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
-            if rows:
-                until = rows[-1].version
-                changes = _changes(cache, writes, index, after=done, until=until)
-                _advance(writes, cache.number, index, changes, until)
+            progress(reads.indexed(cache.number, index.name), cache.known)
+        _take_in(engine, cache, index)
+
+
+def _take_in(engine: Engine, cache: SpaceCache, index: Index, *, anew: bool = False) -> None:
+    """The next piece of the log in one transaction; `anew` the first piece, in place of all rows."""
+    with Abandoning(engine), engine.writer(cache.number) as writes:
+        if anew:
+            writes.drop_derived(cache.number, index.name)
+        done = 0 if anew else writes.indexed(cache.number, index.name)
+        cache.sync(writes)
+        if done + 1 < cache.oldest:
+            done = _start(cache, writes, index)
+        rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
+        if rows:
+            until = rows[-1].version
+            changes = _changes(cache, writes, index, after=done, until=until)
+            _advance(writes, cache.number, index, changes, until)
 
 
 def _start(cache: SpaceCache, writes: Writer, index: Index) -> int:
@@ -120,6 +127,7 @@ def _start(cache: SpaceCache, writes: Writer, index: Index) -> int:
             changes = [
                 Change(fact.version, fact.branch, fact.id, _entry_at(cache, writes, fact))
                 for fact in page
+                if fact.id.startswith(index.prefix)
             ]
             _advance(writes, space, index, changes, until)
     return until
@@ -149,9 +157,10 @@ def find(
         coverage = cache.coverage.get(index.name)
         if coverage is None or coverage.complete < version:
             coverage = _coverage(reads, cache, index, version)
-            if coverage is None:
+            if coverage is None or not _is_little(coverage.pending):
                 return None
-            cache.coverage[index.name] = coverage
+            if coverage.erasures == cache.erasures:
+                cache.coverage[index.name] = coverage
         is_old = version <= coverage.noted
         changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
         line = cache.line(reads, view.branch, version)
@@ -310,18 +319,42 @@ def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> C
     if noted >= version:
         return Coverage(noted, version, (), erasures)
     # What was known of one that others have dropped since says nothing, nor what may hold what was
-    # erased since.
-    is_same = noted == known.noted and known.complete < version
-    is_same = is_same and known.erasures == erasures
+    # erased since. It may reach less far than the rows, when it was asked for the past.
+    is_same = (
+        noted == known.noted and noted <= known.complete < version and known.erasures == erasures
+    )
     since, pending = (known.complete, known.pending) if is_same else (noted, ())
-    since = max(since, noted)
-    if version - since > INDEX_BATCH_COMMITS or noted + 1 < cache.oldest:
+    if version - noted > INDEX_BATCH_COMMITS or noted + 1 < cache.oldest:
         return None
     limit = CACHE_CATCH_UP_MAX
     changed = reads.changed(cache.number, after=since, until=version, limit=limit)
-    concerned = [id for _, id in changed if id.startswith(index.prefix)]
-    if len(changed) == limit or len(concerned) > INDEX_PENDING_MAX:
+    concerned = [place for place in changed if place[1].startswith(index.prefix)]
+    # More than may wait, so that commits of several processes still take an index along.
+    if len(changed) == limit or len(pending) + len(concerned) > 2 * INDEX_PENDING_MAX:
         return None
-    if concerned:
-        pending += tuple(_changes(cache, reads, index, after=since, until=version))
+    later = [
+        change
+        for branch, id in dict.fromkeys(concerned)
+        for change in _left(cache, reads, id, ((branch, version),), after=since)
+    ]
+    pending += tuple(sorted(later, key=attrgetter("version")))
     return Coverage(noted, version, pending, erasures)
+
+
+def _left(cache: SpaceCache, reads: Reader, id: str, own: Line, *, after: int) -> list[Change]:
+    """What the commits above a version left of an entity on its branch."""
+    left: dict[int, FactRow] = {}  # by version
+    for fact in reads.history(
+        cache.number, id, own, before=None, after=after, limit=2 * INDEX_PENDING_MAX
+    ):
+        left.setdefault(fact.version, fact)
+    return [
+        Change(version, fact.branch, id, _entry_at(cache, reads, fact))
+        for version, fact in left.items()
+    ]
+
+
+def _is_little(pending: Sequence[Change]) -> bool:
+    """Whether changes may wait: whoever asks reads the entities, and they are remembered."""
+    size = sum([change.entry.size_bound for change in pending])
+    return len(pending) <= INDEX_PENDING_MAX and size <= INDEX_PENDING_BYTES_MAX

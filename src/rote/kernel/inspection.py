@@ -1,6 +1,6 @@
 """The passes of verify. Each reads pages, recomputes, and notes what differs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from msgspec import structs
@@ -17,6 +17,7 @@ from rote.engines.rows import (
     EntityRow,
     FactRow,
     Line,
+    Place,
     SideRecord,
 )
 from rote.errors import RoteError
@@ -35,7 +36,6 @@ from rote.values import canonical, decode_canonical, format_time
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     FAULTS_MAX,
-    INTEGER_MAX,
     MIB,
     VERIFY_PAGE_ROWS,
 )
@@ -353,38 +353,42 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
                 inspection.space, list(dict.fromkeys(ids)), ((branch, inspection.version),)
             )
         }
-        for row in rows:
-            if row.version > inspection.version:
-                continue  # written since this inspection began
-            if _leads(inspection, reads, row, newest.get((row.branch, row.id))):
-                continue
+        written = [row for row in rows if row.version <= inspection.version]  # not since it began
+        for row in _leading_nowhere(inspection, reads, written, newest):
             if not _leads_by_now(inspection, reads, row):
                 inspection.fault(
-                    "head", "it leads to no fact of the entity", version=row.version,
-                    id=row.id,
-                )  # fmt: skip
+                    "head", "it leads to no fact of the entity", version=row.version, id=row.id
+                )
         if len(rows) < page_rows:
             return
         after = (rows[-1].branch, rows[-1].id)
         page_rows = next_page(page_rows, sum(size_of(fact) for fact in newest.values()))
 
 
-def _leads(inspection: Inspection, reads: Reader, row: EntityRow, newest: FactRow | None) -> bool:
-    """Whether a pointer tells rightly if an entity exists, and leads to its newest fact; or, while
-    it lives, to an earlier one, which a compaction may have taken away."""
-    if newest is None or row.live != (newest.op != DELETE and newest.salt is not None):
-        return False
-    place = (row.version, row.index)
-    if not row.live or place >= (newest.version, newest.index):
-        return place == (newest.version, newest.index)
-    if row.version < inspection.oldest:
-        return row.version > 0
-    own = ((row.branch, row.version),)
-    above = (row.version, min(row.index, INTEGER_MAX - 1) + 1)
-    rows = reads.history(
-        inspection.space, row.id, own, before=above, after=row.version - 1, limit=1
-    )
-    return [(fact.version, fact.index) for fact in rows if fact.op != DELETE] == [place]
+def _leading_nowhere(
+    inspection: Inspection,
+    reads: Reader,
+    pointers: Iterable[EntityRow],
+    newest: Mapping[tuple[int, str], FactRow],
+) -> list[EntityRow]:
+    """Those that do not tell rightly if an entity exists, or lead neither to its newest fact nor,
+    while it lives, to an earlier one, which a compaction may have taken away."""
+    wrong: list[EntityRow] = []
+    earlier: dict[Place, EntityRow] = {}
+    for row in pointers:
+        fact = newest.get((row.branch, row.id))
+        if fact is None or row.live != (fact.op != DELETE and fact.salt is not None):
+            wrong.append(row)
+        elif (row.version, row.index) == (fact.version, fact.index):
+            continue
+        elif not row.live or (row.version, row.index) > (fact.version, fact.index):
+            wrong.append(row)
+        elif row.version >= inspection.oldest:
+            earlier[(row.id, row.version, row.index, row.branch)] = row
+        elif row.version < 1:
+            wrong.append(row)
+    found = reads.operations_at(inspection.space, list(earlier))
+    return wrong + [row for place, row in earlier.items() if found.get(place, DELETE) == DELETE]
 
 
 def _leads_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
@@ -392,8 +396,10 @@ def _leads_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool
     own = ((row.branch, inspection.version),)
     pointers = reads.pointers(inspection.space, row.branch, [row.id])
     facts = reads.newest(inspection.space, [row.id], own)
+    newest = {(row.branch, fact.id): fact for fact in facts}
     return len(pointers) == len(facts) == 1 and (
-        pointers[0].version > inspection.version or _leads(inspection, reads, pointers[0], facts[0])
+        pointers[0].version > inspection.version
+        or not _leading_nowhere(inspection, reads, pointers, newest)
     )
 
 

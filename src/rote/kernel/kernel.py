@@ -100,13 +100,14 @@ class Kernel:
         indexes: Sequence[Index] = (),
         presumes: bool = False,
     ) -> None:
-        """presumes  whether a commit may draw salts for entities that turn out to have one, which
-        saves a look where that is a round trip; not where `ids` has to be repeatable"""
+        """presumes  whether what nothing is known of may be taken for new, which saves a look; not
+        where `ids` and `clock` have to be repeatable: a wrong guess asks them once more"""
         self._engine = engine
         self._clock = clock
         self._tokens = tokens
         self._keys = keys
         self._author = author
+        self._presumes = presumes
         self._indexes = {index.name: index for index in indexes}
         self._pulses: dict[str, Pulse] = {}  # of the spaces that are watched
         self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
@@ -208,7 +209,7 @@ class Kernel:
         cache, reads = self._spaces.cache(space), self._engine.reader()
         if view.version is not None:
             entry = self._entries_at(cache, reads, view.branch, (id,), view.version)[id]
-        elif may_be_new and cache.presumes_new(view.branch, id):
+        elif may_be_new and self._presumes and cache.presumes_new(view.branch, id):
             entry = ABSENT
         else:
             entry = cache.current(reads, view.branch, id)

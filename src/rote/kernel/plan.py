@@ -166,7 +166,10 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
             operation.kind == SET and not operation.id.startswith(RESERVED_PREFIX)
             for operation in job.operations
         )
-        and all(read.version == 0 and read.id in ids for read in job.reads)
+        and all(
+            read.version == 0 and read.id is not None and read.branch == job.branch
+            for read in job.reads
+        )
     )
     if not ids:
         return {}

@@ -94,12 +94,12 @@ class Pulse:
         now = time.monotonic()
         with self._mutex:
             if bell not in self._turns:
+                self._line[bell] = None
                 self._turns = {each: end for each, end in self._turns.items() if end > now}
-                if len(self._turns) >= self._turns_max:
-                    self._line[bell] = None
-                    return min(self._turns.values()) - now
-                self._line.pop(bell, None)
-                self._turns[bell] = now + WATCH_TURN_SECONDS_MAX
+                while self._line and len(self._turns) < self._turns_max:
+                    self._give(next(iter(self._line)), now)
+            if bell not in self._turns:
+                return min(self._turns.values()) - now
             return max(0.0, self._turns[bell] - WATCH_TURN_SECONDS_MAX - now)
 
     def _pass_on(self, bell: threading.Lock) -> None:
@@ -117,10 +117,14 @@ class Pulse:
             if heir is None:
                 self._turns[bell] = rested
             else:
-                del self._line[heir]
-                self._turns[heir] = rested + WATCH_TURN_SECONDS_MAX
-                if heir.locked():
-                    heir.release()
+                self._give(heir, rested)
+
+    def _give(self, bell: threading.Lock, begin: float) -> None:
+        """A turn to someone in line, who is woken for it."""
+        del self._line[bell]
+        self._turns[bell] = begin + WATCH_TURN_SECONDS_MAX
+        if bell.locked():
+            bell.release()
 
     def _leads(self, bell: threading.Lock) -> bool:
         """Whether a watcher is the one who looks; the others are woken when there is news."""

@@ -5,7 +5,7 @@ them are reported, up to a bound.
 
     pass 0  the ground    what a compaction has left, against its signed checkpoint
     pass 1  the log       every commit and fact hash, link, time, snapshot, key row
-    pass 2  the pointers  entities and tombstones against the newest facts
+    pass 2  the pointers  entities and tombstones against the facts they lead to
     pass 3  what is beside the log: side rows, checkpoints, branches, names, indexes
     pass 4  blobs: every payload against its hash, and that what is described is there
 """

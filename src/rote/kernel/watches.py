@@ -83,6 +83,7 @@ def _frames(
             time.sleep(max(0.0, due - time.monotonic()))
             # Before it is its turn: those who are in line together go the same step.
             newest = max(newest, pulse.newest)
+            watcher.check_usable()
             with pulse.turn(deadline):
                 woken = time.monotonic()
                 frame = watcher.advance(newest)
@@ -124,6 +125,10 @@ class Watcher:
         newest = 0 if head is None else head.version
         self._check_log()
         return newest
+
+    def check_usable(self) -> None:
+        """Before a lock is waited for that nobody gives back to a process that was forked."""
+        self._engine.reader()
 
     def _check_log(self) -> None:
         if self._cache.losses != self._losses and self.version > 0:

@@ -81,10 +81,12 @@ class Memory:
         ttl = self._ttl(namespace, ttl_seconds)
         known = self._metadata_of(body, metadata)
 
-        first = iter((True,))  # attempt: what nothing is known of is taken for new
+        may_be_new = True  # what nothing is known of; a second attempt looks
 
         def put_once() -> Result:
-            seen, life = self._look(entity, may_be_new=next(first, False))
+            nonlocal may_be_new
+            seen, life = self._look(entity, may_be_new=may_be_new)
+            may_be_new = False
             created_at = None if life is None else life.created_at
             value = envelope(
                 (namespace, kind, id), body, ttl_seconds=ttl, metadata=known, created_at=created_at

@@ -134,7 +134,7 @@ WATCH_LOOK_SECONDS = 0.02
 # A watcher is woken at most so often; commits in between are one frame.
 WATCH_PAUSE_SECONDS = 0.05
 # Watchers of a process and a space work in turns. A turn that takes longer, the rest after it
-# included, is over for the others: so long one of them can delay the rest at most.
+# included, is over for the others: so long each of them can delay those behind it at most.
 WATCH_TURN_SECONDS_MAX = 0.25
 # Turns at once where a look at the store is a round trip: such a watcher mostly waits.
 WATCH_TURNS_REMOTE = 8
@@ -201,6 +201,7 @@ INDEX_BATCH_COMMITS = 256
 # Changes that an index is not told of one by one but together: rows that are written with others
 # cost a fraction, and whoever asks looks at the changed entities themselves.
 INDEX_PENDING_MAX = 16
+INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
 # Commits that leave an index alone which was behind before the first of them: to look each time
 # costs a commit more than it is worth, since whoever asks the index brings it up.
 INDEX_BEHIND_COMMITS = 32

@@ -2,16 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rote.contract import View
 from rote.engines.sqlite import SqliteEngine
-from rote.opening.keys import MemoryKeys
+from rote.kernel.coverage import Change
+from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.space_suite.indexes import WORDS
-from rote.values.limits import INDEX_BATCH_COMMITS, INDEX_PENDING_MAX
+from rote.values.limits import (
+    INDEX_BATCH_COMMITS,
+    INDEX_PENDING_BYTES_MAX,
+    INDEX_PENDING_MAX,
+)
 
 
 @pytest.fixture
@@ -72,3 +78,80 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
         space = store.space("notes")
         write(space, INDEX_BATCH_COMMITS)
         assert engine.reader().indexed(1, "records/1") == INDEX_BATCH_COMMITS
+
+
+def pending(space: Space) -> tuple[Change, ...]:
+    """What is remembered and not in the rows."""
+    port: Any = space._port
+    coverage = port._spaces.cache(space.did).coverage.get(WORDS.name)
+    return () if coverage is None else coverage.pending
+
+
+def test_large_values_do_not_wait(engine: SqliteEngine, space: Space) -> None:
+    """They would be kept in memory, and read by everyone who asks for anything."""
+    text = "x" * (INDEX_PENDING_BYTES_MAX // 2)
+    space.set("urn:a", {"text": text})
+    assert len(pending(space)) == 1
+    space.set("urn:b", {"text": text})
+    assert pending(space) == ()
+    assert engine.reader().indexed(1, WORDS.name) == 2
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[list[Space]]:
+    """One space, by two stores."""
+    stores = [
+        open_on(
+            SqliteEngine(tmp_path / "shared.db", durability="os"),
+            StoreSettings(indexes=(WORDS,)),
+            keys=FolderKeys(tmp_path / "keys"),
+        )
+        for _ in range(2)
+    ]
+    yield [store.space("notes") for store in stores]
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize("eraser", [0, 1])
+def test_what_is_erased_is_not_remembered(shared: list[Space], eraser: int) -> None:
+    """It stayed in the memory of a process that did nothing more, for as long as that ran."""
+    shared[0].set("urn:a", {"text": "secret"})
+    assert len(pending(shared[0])) == 1
+    shared[eraser].erase("urn:a", reason="asked to")
+    assert shared[0].version == 2
+    assert pending(shared[0]) == ()
+
+
+def test_who_asks_again_and_again_does_not_remember_everything(shared: list[Space]) -> None:
+    """A store that finds the index behind leaves it alone, so whoever asks has to bring it up."""
+    writer, reader = shared
+    write(writer, 3)
+    writer.compact(before=3)
+    for _ in range(4 * INDEX_PENDING_MAX):
+        write(writer, 1)
+        assert found(reader) == writer.version - 1
+        assert len(pending(reader)) <= INDEX_PENDING_MAX
+    assert writer.verify().ok
+
+
+class Named:
+    """Lists every entity under its own name, if that begins so."""
+
+    name = "named/1"
+    prefix = "urn:a"
+
+    def terms(self, id: str, value: Any, /) -> list[str]:
+        return [id]
+
+
+def test_after_a_compaction_an_index_lists_only_what_concerns_it(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path / "named.db", durability="os")
+    with open_on(engine, StoreSettings(indexes=(Named(),)), keys=MemoryKeys()) as store:
+        space = store.space("notes")
+        for id in ("urn:a:1", "urn:b:1", "urn:a:2"):
+            space.set(id, 1)
+        space.create_branch("later")
+        space.compact(before=space.version)
+        assert [hit.id for hit in space.find("named/1")] == ["urn:a:1", "urn:a:2"]
+        assert space.verify().ok

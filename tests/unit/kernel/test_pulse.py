@@ -184,6 +184,18 @@ def test_one_that_works_for_long_delays_others_only_so_long(clock: SimpleNamespa
     assert pulse._pause_before(third) == pytest.approx(WATCH_TURN_SECONDS_MAX)
 
 
+def test_a_turn_that_was_too_long_goes_to_the_first_in_line(clock: SimpleNamespace) -> None:
+    """Whoever looked first took it, also who had just come, and others waited for ever."""
+    pulse = Pulse()
+    first, second, third, newcomer = bells(4)
+    for bell in (first, second, third):
+        pulse._pause_before(bell)
+    clock.now += WATCH_TURN_SECONDS_MAX
+    assert pulse._pause_before(newcomer) == pytest.approx(WATCH_TURN_SECONDS_MAX)
+    assert pulse._pause_before(third) == pytest.approx(WATCH_TURN_SECONDS_MAX)
+    assert pulse._pause_before(second) == 0
+
+
 def test_the_rest_after_a_turn_is_within_its_bound(clock: SimpleNamespace) -> None:
     pulse = Pulse()
     first, second = bells(2)

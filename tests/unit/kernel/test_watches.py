@@ -4,10 +4,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from rote.errors import Unavailable
 from rote.kernel import pulse as pulses
 from rote.kernel.pulse import Pulse
 from rote.opening import open as open_store
@@ -71,3 +72,15 @@ def test_whoever_stops_at_a_frame_has_no_turn(space: Space) -> None:
 
     threading.Thread(target=take, daemon=True).start()
     assert [frames.get(timeout=LIMIT_SECONDS) for _ in watches] == [1] * 4
+
+
+def test_a_watch_of_a_store_that_is_no_more_waits_for_no_lock(space: Space) -> None:
+    """In a process that was forked, a thread of the other one may have held it."""
+    watch = space.watch(QUERY)
+    next(watch)
+    space.set(A, 1)
+    pulse, port = pulse_of(space), cast(Any, space._port)
+    pulse.newest = 1
+    port.close()
+    with pulse._mutex, pytest.raises(Unavailable):
+        next(watch)

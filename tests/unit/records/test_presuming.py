@@ -8,6 +8,7 @@ import pytest
 from rote.kernel.cache import SpaceCache
 from rote.opening import open as open_store
 from rote.records import Memory
+from rote.testing import SeededIds, SteppingClock
 
 
 class Looks:
@@ -84,3 +85,22 @@ def test_after_a_wrong_guess_there_is_a_look_until_something_was_new(
         put(memory, id)
         counts.append(looks.count)
     assert counts == [1, 2, 3, 4, 4, 4]
+
+
+def test_nothing_is_presumed_where_everything_has_to_be_repeatable(tmp_path: Path) -> None:
+    """A wrong guess asked the clock once more, so the same calls in two processes made other hashes
+    than in one."""
+    heads = []
+    for closed_between in (False, True):
+        clock, ids = SteppingClock(), SeededIds(3)
+        path = tmp_path / f"{closed_between}.db"
+        store = open_store(path, clock=clock, ids=ids)
+        put(Memory(store.space("notes")), 1)
+        if closed_between:
+            store.close()
+            store = open_store(path, clock=clock, ids=ids)
+            assert store.space("notes").version == 1
+        put(Memory(store.space("notes")), 1)
+        heads.append([commit.at for commit in store.space("notes").log()])
+        store.close()
+    assert heads[0] == heads[1]

@@ -184,6 +184,20 @@ class PostgresReader:
             space, *(after or ("", 0, 0, 0)), until, limit, *bounds,
         )  # fmt: skip
 
+    def operations_at(self, space: int, places: Sequence[Place]) -> dict[Place, int]:
+        if not places:
+            return {}
+        ids, *numbers = zip(*places, strict=True)
+        rows = self._all(
+            "select f.id, f.version, f.position, f.branch, f.op"
+            " from unnest($2, $3, $4, $5) as wanted (id, version, position, branch)"
+            f" join {self._schema}.facts as f on f.space = $1 and f.id = wanted.id"
+            " and f.version = wanted.version and f.position = wanted.position"
+            " and f.branch = wanted.branch",
+            space, texts(ids), *map(bigints, numbers),
+        )  # fmt: skip
+        return {(id, version, position, branch): op for id, version, position, branch, op in rows}
+
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         if not ids:
             return {}

@@ -249,6 +249,17 @@ class SqliteReader:
             (space, *(after or ("", 0, 0, 0)), until, *bounds, limit),
         )
 
+    def operations_at(self, space: int, places: Sequence[Place]) -> dict[Place, int]:
+        return {
+            place: op
+            for place in places
+            for (op,) in self._all(
+                "select op from facts indexed by facts_by_entity where space = ?"
+                " and id = ? and version = ? and position = ? and branch = ?",
+                (space, *place),
+            )
+        }
+
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         if not ids:
             return {}

@@ -6,6 +6,7 @@ from rote.engines.rows import (
     DELETE,
     MAIN,
     PATCH,
+    SET,
     Batch,
     DerivedRow,
     EntityRow,
@@ -30,6 +31,18 @@ class RewritingTests(EngineGround):
         reads = self.engine.reader()
         expected = [bare, rows[1], replace(rows[2], value=None), side_row]
         assert reads.facts(self.space, after=0, until=9) == expected
+
+    def test_operations_are_told_by_place(self) -> None:
+        self.write(fact("urn:a", 1), fact("urn:a", 1, index=1, op=PATCH))
+        self.write(fact("urn:a", 2, op=DELETE), fact("urn:a", 3, branch=2))
+        places: list[Place] = [("urn:a", 1, 1, MAIN), ("urn:a", 2, 0, MAIN), ("urn:a", 3, 0, 2)]
+        nowhere: list[Place] = [
+            ("urn:a", 3, 0, MAIN), ("urn:b", 1, 0, MAIN), ("urn:a", 1, 2**63 - 1, MAIN)
+        ]  # fmt: skip
+        reads = self.engine.reader()
+        found = reads.operations_at(self.space, places + nowhere)
+        assert found == dict(zip(places, (PATCH, DELETE, SET), strict=True))
+        assert reads.operations_at(self.space, []) == {}
 
     def test_facts_are_dropped_by_their_places_and_the_pointers_stay(self) -> None:
         rows = [fact("urn:a", 1), fact("urn:b", 1, index=1), fact("urn:a", 2), fact("urn:a", 3)]
