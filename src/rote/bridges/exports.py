@@ -10,6 +10,7 @@ In the order of namespace, kind and id, so equal memories give equal bytes.
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
+from rote.bridges.record_files import check_binary
 from rote.errors import InvalidInput
 from rote.records import Memory
 from rote.records.envelope import Envelope
@@ -71,6 +72,7 @@ def write_export(
     """Write an export; how many records it has."""
     if format not in FORMATS:
         raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(FORMATS)}")
+    check_binary(stream, "write")
     start, between, end = (b"[\n", b",\n", b"\n]\n") if format == "json" else (b"", b"\n", b"\n")
     is_retrieval = format == _RETRIEVAL
     records = export_records(memory, namespace=namespace, kind=kind)

@@ -29,6 +29,8 @@ _REFUSED_CATEGORIES = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
 
 def check_path(path: str | os.PathLike[str]) -> Path:
     """A path that somebody meant: an empty one would be the folder that happens to be the current."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"a path is text or a Path, not {type(path).__name__}")
     if os.fspath(path) == "":
         raise InvalidInput("the path is empty; name a file or a folder, or . for this one")
     return Path(path)

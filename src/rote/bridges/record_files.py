@@ -5,6 +5,7 @@ lines may be. Any other is read at once, and holds no more than a commit does.
 """
 
 from collections.abc import Callable, Iterator
+from io import TextIOBase
 from typing import BinaryIO
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
@@ -20,6 +21,13 @@ _BLANKS = b" \t\r\n"
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
+def check_binary(stream: object, method: str) -> None:
+    """InvalidInput unless a stream gives or takes bytes: a path does not, nor a file of text."""
+    if not callable(getattr(stream, method, None)) or isinstance(stream, TextIOBase):
+        mode = "wb" if method == "write" else "rb"
+        raise InvalidInput(f'records travel in a stream of bytes: open(path, "{mode}")')
+
+
 def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tuple[int, Json]]:
     """The values of a file with their places: the numbers of lines, or of an array's elements."""
     for number, value in try_records(stream, progress):
@@ -32,6 +40,7 @@ def try_records(
     stream: BinaryIO, progress: Told | None = None
 ) -> Iterator[tuple[int, Json | RoteError]]:
     """The same, with what cannot be read as its error."""
+    check_binary(stream, "readline")
     tell: Told = progress or (lambda count: None)
     number, begins = 0, True
     while line := stream.readline(_LINE_BYTES_MAX + 1):

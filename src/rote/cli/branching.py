@@ -179,6 +179,11 @@ def diff(
     point = None if at is None else point_of(at)
     version = version_in(other)
     with opened_space(store, space, branch) as opened:
+        if version is not None and any(row.name == other for row in opened.branches()):
+            raise InvalidInput(
+                f"{other} is a version, and a branch; for the branch turn it round:"
+                f" rote diff {branch} --branch {other}"
+            )
         view = opened if point is None else opened.at(point)
         changes = view.diff(other if version is None else version)
     for change in changes:

@@ -9,6 +9,7 @@
 Frozen: scripts branch on these. Only a bug in Rote shows a traceback.
 """
 
+import re
 import sys
 import traceback
 from enum import IntEnum
@@ -102,5 +103,7 @@ def _settle(error: BaseException) -> Outcome:
 def _usage(error: typer.TyperException) -> str:
     """What is wrong with the command line, and where help is."""
     message = error.format_message().rstrip(".")
+    if re.search(r"No such option: -\.?\d", message):
+        message += ", and a value that begins with a dash comes after --"
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message}; see {context.command_path} --help"

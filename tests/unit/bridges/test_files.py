@@ -1,7 +1,7 @@
 """Records leave and enter files: byte for byte, all or none, and a second time without effect."""
 
 from collections.abc import Iterator
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import pytest
@@ -454,3 +454,12 @@ def test_the_validator_goes_by_the_profile() -> None:
     assert validate(odd, namespaces=["ops"], profile="v1") == []
     with pytest.raises(InvalidInput):
         validate(ENVELOPE, namespaces=["ops"], profile="v2")
+
+
+@pytest.mark.parametrize("stream", ["records.jsonl", b"{}", StringIO("{}"), None, 5])
+def test_what_is_no_stream_of_bytes_is_refused(stream: Any) -> None:
+    """A path, and a file of text, ended with errors of Python's."""
+    files = Files()
+    for call in (import_records, write_export):
+        with pytest.raises(InvalidInput, match="a stream of bytes"):
+            call(files.memory, stream)

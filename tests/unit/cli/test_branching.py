@@ -119,6 +119,14 @@ def test_diff_prints_changes_between_branches_and_versions(store: Path) -> None:
     error_of(run("diff", "nowhere", store=store))
 
 
+def test_a_number_that_names_a_branch_too_is_not_taken_for_the_version(store: Path) -> None:
+    """It said that there was no difference, and meant another one."""
+    run_ok("branch", "create", "3", store=store)
+    run_ok("set", "urn:c", "1", "--branch", "3", store=store)
+    assert "rote diff main --branch 3" in error_of(run("diff", "3", store=store))
+    assert run_ok("diff", "main", "--branch", "3", store=store) == "- urn:c 1\n"
+
+
 def test_the_graph_draws_forks_merges_and_ends(store: Path) -> None:
     with open_store(store) as opened:
         space = opened.space("default")

@@ -129,3 +129,12 @@ def test_a_write_with_the_same_key_happens_once(store_path: Path) -> None:
     assert run_ok(*once, store=store_path) == said
     assert "a new key" in error_of(run("set", ADA, "2", "--key", "k", store=store_path))
     assert value_of(store_path) == 1
+
+
+def test_a_negative_number_that_is_taken_for_an_option_is_told_from_a_wrong_one(
+    store_path: Path,
+) -> None:
+    assert "comes after --" in error_of(run("set", ADA, "-5", store=store_path))
+    assert "comes after --" not in error_of(run("set", ADA, "--five", store=store_path))
+    assert run("set", ADA, "--store", str(store_path), "--", "-5").exit_code == 0
+    assert value_of(store_path) == -5
