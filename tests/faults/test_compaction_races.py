@@ -240,8 +240,6 @@ def test_a_read_of_now_is_of_before_or_after(name: str, rig: Rig) -> None:
 def test_what_the_rows_of_an_index_find_is_right_too(
     rig: Rig, pending_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With some changes that may be pending, what is left of the log was once read without a second
-    look, and a compaction in the middle of that was told as damage."""
     monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", pending_max)
     test_a_read_of_the_past_is_right_or_compacted("find", rig)
     test_a_read_of_now_is_of_before_or_after("find", rig)

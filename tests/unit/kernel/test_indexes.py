@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from rote.contract import View
+from rote.engines.rows import FactRow
 from rote.engines.sqlite import SqliteEngine
+from rote.engines.sqlite.reader import SqliteReader
 from rote.kernel.coverage import Change
+from rote.kernel.indexes import catch_up
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
@@ -133,6 +136,30 @@ def test_who_asks_again_and_again_does_not_remember_everything(shared: list[Spac
         assert found(reader) == writer.version - 1
         assert len(pending(reader)) <= INDEX_PENDING_MAX
     assert writer.verify().ok
+
+
+def test_a_compaction_in_the_middle_of_catching_up_is_no_damage(
+    shared: list[Space], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, reader = shared
+    writer.set("urn:a", {"text": "red", "large": "x" * 20_000})
+    reader.reindex()
+    for number in range(3):
+        writer.patch("urn:a", [{"op": "add", "path": "/n", "value": number}])
+    history = SqliteReader.history
+
+    def compacted_since(self: SqliteReader, *arguments: Any, **options: Any) -> list[FactRow]:
+        rows = history(self, *arguments, **options)
+        monkeypatch.undo()
+        writer.compact(before=writer.version)
+        return rows
+
+    monkeypatch.setattr(SqliteReader, "history", compacted_since)
+    port: Any = reader._port
+    catch_up(port._engine, port._spaces.cache(reader.did), WORDS)
+    assert reader.version == 5
+    assert [hit.term for hit in reader.find(WORDS.name)] == ["red"]
+    assert reader.verify().ok
 
 
 class Named:
