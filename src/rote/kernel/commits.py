@@ -152,6 +152,7 @@ class Committer:
                 except RoteError as error:
                     job.error = error
                     if isinstance(error, Conflict):
+                        # What was never written by those who read it has been: no more guesses.
                         draft.cache.presumes &= all(
                             read.expected_version for read in error.conflicts
                         )
