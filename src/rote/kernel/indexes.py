@@ -79,6 +79,8 @@ def follow(
 
 def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
     """Throw an index away and make it anew."""
+    if progress is not None:
+        progress(0, cache.resolve(engine.reader(), None))
     _take_in(engine, cache, index, anew=True)
     cache.coverage.pop(index.name, None)
     catch_up(engine, cache, index, progress=progress)
