@@ -205,8 +205,9 @@ class Assembly(FixedClock):
 
     def now(self) -> datetime:
         wait_until(lambda: self.in_line() >= self.expected)
+        self.expected = 0  # once: whoever is not taken along goes by itself, with nobody behind it
         if self.readings_left == 0:
-            self.readings_left, self.expected = None, 0
+            self.readings_left = None
             raise ValueError("the clock broke")
         if self.readings_left is not None:
             self.readings_left -= 1
