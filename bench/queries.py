@@ -15,8 +15,8 @@ from bench.documents import Documents
 from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, compare_times, timed
 from rote import Space
 from rote.contract import View
-from rote.kernel.pulse import Pulse
-from rote.kernel.watches import Watcher
+from rote.kernel.watching.pulse import Pulse
+from rote.kernel.watching.watches import Watcher
 
 ROOT = Path(__file__).resolve().parent.parent
 # Links in each entity of a tree.

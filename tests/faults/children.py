@@ -21,6 +21,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import rote
 from rote.errors import Conflict, RoteError, Unavailable
+from rote.kernel.committing import committer
+from rote.kernel.log import page_sizes
 from rote.testing.serial import Recorder, Recording, encode_record
 
 NAME = "agent"
@@ -192,7 +194,7 @@ def record(url: str, client: str, times: str) -> None:
 
 def copy(source_path: str, target_path: str) -> None:
     """Copy in small pages; a line is a version that the target was told is stored."""
-    pytest.MonkeyPatch().setattr("rote.kernel.pace.PAGE_MAX", 2)
+    pytest.MonkeyPatch().setattr(page_sizes, "PAGE_MAX", 2)
     with rote.open(source_path) as source, rote.open(target_path) as target:
         source.copy(NAME, target, progress=lambda phase, done, total: say(done))
 
@@ -299,7 +301,7 @@ class Interruptions:
 def interrupted(place: str, way: str) -> None:
     """Commit for ever; a line is a commit that was made, or an interruption that is over."""
     if way == "locking":
-        pytest.MonkeyPatch().setattr("rote.kernel.commits.OPTIMISTIC_ATTEMPTS_MAX", 0)
+        pytest.MonkeyPatch().setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", 0)
     space = open_store(place).space(NAME)
     interruptions, told = Interruptions(), 0
     for number in itertools.count(1):

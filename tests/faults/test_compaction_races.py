@@ -16,7 +16,7 @@ from rote.contract import CommitRequest, View
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
-from rote.kernel import indexes
+from rote.kernel.reading import indexes
 from rote.opening.keys import FolderKeys
 from rote.records import Memory
 from rote.space import Space, Store

@@ -13,6 +13,7 @@ import rote
 from rote.contract import CommitRequest, Guard
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import RoteError
+from rote.kernel.log import page_sizes
 from rote.opening.keys import MemoryKeys
 from rote.testing import StoreSettings, open_on
 from rote.testing.faults import FAULT_KINDS, ChildProcess, Fault, FaultDisk, FaultKind
@@ -60,7 +61,7 @@ def test_a_copy_that_is_killed_again_and_again_goes_on_and_arrives(tmp_path: Pat
 def test_a_copy_onto_a_failing_disk_goes_on_from_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: FaultKind
 ) -> None:
-    monkeypatch.setattr("rote.kernel.pace.PAGE_MAX", 2)
+    monkeypatch.setattr(page_sizes, "PAGE_MAX", 2)
     with rote.open(":memory:") as source:
         space = source.space(NAME)
         for number in range(6):

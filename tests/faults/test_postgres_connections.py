@@ -18,7 +18,7 @@ import pytest
 import rote
 from rote.engines.postgres import PostgresEngine, engine
 from rote.errors import RoteError, Unavailable
-from rote.kernel import commits
+from rote.kernel.committing import committer
 from rote.testing.faults import Cut, Proxy
 from rote.testing.postgres import schema_of, server_url
 from tests.faults.postgres_rig import (
@@ -156,7 +156,7 @@ def run(
 @pytest.fixture
 def locked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits take the lock at once, as they do after others were faster twice."""
-    monkeypatch.setattr(commits, "OPTIMISTIC_ATTEMPTS_MAX", 0)
+    monkeypatch.setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", 0)
 
 
 def check_outcomes(outcomes: Counter[str], *, at_least: int) -> None:

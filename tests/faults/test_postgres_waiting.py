@@ -13,7 +13,7 @@ import rote
 from rote.engines.postgres import PostgresEngine, pool, writes
 from rote.engines.postgres.engine import _Block
 from rote.errors import Busy, Unavailable
-from rote.kernel import commits
+from rote.kernel.committing import committer
 from rote.testing.postgres import schema_of, server_url, with_options
 from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX
 from tests.faults.interruptions import interrupt_before
@@ -61,7 +61,7 @@ def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
     tmp_path: Path, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its session stayed in a transaction, with the lock of the space, as long as the error lived."""
-    monkeypatch.setattr(commits, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
+    monkeypatch.setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
     with open_postgres(tmp_path) as store, ThreadPoolExecutor(1) as other:
         space = store.space(NAME)
         space.transact(pair(0))
@@ -77,7 +77,7 @@ def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
 def test_a_statement_that_is_given_up_is_busy_and_not_written(
     tmp_path: Path, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commits, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
+    monkeypatch.setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
     # On the way without a lock the server's own bound counts; under the lock it is cancelled.
     url = with_options(server_url(), options="-cstatement_timeout=300ms", application_name="slow")
     with open_postgres(tmp_path, url=url) as store, ThreadPoolExecutor(1) as pool_of_one:

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 import rote
-from rote.kernel import plan
+from rote.kernel.committing import plans
 from rote.testing.faults import ChildProcess
 from rote.testing.postgres import database_url
 from rote.testing.serial import Record, Recorder, Recording, check, decode_record
@@ -141,7 +141,7 @@ def test_runs_get_what_a_serial_order_explains(url: str) -> None:
 
 
 def test_runs_without_the_read_check_do_not(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
+    monkeypatch.setattr(plans, "find_conflicts", lambda draft, reads, **more: ())
     with rote.open(url, durability="os", modes=("buffered_write",)) as store:
         records = run_runs(store, examples(10, 50))
     assert check([*records, *look_at_the_end(url)])
@@ -178,7 +178,7 @@ def test_transactions_that_overlap_on_purpose_are_stopped(url: str, written: lis
 def test_without_the_read_check_the_checker_finds_what_went_wrong(
     url: str, monkeypatch: pytest.MonkeyPatch, written: list[str]
 ) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
+    monkeypatch.setattr(plans, "find_conflicts", lambda draft, reads, **more: ())
     with rote.open(url, durability="os") as store:
         records = overlapping(store, written)
     assert count_of(records, "committed") == THREADS
@@ -188,7 +188,7 @@ def test_without_the_read_check_the_checker_finds_what_went_wrong(
 def test_without_the_read_check_write_skew_is_found_by_its_name(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
+    monkeypatch.setattr(plans, "find_conflicts", lambda draft, reads, **more: ())
     with rote.open(url, durability="os") as store:
         space = store.space(NAME)
         one, other = Recorder(space, "one"), Recorder(space, "other")

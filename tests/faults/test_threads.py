@@ -31,7 +31,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import NotFound, Unavailable
 from rote.kernel import Kernel
-from rote.kernel.cache import SpaceCache
+from rote.kernel.state.cache import SpaceCache
 from rote.opening.keys import MemoryKeys
 from rote.testing import FixedClock, StoreSettings, open_on
 from rote.values import Json

@@ -124,6 +124,19 @@ LAYERS = [
     "patch",
     "values",
 ]
+ROOMS = [
+    "kernel",
+    "proving",
+    "copying",
+    "keeping",
+    "branching",
+    "blobs",
+    "watching",
+    "committing",
+    "reading",
+    "state",
+    "log",
+]
 
 
 @pytest.mark.parametrize(
@@ -137,6 +150,10 @@ LAYERS = [
         ("space", "from rote import engines", "Only the kernel sees the engines"),
         ("kernel", "import apsw", "Only the engines see the database driver"),
         ("opening", "import rich", "Only the command line sees the terminal"),
+        ("kernel/log", "from rote.kernel import state", "Rooms of the kernel"),
+        ("kernel/committing", "from rote.kernel import keeping", "Rooms of the kernel"),
+        ("kernel/blobs", "from rote.kernel import branching", "Rooms of the kernel"),
+        ("kernel/utils", "", "Rooms of the kernel"),  # a room without a place
     ],
 )
 def test_import_contracts_find_a_planted_import(
@@ -149,13 +166,20 @@ def test_import_contracts_find_a_planted_import(
 def test_import_contracts_keep_quiet_about_imports_that_go_down(tmp_path: Path) -> None:
     down = {above: f"from rote import {below}" for above, below in pairwise(LAYERS)}
     down["space"] = "from rote import contract"
+    down |= {
+        f"kernel/{above}": f"from rote.kernel import {below}"
+        for above, below in pairwise(ROOMS)
+        if (above, below)
+        not in {("proving", "copying"), ("branching", "blobs"), ("blobs", "watching")}
+    }
     assert broken_contracts(tmp_path, down) == []
 
 
 def broken_contracts(folder: Path, planted: dict[str, str]) -> list[str]:
     """The names of the contracts that a package with only these lines breaks."""
     package = folder / "rote"
-    for name in [*LAYERS, *planted]:
+    rooms = [f"kernel/{room}" for room in ROOMS]
+    for name in [*LAYERS, *rooms, *planted]:
         (package / name).mkdir(parents=True, exist_ok=True)
         (package / name / "__init__.py").write_text(planted.get(name, "") + "\n")
     (package / "__init__.py").write_text("from rote import opening\n")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import RoteError
+from rote.kernel.log import page_sizes
 from rote.space import Space
 from rote.testing import FixedClock, SeededIds, StoreSettings
 from rote.testing.strategies import operations
@@ -48,7 +49,7 @@ def test_a_copy_is_the_source_whenever_it_is_made(
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as monkeypatch,
     ):
-        monkeypatch.setattr("rote.kernel.pace.PAGE_MAX", page_size)
+        monkeypatch.setattr(page_sizes, "PAGE_MAX", page_size)
         settings = StoreSettings(clock=FixedClock(), ids=SeededIds())
         stores = []
         for name, kind in (("source", source_kind), ("target", target_kind)):

@@ -15,11 +15,12 @@ from rote.engines.rows import Batch, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import RoteError
-from rote.kernel import job, lines, plan, reads, validation
-from rote.kernel.cache import SpaceCache
-from rote.kernel.documents import Patched
-from rote.kernel.draft import Draft
-from rote.kernel.entry import ABSENT, Entry
+from rote.kernel.committing import committer, jobs, plans, read_checks, reads
+from rote.kernel.committing.documents import Patched
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.log import branches
+from rote.kernel.log.entries import ABSENT, Entry
+from rote.kernel.state.cache import SpaceCache
 from rote.patch import overlap
 from rote.space import Transaction
 from rote.testing.machine import make_machine
@@ -41,7 +42,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def skip_the_read_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "find_conflicts", lambda draft, reads, **more: ())
+    monkeypatch.setattr(plans, "find_conflicts", lambda draft, reads, **more: ())
 
 
 def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +53,7 @@ def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
             Entry(0, None, None, True, value, snapshot_bytes=size, size_bound=size), data, value
         )
 
-    monkeypatch.setattr(plan, "patched", unchanged)
+    monkeypatch.setattr(plans, "patched", unchanged)
 
 
 def reuse_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +75,7 @@ def reuse_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
     append = SqliteWriter.append
     monkeypatch.setattr(SqliteWriter, "append", overwrite)
-    monkeypatch.setattr("rote.kernel.commits.Draft", behind)
+    monkeypatch.setattr(committer, "Draft", behind)
 
 
 def forget_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +89,7 @@ def forget_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_any_payload_for_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "payload_digest", lambda branch, operations: "same")
+    monkeypatch.setattr(jobs, "payload_digest", lambda branch, operations: "same")
 
 
 def keep_stale_entries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +106,7 @@ def miss_overlaps_below_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
             written[: len(path)] == tuple(path) for written in overlap.written_paths(operations)
         )
 
-    monkeypatch.setattr(validation, "overlaps", only_at_or_below)
+    monkeypatch.setattr(read_checks, "overlaps", only_at_or_below)
 
 
 def end_a_prefix_one_character_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +115,7 @@ def end_a_prefix_one_character_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def follow_a_clock_that_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
     # Shadows the builtin in that module: `at` becomes the clock's time.
-    monkeypatch.setattr(plan, "max", lambda now, before: now, raising=False)
+    monkeypatch.setattr(plans, "max", lambda now, before: now, raising=False)
 
 
 def forget_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,11 +151,11 @@ def forget_what_a_transaction_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def let_children_see_what_the_parent_writes_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "min", lambda cap, other: cap, raising=False)
+    monkeypatch.setattr(branches, "min", lambda cap, other: cap, raising=False)
 
 
 def write_to_deleted_branches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "writable", lambda branches, name: branches.find(name))
+    monkeypatch.setattr(plans, "writable", lambda branches, name: branches.find(name))
 
 
 def start_a_childs_entity_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from rote.engines.rows import BranchRow, Line
 from rote.errors import RoteError
-from rote.kernel import bases, lines, merging
-from rote.kernel.entry import ABSENT, Entry
-from rote.kernel.graph import Graph, Merge, Point, last_node, merge_bases
-from rote.kernel.lines import NEWEST, Branches
+from rote.kernel.branching import merge_bases as bases
+from rote.kernel.branching import merges
+from rote.kernel.log import branches, commit_graph
+from rote.kernel.log.branches import NEWEST, Branches
+from rote.kernel.log.commit_graph import Graph, Merge, Point, last_node, merge_bases
+from rote.kernel.log.entries import ABSENT, Entry
 from rote.patch import threeway
 from tests.properties.test_merges import STEPS, Step, in_memory
 
@@ -74,12 +76,13 @@ def take_one_base_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     def newest(*arguments: Any, **points: Any) -> list[Point]:
         return find(*arguments, **points)[-1:]
 
-    monkeypatch.setattr(merging, "merge_bases", newest)
+    monkeypatch.setattr(merges, "merge_bases", newest)
 
 
 def take_every_common_ancestor_for_a_base(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "rote.kernel.graph._maximal",
+        commit_graph,
+        "_maximal",
         lambda graph, branches, nodes: sorted(nodes, key=lambda node: node[1]),
     )
 
@@ -92,39 +95,39 @@ def take_the_lowest_base_where_they_differ(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def call_no_base_an_absent_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "NO_BASE", object())
+    monkeypatch.setattr(merges, "NO_BASE", object())
 
 
 def call_written_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     def same_fact(one: Entry, other: Entry) -> bool:
         return (one.version, one.hash) == (other.version, other.hash)
 
-    monkeypatch.setattr(merging, "same", same_fact)
+    monkeypatch.setattr(merges, "same", same_fact)
 
 
 def look_at_the_source_only_above_its_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     def own(one: Line, other: Line) -> list[Any]:
-        return [span for span in lines.spans(one, other) if span[0] == one[0][0]]
+        return [span for span in branches.spans(one, other) if span[0] == one[0][0]]
 
-    monkeypatch.setattr(merging, "spans", own)
+    monkeypatch.setattr(merges, "spans", own)
 
 
 def prefer_ours_to_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = merging._settle
+    settle = merges._settle
 
     def ours_first(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | None:
         return ours if strategy == "latest" else settle(strategy, base, ours, theirs)
 
-    monkeypatch.setattr(merging, "_settle", ours_first)
+    monkeypatch.setattr(merges, "_settle", ours_first)
 
 
 def drop_deletes_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = merging._candidates
+    candidates = merges._candidates
 
     def living(*arguments: Any) -> Any:
         return (found for found in candidates(*arguments) if found[3].exists)
 
-    monkeypatch.setattr(merging, "_candidates", living)
+    monkeypatch.setattr(merges, "_candidates", living)
 
 
 def merge_paths_with_ours_on_top(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,14 +146,14 @@ def name_a_version_that_is_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
         found = find(*arguments)
         return None if found is None else arguments[-1]
 
-    monkeypatch.setattr(merging, "last_node", head)
+    monkeypatch.setattr(merges, "last_node", head)
 
 
 def forget_the_base_of_what_the_target_has_written(monkeypatch: pytest.MonkeyPatch) -> None:
     def now(ground: Any, points: Any, ours: Any, one: dict[str, Entry], ids: Sequence[str]) -> Any:
         return {id: one.get(id, ABSENT) for id in ids}
 
-    monkeypatch.setattr(merging, "_base_entries", now)
+    monkeypatch.setattr(merges, "_base_entries", now)
 
 
 PLANTS: list[Plant] = [

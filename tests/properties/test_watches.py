@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.contract import View
-from rote.kernel.pulse import Pulse
-from rote.kernel.watches import Watcher
+from rote.kernel.watching.pulse import Pulse
+from rote.kernel.watching.watches import Watcher
 from rote.opening import open as open_store
 from rote.space import Space
 from rote.testing.frames import Folded

@@ -8,6 +8,7 @@ import pytest
 
 from rote.errors import InvalidInput
 from rote.opening import open as open_store
+from rote.query import filling
 from rote.space import Space
 from rote.values import depth_of
 from rote.values.limits import DEPTH_MAX, MIB
@@ -176,7 +177,7 @@ def test_links_that_all_narrow_end_before_their_schemas_fill_the_memory(space: S
 def test_defaults_fill_no_memory_and_nest_no_deeper_than_a_value(
     space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.query.filling.FILLED_NODES_MAX", 10_000)
+    monkeypatch.setattr(filling, "FILLED_NODES_MAX", 10_000)
     write(space, {0: [{} for _ in range(1_000)]})
     items = {"properties": {f"p{number}": {"default": 1} for number in range(1_000)}}
     filled = space.values({"select": {id_of(0): {"schema": {"items": items}}}})

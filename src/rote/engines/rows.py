@@ -27,7 +27,7 @@ class SpaceRow(Struct, frozen=True, gc=False):
     number: int
     did: str
     name: str
-    seal: bytes  # see kernel/seals.py
+    seal: bytes  # see kernel/log/seals.py
 
 
 class BranchRow(Struct, frozen=True, gc=False):

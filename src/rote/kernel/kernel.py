@@ -51,35 +51,21 @@ from rote.contract import (
     View,
 )
 from rote.engines import Engine, Reader
-from rote.kernel import (
-    assuring,
-    branching,
-    checkpoints,
-    collection,
-    compacting,
-    copies,
-    diffs,
-    erasing,
-    founding,
-    history,
-    indexes,
-    merging,
-    queries,
-    rehearsing,
-    scans,
-    sides,
-    snapshots,
-    verification,
-    watches,
-)
-from rote.kernel.blobs import BlobKeeper
-from rote.kernel.cache import SpaceCache
-from rote.kernel.commits import Committer
-from rote.kernel.entry import ABSENT, Entry, glance_at, state_of
-from rote.kernel.job import Task, job_of, task_job
-from rote.kernel.payloads import Payload
-from rote.kernel.pulse import Pulse
-from rote.kernel.spaces import Spaces
+from rote.kernel.blobs.blob_keeper import BlobKeeper
+from rote.kernel.branching import branch_tasks, diffs, merges
+from rote.kernel.committing import rechecks, rehearsals, side_rows
+from rote.kernel.committing.committer import Committer
+from rote.kernel.committing.jobs import Task, job_of, task_job
+from rote.kernel.committing.payloads import Payload
+from rote.kernel.copying import copies, foundation_copies
+from rote.kernel.keeping import checkpoints, compactions, erasures, gc
+from rote.kernel.log.entries import ABSENT, Entry, glance_at, state_of
+from rote.kernel.proving import verification
+from rote.kernel.reading import history, indexes, queries, scans, view_heads
+from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.spaces import Spaces
+from rote.kernel.watching import watches
+from rote.kernel.watching.pulse import Pulse
 from rote.values import Json, check_branch_name, check_entity_id, micros_of
 from rote.values.limits import WATCH_TURNS_REMOTE
 
@@ -142,7 +128,7 @@ class Kernel:
     def commit(self, space: str, request: CommitRequest, *, holds: Holds | None = None) -> Commit:
         job = job_of(request, self._author, self._tokens.token())
         if holds is not None:
-            job.task = assuring.Assuring(holds)
+            job.task = rechecks.Assuring(holds)
         cache = self._spaces.caches.get(space) or self._spaces.cache(space)
         return self._committer.commit(cache, job)
 
@@ -155,7 +141,7 @@ class Kernel:
         own: Mapping[str, State],
         now: int,
     ) -> tuple[Rehearsal, ...]:
-        return rehearsing.rehearse(
+        return rehearsals.rehearse(
             self._spaces.cache(space), self._engine.reader(), operations, view, own, now=now
         )
 
@@ -167,7 +153,7 @@ class Kernel:
         return Head(0, None, None) if row is None else Head(row.version, row.hash.hex(), row.at)
 
     def snapshot(self, space: str, view: View) -> Head:
-        return snapshots.snapshot(self._spaces.cache(space), self._engine.reader(), view)
+        return view_heads.snapshot(self._spaces.cache(space), self._engine.reader(), view)
 
     def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
         cache = self._spaces.cache(space)
@@ -296,10 +282,10 @@ class Kernel:
     # -- branches ----------------------------------------------------------------------------------
 
     def branches(self, space: str, *, version: int | None) -> tuple[Branch, ...]:
-        return branching.branches_at(self._spaces.cache(space), self._engine.reader(), version)
+        return branch_tasks.branches_at(self._spaces.cache(space), self._engine.reader(), version)
 
     def create_branch(self, space: str, request: BranchRequest) -> Commit:
-        branching.check_request(request)
+        branch_tasks.check_request(request)
         call: dict[str, Json] = {
             "name": "create_branch",
             "branch": request.name,
@@ -307,13 +293,13 @@ class Kernel:
             "fork_version": request.fork_version,
         }
         return self._commit_task(
-            space, branching.Creation(request), request.name, request.key, call
+            space, branch_tasks.Creation(request), request.name, request.key, call
         )
 
     def delete_branch(self, space: str, name: str, *, key: str | None) -> Commit:
         check_branch_name(name)
         call: dict[str, Json] = {"name": "delete_branch", "branch": name}
-        return self._commit_task(space, branching.Deletion(name), name, key, call)
+        return self._commit_task(space, branch_tasks.Deletion(name), name, key, call)
 
     def _commit_task(
         self, space: str, task: Task, branch: str, key: str | None, call: dict[str, Json]
@@ -324,7 +310,7 @@ class Kernel:
 
     def merge(self, space: str, request: MergeRequest) -> MergeResult:
         cache = self._spaces.cache(space)
-        return merging.merge(
+        return merges.merge(
             cache,
             self._engine.reader(),
             request,
@@ -339,18 +325,18 @@ class Kernel:
     # -- side rows ---------------------------------------------------------------------------------
 
     def side(self, space: str, kind: str, key: str) -> SideRow | None:
-        return sides.get(self._engine, self._spaces.cache(space), kind, key)
+        return side_rows.get(self._engine, self._spaces.cache(space), kind, key)
 
     def sides(self, space: str, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
         cache = self._spaces.cache(space)
-        return sides.page(self._engine, cache, kind, after=after, limit=limit)
+        return side_rows.page(self._engine, cache, kind, after=after, limit=limit)
 
     def put_side(self, space: str, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
         cache = self._spaces.cache(space)
-        return sides.put(self._engine, cache, kind, key, body, fence=fence)
+        return side_rows.put(self._engine, cache, kind, key, body, fence=fence)
 
     def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
-        sides.drop(self._engine, self._spaces.cache(space), kind, key, fence=fence)
+        side_rows.drop(self._engine, self._spaces.cache(space), kind, key, fence=fence)
 
     # -- blobs -------------------------------------------------------------------------------------
 
@@ -369,7 +355,7 @@ class Kernel:
         return self._blobs.piece(self._spaces.cache(space), hash, offset)
 
     def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
-        return collection.collect(
+        return gc.collect(
             self._engine,
             self._spaces.cache(space),
             now=self.now(),
@@ -394,7 +380,7 @@ class Kernel:
 
     def erase(self, space: str, id: str, *, reason: str, key: str | None) -> Erasure:
         cache = self._spaces.cache(space)
-        return erasing.erase(
+        return erasures.erase(
             self._engine,
             cache,
             id,
@@ -416,15 +402,15 @@ class Kernel:
         progress: CopyProgress | None,
     ) -> Compaction:
         cache = self._spaces.cache(space)
-        aim = compacting.aim_of(before, keep)
+        aim = compactions.aim_of(before, keep)
         tell = progress or (lambda phase, done, total: None)
         if dry_run:
-            return compacting.foresee(cache, self._engine.reader(), aim, tell)
-        task = compacting.Compacting(
+            return compactions.foresee(cache, self._engine.reader(), aim, tell)
+        task = compactions.Compacting(
             aim, checkpoints.signer(cache, self._keys), self.now(), self.shared_now(), tell
         )
         call: dict[str, Json] = {"name": "compact", **aim.call()}
-        return compacting.compact(
+        return compactions.compact(
             self._engine,
             cache,
             task,
@@ -452,11 +438,13 @@ class Kernel:
 
     def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
         cache = self._spaces.cache(space)
-        return founding.foundation_out(cache, self._engine.reader(), after=after)
+        return foundation_copies.foundation_out(cache, self._engine.reader(), after=after)
 
     def foundation_in(self, space: str, pages: Iterable[FoundationPage]) -> Head:
         cache = self._spaces.cache(space)
-        return founding.foundation_in(self._engine, cache, pages, attempt=self._tokens.token)
+        return foundation_copies.foundation_in(
+            self._engine, cache, pages, attempt=self._tokens.token
+        )
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
         return copies.sides_out(self._spaces.cache(space), self._engine.reader(), after=after)

@@ -9,7 +9,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rote
-from rote.bridges import check_file, export_records, import_records, validate, write_export
+from rote.bridges import (
+    batches,
+    check_file,
+    export_records,
+    import_records,
+    imports,
+    record_files,
+    validate,
+    write_export,
+)
 from rote.bridges.record_files import read_records
 from rote.bridges.validator import normal_record
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
@@ -216,7 +225,7 @@ def test_batches_that_came_before_a_bad_line_stay(files: Files) -> None:
 def test_more_records_than_a_commit_holds_want_batches(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.bridges.imports.OPERATIONS_MAX", 2)
+    monkeypatch.setattr(imports, "OPERATIONS_MAX", 2)
     records = [{**ENVELOPE, "record_id": str(number)} for number in range(3)]
     with pytest.raises(LimitExceeded, match="batches"):
         import_records(files.memory, lines(*records))
@@ -226,7 +235,7 @@ def test_more_records_than_a_commit_holds_want_batches(
 def test_more_bytes_than_a_commit_holds_want_batches_which_end_before_them(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.bridges.batches.COMMIT_BYTES_MAX", 10_000)
+    monkeypatch.setattr(batches, "COMMIT_BYTES_MAX", 10_000)
     sizes = [4_000, 4_000, 4_000, 9_000, 100]
     records = [
         {**ENVELOPE, "record_id": str(number), "payload": {"text": "x" * size}}
@@ -302,7 +311,7 @@ def test_an_export_of_one_array_comes_back_however_long_it_is(
     """An array longer than a commit could not be imported, in batches neither: it was read at once."""
     sent = exported(files.memory, format="json")
     size_bytes_max = max(map(len, sent.splitlines(keepends=True)))
-    monkeypatch.setattr("rote.bridges.record_files.COMMIT_BYTES_MAX", size_bytes_max)
+    monkeypatch.setattr(record_files, "COMMIT_BYTES_MAX", size_bytes_max)
     other, told = files.empty(), list[int]()
     assert import_records(other, BytesIO(sent), batch=2, progress=told.append).written == 6
     assert sum(told) == len(sent)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rote.bridges import folders
 from rote.bridges.folders import Folder, check_file_name, same_name
 from rote.errors import InvalidInput, LimitExceeded
 
@@ -137,6 +138,6 @@ def test_a_folder_has_bounds(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with Folder(root) as folder:
         with pytest.raises(LimitExceeded, match="depth"):
             folder.files()
-        monkeypatch.setattr("rote.bridges.folders.MARKDOWN_NAMES_MAX", 3)
+        monkeypatch.setattr(folders, "MARKDOWN_NAMES_MAX", 3)
         with pytest.raises(LimitExceeded, match="number of files"):
             folder.files()

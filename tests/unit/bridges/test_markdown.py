@@ -9,12 +9,14 @@ import pytest
 
 import rote
 from rote.bridges import (
+    batches,
     export_markdown,
     import_markdown,
     import_records,
     validate_markdown,
 )
 from rote.errors import InvalidInput, RoteError
+from rote.kernel.committing import operations
 from rote.records.keys import NAMESPACES
 from rote.values import canonical
 from tests.unit.bridges.ground import Ground, exported
@@ -424,8 +426,8 @@ def test_a_dry_run_says_the_same_and_writes_nothing(ground: Ground) -> None:
 def test_batches_of_notes_end_before_they_are_too_large(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("rote.bridges.batches", "rote.kernel.operations"):
-        monkeypatch.setattr(f"{module}.COMMIT_BYTES_MAX", 2_000)
+    for module in (batches, operations):
+        monkeypatch.setattr(module, "COMMIT_BYTES_MAX", 2_000)
     facts = [f"- fact number {number}\n" for number in range(40)]
     ground.write({"MEMORY.md": "".join(facts)})
     report = import_markdown(ground.memory, ground.root, batch=40)

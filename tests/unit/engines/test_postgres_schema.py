@@ -9,6 +9,7 @@ import pytest
 
 import rote
 from rote.engines.postgres import PostgresEngine
+from rote.engines.postgres import schema as schemas
 from rote.engines.postgres.schema import MIGRATIONS
 from rote.engines.postgres.writes import Presumed
 from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow
@@ -122,7 +123,7 @@ def test_a_store_of_an_older_format_is_brought_up_to_date_and_works(
 ) -> None:
     url = server_url()
     with monkeypatch.context() as old:
-        old.setattr("rote.engines.postgres.schema.MIGRATIONS", MIGRATIONS[:format])
+        old.setattr(schemas, "MIGRATIONS", MIGRATIONS[:format])
         PostgresEngine(url, schema=schema).close()
     with rote.open(url, schema=schema, keys=tmp_path / "keys") as store:
         space = store.space("notes")

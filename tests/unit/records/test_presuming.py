@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rote.kernel.cache import SpaceCache
+from rote.kernel.state.cache import SpaceCache
 from rote.opening import open as open_store
 from rote.records import Memory
 from rote.testing import SeededIds, SteppingClock

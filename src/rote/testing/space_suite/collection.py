@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rote.errors import InvalidInput, NotFound, Unavailable
+from rote.kernel.keeping import gc
 from rote.testing.space_suite.blobs import Trickle, hash_of, meta, payload_of
 from rote.testing.space_suite.ground import A, B, SpaceGround, add, change, put, remove
 from rote.values.limits import BLOB_PIECE_BYTES, GC_GRACE_SECONDS, UPLOAD_IDLE_SECONDS_MAX
@@ -179,9 +180,9 @@ class CollectionTests(SpaceGround):
     def test_many_are_collected_and_their_neighbours_stay(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rote.kernel.collection.GC_BATCH", 3)
-        monkeypatch.setattr("rote.kernel.collection.GC_CANDIDATES_MAX", 4)
-        monkeypatch.setattr("rote.kernel.collection.PAGE_MAX", 2)
+        monkeypatch.setattr(gc, "GC_BATCH", 3)
+        monkeypatch.setattr(gc, "GC_CANDIDATES_MAX", 4)
+        monkeypatch.setattr(gc, "PAGE_MAX", 2)
         hashes = [self.space.put_blob(b"%d" % number) for number in range(30)]
         gone = hashes[::3]
         self.space.transact([remove(meta(hash)) for hash in gone])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import rote.kernel.pace
+import rote.kernel.log.page_sizes
 from rote.contract import FoundationPage
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Corrupt, InvalidInput
@@ -80,7 +80,7 @@ class CompactedCopyTests(CompactionGround):
             self.space.set(f"urn:entity:{number}", {"n": number}, key=f"key {number}")
         self.space.delete("urn:entity:3")
         self.space.compact(before=self.space.version)
-        monkeypatch.setattr(rote.kernel.pace, "PAGE_MAX", 3)
+        monkeypatch.setattr(rote.kernel.log.page_sizes, "PAGE_MAX", 3)
         assert len(self.pages()) > 10
         copy = self.copied(self.open_fresh("target"))
         assert whole(copy, 56) == whole(self.space, 56)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rote.errors import PayloadMismatch
-from rote.kernel.seals import KEY
+from rote.kernel.log.seals import KEY
 from rote.space import Space
 from rote.testing.space_suite.compactions import CompactionGround, answers
 from rote.testing.space_suite.ground import A, B, C, add, port_of

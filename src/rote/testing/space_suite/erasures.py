@@ -9,8 +9,8 @@ from rote.contract import MergeRequest
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Conflict, InvalidInput, NotFound, PayloadMismatch
 from rote.kernel import Kernel
-from rote.kernel.merging import merge
-from rote.kernel.operations import parse_operations, payload_digest
+from rote.kernel.branching.merges import merge
+from rote.kernel.committing.operations import parse_operations, payload_digest
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
 from rote.testing.space_suite.ground import (

@@ -8,7 +8,7 @@ import pytest
 
 from rote.contract import Hit, Index, View
 from rote.errors import InvalidInput
-from rote.kernel import indexes
+from rote.kernel.reading import indexes
 from rote.space import Space
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, add, port_of, put, remove
 from rote.values.limits import INDEX_PENDING_MAX

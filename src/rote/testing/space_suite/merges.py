@@ -6,7 +6,7 @@ import pytest
 
 from rote.contract import DELETE, MergeRequest, MergeResult, State
 from rote.errors import InvalidInput, NotFound, PayloadMismatch
-from rote.kernel.graph import Graph, Merge
+from rote.kernel.log.commit_graph import Graph, Merge
 from rote.space import Space
 from rote.testing.space_suite.formulas import commit_hash
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, logged, put, remove

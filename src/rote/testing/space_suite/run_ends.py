@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from rote.errors import InvalidInput, LimitExceeded, RecordedError, RoteError
+from rote.kernel.committing import reads as commit_reads
 from rote.records import Memory
-from rote.runs import Run
+from rote.runs import Run, reads, recordings
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, port_of
 from rote.testing.space_suite.run_ground import RunGround
@@ -115,7 +116,7 @@ class RunEndTests(RunGround):
     def test_a_run_whose_recording_misses_a_call_is_discarded(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("rote.runs.recordings.RECORDING_CALLS_MAX", 1)
+        monkeypatch.setattr(recordings, "RECORDING_CALLS_MAX", 1)
         with (
             pytest.raises(LimitExceeded),
             self.begin(tools=TOOLS, record=tmp_path / "calls") as run,
@@ -134,8 +135,8 @@ class RunEndTests(RunGround):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It was refused, kept all the same, and then too much for the commit."""
-        monkeypatch.setattr("rote.runs.reads.RUN_READS_MAX", 3)
-        monkeypatch.setattr("rote.kernel.reads.READS_MAX", 3)
+        monkeypatch.setattr(reads, "RUN_READS_MAX", 3)
+        monkeypatch.setattr(commit_reads, "READS_MAX", 3)
         with self.begin() as run:
             run.query({"select": {A: {}, B: {}}})
             with pytest.raises(LimitExceeded):

@@ -9,8 +9,8 @@ from rote.contract import View
 from rote.engines import Reader
 from rote.engines.rows import CommitRow
 from rote.errors import Conflict, InvalidInput, PayloadMismatch
-from rote.kernel import history
-from rote.kernel.cache import SpaceCache
+from rote.kernel.reading import history
+from rote.kernel.state.cache import SpaceCache
 from rote.testing.space_suite.ground import A, B, C, add, logged, port_of, put
 from rote.testing.space_suite.indexes import WORDS, IndexGround
 from rote.values.limits import INDEX_PENDING_MAX

@@ -1,0 +1,1 @@
+"""Bytes of a space, and what refers to them."""

@@ -1,0 +1,115 @@
+"""What refers to blobs, in the whole log: values of any version on any branch, and descriptions.
+
+A value comes to refer to a blob only by a fact that writes a member `$blob`, and the name of that
+member is then in the fact's own bytes: in the value of a set, in a value or a path of a patch. So
+all other facts are passed over unread, and a patch that has it is judged by the whole value that
+it makes, because the hash may have come from elsewhere in the document.
+"""
+
+from collections.abc import Callable
+
+from rote.engines import Reader
+from rote.engines.rows import DELETE, PATCH, SET, FactRow
+from rote.errors import Corrupt
+from rote.kernel.log.entries import entry_of
+from rote.kernel.log.erased_facts import remains_in
+from rote.kernel.log.foundations import facts_below
+from rote.kernel.log.page_sizes import Pace, size_of
+from rote.kernel.state.cache import SpaceCache
+from rote.values import decode_canonical
+from rote.values.blobs import META_PREFIX, REFERENCE, is_blob_hash, meta_id, references
+from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX
+
+_MARK = REFERENCE.encode()
+
+
+def referred(
+    cache: SpaceCache,
+    reads: Reader,
+    *,
+    after: int,
+    until: int,
+    found: Callable[[str, FactRow], object],
+    advance: Callable[[int], None] = lambda version: None,
+) -> None:
+    """Tell every reference that values of the commits in (after, until] make, and those that a
+    compaction has left."""
+    if after + 1 < cache.oldest:
+        _left(cache, reads, found)
+        after = cache.oldest - 1
+    pace = Pace(PAGE_BYTES_MAX)
+    while after < until:
+        if not pace.wanted:
+            pace = Pace(PAGE_BYTES_MAX)
+        rows = reads.commits(cache.number, after=after, limit=min(pace.wanted, until - after))
+        if not rows:
+            raise Corrupt(f"commit {after + 1} is missing; run `rote verify`")
+        sizes = {row.version: 0 for row in rows}
+        for fact in reads.facts(cache.number, after=after, until=rows[-1].version):
+            sizes[fact.version] += size_of(fact)
+            for hash in references_of(cache, reads, fact):
+                found(hash, fact)
+        pace.took(sizes.values())
+        after = rows[-1].version
+        advance(after)
+
+
+def references_in(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:
+    """The hashes that an entity refers to after a fact, wherever the fact stands."""
+    if fact.version > cache.oldest:
+        return references_of(cache, reads, fact)
+    # Up to the line the result of a patch has them all, also where the operations of the line's
+    # own commit do not.
+    value = fact.value if fact.op == PATCH else fact.body
+    return (
+        set() if value is None or _MARK not in value else set(references(decode_canonical(value)))
+    )
+
+
+def described_by(id: str) -> frozenset[str]:
+    """The hash of the blob that an entity describes, if it does."""
+    hash = id.removeprefix(META_PREFIX)
+    return frozenset({hash} if hash != id and is_blob_hash(hash) else ())
+
+
+def _left(cache: SpaceCache, reads: Reader, found: Callable[[str, FactRow], object]) -> None:
+    """Tell the references in what is left up to the line."""
+    for branch in cache.branches.rows():
+        for fact in facts_below(reads, cache.number, branch.branch, until=cache.oldest):
+            for hash in references_in(cache, reads, fact):
+                found(hash, fact)
+
+
+def references_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:
+    """The hashes that an entity refers to after a fact, if the fact may have made a reference."""
+    if fact.body is None or _MARK not in fact.body:
+        return set()
+    if fact.op == SET:
+        return set(references(decode_canonical(fact.body)))
+    line = cache.branches.line(cache.branches.name(fact.branch), fact.version)
+    entry = entry_of(reads, cache.number, fact, line)
+    return set(references(entry.shared_document())) if entry.exists else set()
+
+
+def newest_described(cache: SpaceCache, reads: Reader, hashes: set[str]) -> dict[str, int | None]:
+    """For each blob that was ever described: None while it is on some branch, else the version of
+    the last deletion or erasure."""
+    ids = sorted(meta_id(hash) for hash in hashes)
+    known: dict[str, int | None] = {}
+    for branch in cache.branches.rows():
+        line = cache.branches.line(branch.name)
+        for start in range(0, len(ids), PAGE_MAX):
+            for fact in reads.newest(cache.number, ids[start : start + PAGE_MAX], line):
+                hash = fact.id[-64:]
+                before = known.get(hash, 0)
+                gone = _gone(fact)
+                is_gone = gone > 0 and before is not None
+                known[hash] = max(gone, before or 0) if is_gone else None
+    return known
+
+
+def _gone(fact: FactRow) -> int:
+    """The version at which a fact, the newest of its entity, has ended it; 0 when it has not."""
+    if fact.salt is None:
+        return remains_in(fact).version
+    return fact.version if fact.op == DELETE else 0

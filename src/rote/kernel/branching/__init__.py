@@ -1,0 +1,1 @@
+"""Branches, their merges and their differences."""

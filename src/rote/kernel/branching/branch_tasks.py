@@ -1,0 +1,88 @@
+"""Making, deleting and listing branches. Frozen: the events, docs/formats/chain.md."""
+
+from msgspec import Struct
+
+from rote.contract import Branch, BranchRequest
+from rote.engines import Reader
+from rote.engines.rows import MAIN
+from rote.errors import Compacted, InvalidInput, VersionNotFound
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job, Prepared
+from rote.kernel.log.branch_rows import created_row, deleted_row
+from rote.kernel.state.cache import SpaceCache
+from rote.values import canonical, check_branch_name
+
+
+class Creation(Struct, frozen=True):
+    """Makes a branch."""
+
+    request: BranchRequest
+
+    def prepare(self, draft: Draft, job: Job) -> Prepared:
+        request, branches = self.request, draft.cache.branches
+        if request.name in branches:
+            raise InvalidInput(
+                f"there is, or was, a branch {request.name!r}; names are not used again, take"
+                " another one",
+                branch=request.name,
+            )
+        parent = branches.find(request.parent)
+        fork_version = draft.version if request.fork_version is None else request.fork_version
+        if fork_version > draft.version:
+            raise VersionNotFound(fork_version, newest=draft.version)
+        if 0 < fork_version < draft.cache.oldest:
+            raise Compacted(fork_version, oldest=draft.cache.oldest)
+        row = created_row(
+            draft.cache.did, branches, request.name, parent=parent, fork_version=fork_version,
+            version=draft.version + 1,
+        )  # fmt: skip
+        event = {
+            "type": "branch.create",
+            "name": row.name,
+            "parent": parent.name,
+            "fork_version": fork_version,
+        }
+        return Prepared(row, canonical(event), row)
+
+
+class Deletion(Struct, frozen=True):
+    """Deletes a branch: it can be read from then on, and not written."""
+
+    name: str
+
+    def prepare(self, draft: Draft, job: Job) -> Prepared:
+        row = draft.cache.branches.find(self.name)
+        if row.branch == MAIN:
+            raise InvalidInput("main cannot be deleted", branch=self.name)
+        if row.deleted_version is not None:
+            raise InvalidInput(f"the branch {self.name!r} was deleted already", branch=self.name)
+        gone = deleted_row(draft.cache.did, row, draft.version + 1)
+        return Prepared(gone, canonical({"type": "branch.delete", "name": self.name}), gone)
+
+
+def check_request(request: BranchRequest) -> None:
+    check_branch_name(request.name)
+    check_branch_name(request.parent)
+    version = request.fork_version
+    if version is not None and (type(version) is not int or version < 0):
+        raise InvalidInput("a branch is made at a version, an integer from 0 on")
+
+
+def branches_at(cache: SpaceCache, reads: Reader, version: int | None) -> tuple[Branch, ...]:
+    """The branches as of a version, in the order in which they were made."""
+    return cache.steadily(reads, version, lambda at: _branches_at(cache, reads, at))
+
+
+def _branches_at(cache: SpaceCache, reads: Reader, at: int) -> tuple[Branch, ...]:
+    graph = cache.graph(reads)
+    rows = [row for row in cache.branches.rows() if row.created_version <= at]
+    written = reads.last_written(cache.number, tuple([(row.branch, at) for row in rows]))
+    found = []
+    for row in sorted(rows, key=lambda row: row.branch):
+        deleted = 0 < (row.deleted_version or 0) <= at
+        head_version = max(written.get(row.branch, 0), graph.last_event(row.branch, at))
+        parent = None if row.parent is None else cache.branches.name(row.parent)
+        found.append(
+            Branch(row.name, parent, row.fork_version, row.created_version, head_version, deleted)
+        )
+    return tuple(found)

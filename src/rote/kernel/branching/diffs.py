@@ -1,0 +1,44 @@
+"""What turns one state of a space into another. Costs what was written between them."""
+
+from rote.contract import Change, View
+from rote.engines import Reader
+from rote.kernel.log.branches import spans
+from rote.kernel.log.entries import ABSENT, Entry, load, same, state_of
+from rote.kernel.state.cache import SpaceCache
+from rote.patch import diff as patch_between
+from rote.values.limits import PAGE_MAX
+
+
+def diff(cache: SpaceCache, reads: Reader, before: View, after: View) -> tuple[Change, ...]:
+    """The changes in id order; both states are of one moment where a view names none."""
+    return cache.steadily(reads, None, lambda newest: _diff(cache, reads, before, after, newest))
+
+
+def _diff(
+    cache: SpaceCache, reads: Reader, before: View, after: View, newest: int
+) -> tuple[Change, ...]:
+    lines = []
+    for view in (before, after):
+        version = newest if view.version is None else cache.resolve(reads, view.version)
+        lines.append(cache.line(reads, view.branch, version))
+    ids = sorted(reads.written(cache.number, spans(*lines)))
+    changes: list[Change] = []
+    for start in range(0, len(ids), PAGE_MAX):
+        page = ids[start : start + PAGE_MAX]
+        olds, news = (load(reads, cache.number, page, line) for line in lines)
+        for id in page:
+            old, new = olds.get(id, ABSENT), news.get(id, ABSENT)
+            if not same(old, new):
+                changes.append(_change(id, old, new))
+    return tuple(changes)
+
+
+def _change(id: str, old: Entry, new: Entry) -> Change:
+    before, after = state_of(id, old), state_of(id, new)
+    if not old.exists:
+        return Change(id, "added", None, after.value, None)
+    if not new.exists:
+        return Change(id, "removed", before.value, None, None)
+    # From values of their own: a patch holds parts of what it leads to.
+    patch = patch_between(old.shared_document(), state_of(id, new).value)
+    return Change(id, "changed", before.value, after.value, patch)

@@ -1,0 +1,333 @@
+"""Merging: what a source has changed since the bases, applied to a target. One commit.
+
+               base ──────── ours (the target's head)
+                  ╲                ╲
+                   ╲                merge
+                    ╲              ╱
+                     ── theirs (the source's head)
+
+For each entity: unchanged on the source, or equal on both: nothing. Unchanged on the target: take
+theirs. Otherwise a conflict, which a resolution or a strategy may settle. The plan is made on a
+snapshot, without any lock, and holds for as long as both heads stand.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from rote.contract import Commit, MergeConflict, MergeRequest, MergeResult, Resolution
+from rote.engines import Reader
+from rote.engines.rows import DELETE, SET
+from rote.errors import Busy, InvalidInput
+from rote.kernel.branching.merge_bases import NO_BASE, Ground, resolve
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job, Prepared, task_job
+from rote.kernel.committing.operations import Operation, value_bytes
+from rote.kernel.committing.schema_checks import Judge
+from rote.kernel.log.branches import Branches, spans, writable
+from rote.kernel.log.chain import quoted
+from rote.kernel.log.commit_graph import Point, last_node, merge_bases
+from rote.kernel.log.entries import ABSENT, Entry, same, state_of
+from rote.kernel.log.events import erased_by
+from rote.kernel.log.seals import KEY
+from rote.kernel.state.cache import SpaceCache
+from rote.patch import threeway
+from rote.values import Json, canonical, check_branch_name, check_entity_id, check_key
+from rote.values.limits import PAGE_MAX
+
+# Plans nothing: a key that was used before is answered without a plan.
+_NO_PLAN_VERSION = -1
+
+STRATEGIES = ("fail", "ours", "theirs", "latest", "paths")
+
+
+class MergePlan(Struct, frozen=True):
+    """What a merge would do, as of one version of the space."""
+
+    status: str
+    version: int
+    source_version: int
+    bases: tuple[Point, ...]
+    operations: list[Operation]
+    before: dict[str, Entry]  # what they change, on the target
+    conflicts: tuple[MergeConflict, ...]
+
+    @property
+    def merged(self) -> tuple[str, ...]:
+        return tuple(operation.id for operation in self.operations)
+
+
+class Replanned(Busy):
+    """The heads have moved and the merge, planned anew, has nothing to write. Never leaves."""
+
+    def __init__(self, plan: MergePlan) -> None:
+        super().__init__("the merge was planned again", code=Busy.code)
+        self.plan = plan
+
+
+class MergeTask(Struct):
+    """Writes a merge whose plan still holds, or plans it anew under the lock."""
+
+    request: MergeRequest
+    resolutions: "Resolutions"
+    plan: MergePlan
+
+    def prepare(self, draft: Draft, job: Job) -> Prepared:
+        cache, request = draft.cache, self.request
+        target = writable(cache.branches, request.target)
+        source = cache.branches.find(request.source)
+        if draft.version != self.plan.version and _moved(
+            draft, self.plan.version, (target.branch, source.branch)
+        ):
+            self.plan = plan_merge(
+                cache, draft.reads, request, self.resolutions, version=draft.version
+            )
+        # Also when it was made anew by an attempt before this one, and still holds.
+        if self.plan.status != "merged":
+            raise Replanned(self.plan)
+        # A copy each time: planning writes into it, and may happen again.
+        job.operations, job.known = self.plan.operations, dict(self.plan.before)
+        event = merge_event(
+            cache.branches, request.source, self.plan.source_version, self.plan.bases
+        )
+        return Prepared(target, canonical(event))
+
+
+def merge_event(
+    branches: Branches, source: str, source_version: int, bases: Sequence[Point]
+) -> dict[str, Any]:
+    return {
+        "type": "merge",
+        "source": source,
+        "source_version": source_version,
+        "bases": [
+            {"branch": branches.name(branch), "version": version} for branch, version in bases
+        ],
+    }
+
+
+def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
+    """Whether anything has happened on the branches since, or was erased; when in doubt it has."""
+    if draft.cache.oldest > version + 1:
+        return True  # the log no longer says
+    rows = draft.reads.commits(draft.cache.number, after=version, limit=PAGE_MAX)
+    return len(rows) == PAGE_MAX or any(
+        row.branch in branches or erased_by(row) is not None for row in rows
+    )
+
+
+def merge(
+    cache: SpaceCache,
+    reads: Reader,
+    request: MergeRequest,
+    *,
+    commit: Callable[[Job], Commit],
+    author: str | None,
+    attempt: bytes,
+) -> MergeResult:
+    """Plan, and write if there is something to record and nothing in the way."""
+    resolutions = check_request(request)
+    cache.sync(reads)
+    if _is_known_key(cache, reads, request):
+        plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
+    else:
+        plan = cache.steadily(
+            reads,
+            None,
+            lambda version: plan_merge(cache, reads, request, resolutions, version=version),
+        )
+    if request.dry_run and plan.status == "merged":
+        _check_conformance(cache, reads, request.target, plan)
+    if request.dry_run or plan.status != "merged":
+        return MergeResult(plan.status, None, plan.merged, plan.conflicts)
+    job = task_job(
+        request.target,
+        MergeTask(request, resolutions, plan),
+        key=request.key,
+        call=_payload(request, resolutions),
+        author=author,
+        attempt=attempt,
+    )
+    try:
+        made = commit(job)
+    except Replanned as again:
+        return MergeResult(again.plan.status, None, (), again.plan.conflicts)
+    return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
+
+
+def _check_conformance(cache: SpaceCache, reads: Reader, target: str, plan: MergePlan) -> None:
+    """What the plan of every commit does; a dry run does not come that far."""
+    left = {
+        operation.id: ABSENT if operation.data is None else _holding(operation.data)
+        for operation in plan.operations
+    }
+    judge = Judge(lambda ids: cache.entries_at(reads, target, ids, plan.version), left)
+    judge.check(list(left))
+
+
+def _is_known_key(cache: SpaceCache, reads: Reader, request: MergeRequest) -> bool:
+    if request.key is None or request.dry_run:
+        return False
+    return reads.side(cache.number, KEY, request.key) is not None
+
+
+# -- the request -----------------------------------------------------------------------------------
+
+
+Resolutions = Mapping[str, bytes | None]  # canonical values by id; None: delete
+
+
+def check_request(request: MergeRequest) -> Resolutions:
+    """The resolutions, or what is wrong with the request."""
+    check_branch_name(request.source)
+    check_branch_name(request.target)
+    if request.key is not None:
+        check_key(request.key)
+    if request.on_conflict not in STRATEGIES:
+        raise InvalidInput(
+            f"on_conflict is one of {', '.join(STRATEGIES)}, not {request.on_conflict!r:.80}"
+        )
+    if not isinstance(request.resolutions, dict):
+        raise InvalidInput("resolutions must be a dictionary from ids to values or rote.DELETE")
+    resolutions: dict[str, bytes | None] = {}
+    for id, value in request.resolutions.items():
+        check_entity_id(id)
+        resolutions[id] = None if value is Resolution.DELETE else value_bytes(value)
+    return resolutions
+
+
+def _payload(request: MergeRequest, resolutions: Resolutions) -> dict[str, Json]:
+    """What a key of this call stands for."""
+    return {
+        "name": "merge",
+        "branch": request.target,
+        "source": request.source,
+        "on_conflict": request.on_conflict,
+        "resolutions": {
+            id: None if data is None else data.decode() for id, data in resolutions.items()
+        },
+    }
+
+
+# -- the plan --------------------------------------------------------------------------------------
+
+
+def plan_merge(
+    cache: SpaceCache,
+    reads: Reader,
+    request: MergeRequest,
+    resolutions: Resolutions,
+    *,
+    version: int,
+) -> MergePlan:
+    """The merge as of a version at or below `cache.known`."""
+    branches, graph = cache.branches, cache.graph(reads)
+    target = writable(branches, request.target)
+    source = branches.find(request.source)
+    ground = Ground(graph, reads, cache.number, branches)
+    theirs = last_node(graph, reads, cache.number, branches, (source.branch, version))
+    ours = last_node(graph, reads, cache.number, branches, (target.branch, version))
+    if theirs is None:
+        return MergePlan("nothing", version, 0, (), [], {}, ())
+    bases = merge_bases(
+        graph, reads, cache.number, branches, left=[] if ours is None else [ours], right=[theirs]
+    )
+    if bases == [theirs]:
+        return MergePlan("nothing", version, theirs[1], tuple(bases), [], {}, ())
+    operations: list[Operation] = []
+    before: dict[str, Entry] = {}
+    conflicts: list[MergeConflict] = []
+    seen: set[str] = set()
+    for id, base, one, other in _candidates(ground, bases, ours, theirs):
+        if same(one, other) or (base is not NO_BASE and same(other, base)):
+            continue
+        if base is not NO_BASE and same(one, base):
+            settled: Entry | None = other
+        else:
+            seen.add(id)
+            if id in resolutions:
+                data = resolutions[id]
+                settled = ABSENT if data is None else _holding(data)
+            else:
+                settled = _settle(request.on_conflict, base, one, other)
+        if settled is None:
+            conflicts.append(_conflict(id, base, one, other))
+        elif not same(settled, one):
+            operations.append(_operation(id, settled))
+            before[id] = one
+    strangers = sorted(resolutions.keys() - seen)
+    if strangers:
+        raise InvalidInput(
+            f"there is no conflict about {strangers[0]} to resolve; leave it out", id=strangers[0]
+        )
+    if conflicts:
+        return MergePlan("conflict", version, theirs[1], tuple(bases), [], {}, tuple(conflicts))
+    return MergePlan("merged", version, theirs[1], tuple(bases), operations, before, ())
+
+
+def _candidates(
+    ground: Ground, bases: Sequence[Point], ours: Point | None, theirs: Point
+) -> Iterator[tuple[str, Entry, Entry, Entry]]:
+    """Every entity that the source may have changed: id, base, ours, theirs, in id order."""
+    line = ground.branches.line_of(*theirs)
+    others = [ground.branches.line_of(*base) for base in bases] or [()]
+    found = {
+        id for other in others for id in ground.reads.written(ground.space, spans(line, other))
+    }
+    ids = sorted(found)
+    for start in range(0, len(ids), PAGE_MAX):
+        page = ids[start : start + PAGE_MAX]
+        one = {} if ours is None else ground.entries(ours, page)
+        base = _base_entries(ground, bases, ours, one, page)
+        other = ground.entries(theirs, page)
+        for id in page:
+            yield id, base[id], one.get(id, ABSENT), other.get(id, ABSENT)
+
+
+def _base_entries(
+    ground: Ground,
+    bases: Sequence[Point],
+    ours: Point | None,
+    one: dict[str, Entry],
+    ids: list[str],
+) -> dict[str, Entry]:
+    """The base of each id. Most have not been written on the target since a base on its own line,
+    so what they are now, which is at hand, is what they were."""
+    if len(bases) != 1 or ours is None:
+        return resolve(ground, bases, ids)
+    branch, version = bases[0]
+    if dict(ground.branches.line_of(*ours)).get(branch, 0) < version:
+        return resolve(ground, bases, ids)
+    same_as_now = {id: one.get(id, ABSENT) for id in ids if one.get(id, ABSENT).version <= version}
+    written = [id for id in ids if id not in same_as_now]
+    return same_as_now | resolve(ground, bases, written) if written else same_as_now
+
+
+def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | None:
+    """What the target gets for a conflict; None when it stays one."""
+    if strategy == "ours":
+        return ours
+    if strategy == "theirs":
+        return theirs
+    if strategy == "latest":
+        return ours if ours.version > theirs.version else theirs
+    if strategy == "paths" and ours.exists and theirs.exists:
+        old = base.shared_document() if base.exists else threeway.MISSING
+        merged = threeway.merge(old, ours.shared_document(), theirs.shared_document())
+        return None if merged is None else _holding(value_bytes(merged.value))
+    return None
+
+
+def _holding(data: bytes) -> Entry:
+    return Entry(0, None, None, True, data, UNSET)
+
+
+def _operation(id: str, entry: Entry) -> Operation:
+    if entry.exists:
+        return Operation(SET, id, quoted(id), entry.canonical_value())
+    return Operation(DELETE, id, quoted(id))
+
+
+def _conflict(id: str, base: Entry, ours: Entry, theirs: Entry) -> MergeConflict:
+    return MergeConflict(id, state_of(id, base), state_of(id, ours), state_of(id, theirs))

@@ -1,0 +1,230 @@
+"""Making commits durable: one transaction for everyone in line, and an answer for each."""
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+
+from rote.contract import Clock, Commit, IdSource, Index
+from rote.engines import Contended, Engine, OutcomeUnknown, Writer
+from rote.engines.rows import HeadRow
+from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable
+from rote.kernel.committing.commit_queue import Group, Take
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job, fail
+from rote.kernel.committing.plans import plan
+from rote.kernel.log.outcomes import settle
+from rote.kernel.reading import indexes
+from rote.kernel.state.cache import SpaceCache
+from rote.values import micros_of
+from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
+
+_EMPTY = HeadRow(0, b"", 0)  # the head of a space without commits
+
+
+class _Undone(RoteError):
+    """A task failed and may have written: nothing of its transaction stays. Never leaves."""
+
+    def __init__(self) -> None:
+        super().__init__("a task failed", code=RoteError.code)
+
+
+class Committer:
+    """Commits to the spaces of one engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        indexes: Sequence[Index],
+        presumes: bool,
+    ) -> None:
+        """presumes  whether salts may be drawn for entities that turn out to have one"""
+        self._engine = engine
+        self._clock = clock
+        self._ids = ids
+        self._indexes = indexes
+        self._followed = tuple(index.prefix for index in indexes)
+        self._presumes = presumes and engine.is_remote
+        self._groups: dict[int, Group] = {}
+        self._mutex = threading.Lock()
+
+    def commit(self, cache: SpaceCache, job: Job) -> Commit:
+        # Before any lock: after a fork those who would release it do not exist.
+        self._engine.check_usable()
+        group = self._groups.get(cache.number) or self._new_group(cache)
+        group.run(job)
+        if job.error is not None:
+            raise job.error
+        result = job.result
+        if result is None:
+            raise InternalError("a commit was never answered")
+        return result
+
+    def _new_group(self, cache: SpaceCache) -> Group:
+        with self._mutex:
+            return self._groups.setdefault(cache.number, Group(partial(self._lead, cache)))
+
+    def _lead(self, cache: SpaceCache, take: Take) -> None:
+        jobs: list[Job] = []
+        while True:
+            self._lead_once(cache, jobs, take)
+            if len(jobs) == 1:
+                return
+            # Those that came behind a task, which is alone in its transaction, are next.
+            jobs = [job for job in jobs if job.result is None and job.error is None]
+            if not jobs:
+                return
+
+    def _lead_once(self, cache: SpaceCache, jobs: list[Job], take: Take) -> None:
+        """Answers at least the first in line."""
+        for attempt in range(CONTENTION_ATTEMPTS_MAX):
+            # Without a lock first; with it after that, so that nobody loses every race. Who plans
+            # without it may be behind, and draw salts for entities that others have made.
+            optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
+            presumes = self._presumes and attempt == 0 and cache.presumes
+            try:
+                self._write(cache, jobs, take, optimistic, presumes)
+                return
+            except Contended:
+                cache.presumes = False
+                for job in jobs:
+                    job.error = None
+            except _Undone:
+                return
+            except RoteError as error:
+                # It may have failed before anyone was taken along. What was decided on the way,
+                # conflicts with others in line included, did not happen.
+                jobs.extend(take())
+                fail(jobs, error)
+                return
+        fail(jobs, Busy("others commit to this space all the time; try again"))
+
+    def _write(
+        self, cache: SpaceCache, jobs: list[Job], take: Take, optimistic: bool, presumes: bool
+    ) -> None:
+        """Plan everyone in line, write once, and answer them when it is durable."""
+        draft: Draft | None = None
+        answers: list[tuple[Job, Commit]] = []
+        is_durable = False
+        try:
+            try:
+                with self._engine.writer(cache.number, optimistic=optimistic) as writes:
+                    head = cache.sync(writes, may_be_old=optimistic) or _EMPTY
+                    draft = Draft(
+                        cache, writes, head.version, head.version, head.hash or None, head.at,
+                        self._followed, not optimistic, presumes,
+                    )  # fmt: skip
+                    self._plan(draft, jobs, take, answers)
+                    if draft.commits:
+                        self._append(draft, writes)
+            except OutcomeUnknown as error:
+                assert draft is not None
+                self._settle(draft, error)
+            is_durable = True
+            self._answer(draft, answers)
+        except RoteError:
+            raise
+        except BaseException:
+            self._engine.abandon()
+            self._answer_interrupted(draft, jobs, answers, is_durable)
+            raise
+
+    def _plan(
+        self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit]]
+    ) -> None:
+        """Everyone in line, and who joins meanwhile; nobody after a task, which is alone."""
+        planned = 0
+        while True:
+            jobs += take()
+            if planned == len(jobs):
+                return
+            for job in jobs[planned:]:
+                planned += 1
+                if job.task is not None and draft.commits:
+                    return
+                try:
+                    now = micros_of(self._clock.now())
+                    answers.append((job, plan(draft, job, now, self._ids)))
+                except Contended:
+                    raise
+                except RoteError as error:
+                    job.error = error
+                    if isinstance(error, Conflict):
+                        # What was never written by those who read it has been: no more guesses.
+                        draft.cache.presumes &= all(
+                            read.expected_version for read in error.conflicts
+                        )
+                    if job.task is not None:
+                        raise _Undone() from None
+                if job.task is not None and draft.commits:
+                    return
+
+    def _append(self, draft: Draft, writes: Writer) -> None:
+        number = draft.cache.number
+        writes.append(number, draft.batch())
+        for row in draft.sides.values():
+            writes.put_side(number, row)
+        for blob in draft.blobs.values():
+            writes.put_blob(number, blob)
+        if draft.oldest is not None or draft.erased is not None:
+            return  # what was known of the indexes is not so any more
+        for index in self._indexes:
+            coverage = indexes.follow(
+                writes, draft.cache, index, draft.changes, before=draft.base, after=draft.version
+            )
+            if coverage is not None:
+                draft.coverage[index.name] = coverage
+
+    def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
+        if draft.commits:
+            assert draft.hash is not None
+            cache = draft.cache
+            cache.committed(
+                draft.base, draft.version, draft.entries, hash=draft.hash,
+                presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
+                oldest=draft.oldest,
+            )  # fmt: skip
+            cache.presumes |= draft.found_new
+            if draft.presumed:
+                for number in draft.proven_ungoverned():
+                    cache.note_ungoverned(number, draft.version)
+            cache.coverage.update(draft.coverage)
+        elif answers:
+            # Answered from the log alone: its writer may have died before its own sync.
+            self._engine.harden()
+        for job, commit in answers:
+            job.result = commit
+
+    def _answer_interrupted(
+        self,
+        draft: Draft | None,
+        jobs: list[Job],
+        answers: list[tuple[Job, Commit]],
+        is_durable: bool,
+    ) -> None:
+        """An interruption can come after the commit: find out before others are answered."""
+        refusal = Unavailable(
+            "the call that was committing this one was interrupted; nothing was written, try again",
+            outcome="not_written",
+        )
+        try:
+            if draft is None or not (is_durable or draft.commits):
+                raise refusal
+            if not is_durable:
+                self._settle(draft, OutcomeUnknown())
+            self._answer(draft, answers)
+        except RoteError as error:
+            fail(jobs, error)
+        # Behind a task nobody was planned.
+        fail([job for job in jobs if not job.answered], refusal)
+
+    def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
+        settle(
+            self._engine,
+            draft.cache.number,
+            draft.commits,
+            error,
+            refusal="the store failed while committing; nothing was written, try again",
+        )

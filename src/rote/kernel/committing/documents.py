@@ -1,0 +1,156 @@
+"""Patching an entity's document: its new value, what is stored of it, and when a snapshot is due.
+
+Small documents carry their whole value beside every patch. Large ones do so only when the patches
+since the last snapshot have grown to the size of the document, or are many; so a small patch to a
+large document writes little, and reading any version replays a bounded number of patches. A large
+document is not encoded at every patch either: its size and depth are bounded from what the patch
+can have added, and measured only when the bound is reached.
+"""
+
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
+
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
+from rote.kernel.committing.operations import value_bytes
+from rote.kernel.log.entries import Entry
+from rote.patch import encode_operations, parse_pointer, replay
+from rote.values import Encoded, Json, canonical, decode_canonical, depth_of, format_time
+from rote.values.limits import (
+    DEPTH_MAX,
+    INLINE_SNAPSHOT_BYTES_MAX,
+    REPLAY_MAX,
+    VALUE_BYTES_MAX,
+)
+
+_Operations = list[dict[str, Any]]
+# Between the text of an object and the texts of its members, in their order.
+_members_of = Decoder(dict[str, Raw]).decode
+_of_members = Encoder().encode
+
+
+class Patched(Struct, frozen=True, gc=False):
+    """The outcome of a patch."""
+
+    entry: Entry  # the new value, still without version, hash and salt
+    operations: bytes  # what is stored: the operations, stamps included
+    snapshot: bytes | None  # the whole value, where one is due
+
+
+def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
+    """A canonical value with the commit's time at each pointer."""
+    places = [parse_pointer(pointer) for pointer in pointers]
+    if data.startswith(b"{") and max(map(len, places)) == 1:
+        members = _members_of(data)
+        names = [tokens[0] for tokens in places]
+        if members.keys() >= set(names):
+            # The usual case: all other members stay as they are written, and where they are.
+            members.update(dict.fromkeys(names, Raw(f'"{format_time(at)}"')))
+            return value_bytes(Encoded(_of_members(members)))
+    return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
+
+
+def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:
+    """`before` after the canonical operations `data` and the stamps."""
+    operations: _Operations = decode_canonical(data)
+    document = replay(before.shared_document(), [operations])
+    if pointers:
+        stamps = _stamps(pointers, at)
+        document = _stamp_into(document, stamps)
+        operations += stamps
+        data = encode_operations(operations)
+        if len(data) > VALUE_BYTES_MAX:
+            raise LimitExceeded("the patch in bytes", size=len(data), limit=VALUE_BYTES_MAX)
+    size_bound = _size_bound(before.size_bound, operations, len(data))
+    if size_bound <= 2 * INLINE_SNAPSHOT_BYTES_MAX:
+        return _small(before, document, data)
+    return _large(before, document, data, operations, size_bound)
+
+
+def _small(before: Entry, document: Json, data: bytes) -> Patched:
+    value = canonical(document)
+    if len(value) <= INLINE_SNAPSHOT_BYTES_MAX:
+        return Patched(_snapshot_entry(document, value), data, value)
+    return _large_measured(before, document, data, value)
+
+
+def _large(
+    before: Entry, document: Json, data: bytes, operations: _Operations, size_bound: int
+) -> Patched:
+    patches, patch_bytes = before.patches + 1, before.patch_bytes + len(data)
+    due = patches >= REPLAY_MAX or patch_bytes >= before.snapshot_bytes
+    if due or size_bound > VALUE_BYTES_MAX:
+        return _large_measured(before, document, data, canonical(document))
+    depth_bound = _depth_bound(before, operations)
+    if depth_bound > DEPTH_MAX:
+        depth_bound = depth_of(document)
+        if depth_bound > DEPTH_MAX:
+            raise InvalidValue(
+                f"the patched value is nested {depth_bound} levels deep, the limit is {DEPTH_MAX}"
+            )
+    entry = Entry(
+        0, None, None, True, None, document, patches, patch_bytes, before.snapshot_bytes,
+        size_bound, depth_bound,
+    )  # fmt: skip
+    return Patched(entry, data, None)
+
+
+def _large_measured(before: Entry, document: Json, data: bytes, value: bytes) -> Patched:
+    """With the canonical value at hand, which proves its depth too."""
+    if len(value) > VALUE_BYTES_MAX:
+        raise LimitExceeded(
+            "the patched value in bytes", size=len(value), limit=VALUE_BYTES_MAX,
+            advice="split it into several entities",
+        )  # fmt: skip
+    patches, patch_bytes = before.patches + 1, before.patch_bytes + len(data)
+    if patches >= REPLAY_MAX or patch_bytes >= before.snapshot_bytes:
+        return Patched(_snapshot_entry(document, value), data, value)
+    entry = Entry(
+        0, None, None, True, value, document, patches, patch_bytes, before.snapshot_bytes,
+        len(value),
+    )  # fmt: skip
+    return Patched(entry, data, None)
+
+
+def _snapshot_entry(document: Json, value: bytes) -> Entry:
+    size = len(value)
+    return Entry(0, None, None, True, value, document, 0, 0, size, size)
+
+
+def _size_bound(size: int, operations: _Operations, added: int) -> int:
+    """Every operation adds less than its own bytes, but a copy can repeat what is there."""
+    bound = size + added
+    for operation in operations:
+        if operation["op"] == "copy":
+            bound *= 2
+    return bound
+
+
+def _depth_bound(before: Entry, operations: _Operations) -> int:
+    if before.depth_bound is None:
+        before.depth_bound = depth_of(before.shared_document())
+    bound = before.depth_bound
+    for operation in operations:
+        below = len(parse_pointer(operation["path"]))
+        if operation["op"] in ("move", "copy"):
+            bound = max(bound, below + bound)
+        elif operation["op"] == "splice":
+            bound = max(bound, below + depth_of(operation["add"]))
+        elif "value" in operation:
+            bound = max(bound, below + depth_of(operation["value"]))
+    return bound
+
+
+def _stamps(pointers: tuple[str, ...], at: int) -> _Operations:
+    text = format_time(at)
+    return [{"op": "add", "path": pointer, "value": text} for pointer in pointers]
+
+
+def _stamp_into(document: Json, stamps: _Operations) -> Json:
+    try:
+        return replay(document, [stamps])
+    except PatchFailed as error:
+        raise InvalidInput(
+            f"cannot stamp {error.details['pointer']}: {error.details['reason']}"
+        ) from None

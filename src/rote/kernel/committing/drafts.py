@@ -1,0 +1,119 @@
+"""A draft: what one transaction is about to append, and the space as it looks with it.
+
+Commits are planned one after the other against the draft, so each sees those before it. Planning
+one only reads; a commit that fails leaves the draft as it was.
+"""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct, field
+
+from rote.engines import Writer
+from rote.engines.rows import (
+    Batch,
+    BlobRow,
+    BranchRow,
+    CommitRow,
+    EntityRow,
+    FactRow,
+    SideRecord,
+)
+from rote.kernel.committing.operations import Operation
+from rote.kernel.log.entries import Entry
+from rote.kernel.log.seals import KEY
+from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.index_coverage import Change, Coverage
+from rote.schemas import REGISTRY_ID
+
+
+class Draft(Struct):
+    """Grows by whole commits."""
+
+    cache: SpaceCache
+    reads: Writer  # planning only reads; a task that rewrites history also writes
+    base: int  # the version it starts from
+    version: int  # of the newest commit, drafted ones included
+    hash: bytes | None
+    at: int  # of the newest commit
+    followed: tuple[str, ...]  # prefixes of ids whose changes indexes want to know
+    locked: bool  # nobody else can write to the space meanwhile
+    presumes: bool = False  # whether what nothing is known of is taken for new, without a look
+    commits: list[CommitRow] = field(default_factory=list)
+    facts: list[FactRow] = field(default_factory=list)
+    entries: dict[tuple[int, str], Entry] = field(default_factory=dict)
+    entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
+    sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
+    blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
+    changes: list[Change] = field(default_factory=list)
+    presumed: set[str] = field(default_factory=set)  # entities that were taken for new so
+    found_new: bool = False  # whether something was new that was looked for
+    coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
+    branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
+    erased: str | None = None  # the entity that it erases; the same
+    oldest: int | None = None  # the oldest version that can be read after it, where it moves
+
+    def look_up(
+        self, branch: str, ids: Collection[str], *, may_be_new: bool = False
+    ) -> dict[str, Entry]:
+        """The newest entries on the branch's line, drafted ones first. With `may_be_new`, whoever
+        asks could do with the presumption that what nothing is known of is new."""
+        presume = self._presume_new if may_be_new and self.presumes else None
+        if not self.entries:
+            return self.cache.newest(self.reads, branch, ids, presume)
+        number = self.cache.branches.find(branch).branch
+        drafted = {id: self.entries[(number, id)] for id in ids if (number, id) in self.entries}
+        missing = [id for id in ids if id not in drafted]
+        if missing:
+            drafted.update(self.cache.newest(self.reads, branch, missing, presume))
+        return drafted
+
+    def is_ungoverned(self, branch: str) -> bool:
+        """Whether it is known that the branch has no registry of schemas."""
+        number = self.cache.branches.numbers.get(branch)
+        return number in self.cache.ungoverned and (number, REGISTRY_ID) not in self.entries
+
+    def proven_ungoverned(self) -> set[int]:
+        """The branches that were presumed to have no registry, now that the draft is durable."""
+        if REGISTRY_ID not in self.presumed:
+            return set()
+        numbers = {row.branch for row in self.commits}
+        return {number for number in numbers if (number, REGISTRY_ID) not in self.entries}
+
+    def _presume_new(self, ids: Sequence[str]) -> bool:
+        if not self.reads.presume_absent(self.cache.number, ids=ids):
+            return False
+        self.presumed.update(ids)
+        return True
+
+    def _presume_unused(self, key: str) -> bool:
+        return self.reads.presume_absent(self.cache.number, sides=[(KEY, key)])
+
+    def made_by(self, key: str) -> SideRecord | None:
+        """What is noted of the commit that had this key."""
+        is_drafted = (KEY, key) in self.sides
+        if self.presumes and not is_drafted and self._presume_unused(key):
+            return None
+        noted = self.side(KEY, key)
+        self.found_new |= noted is None
+        return noted
+
+    def side(self, kind: str, key: str) -> SideRecord | None:
+        drafted = self.sides.get((kind, key))
+        return drafted or self.reads.side(self.cache.number, kind, key)
+
+    def known_salts(self, operations: Sequence[Operation]) -> dict[str, bytes]:
+        """Salts of entities that are new to a line but not to the space."""
+        if self.cache.branches.is_alone:
+            return {}
+        ids = {operation.id for operation in operations}
+        drafted = {
+            id: entry.salt for (_, id), entry in self.entries.items() if id in ids and entry.salt
+        }
+        missing = [id for id in ids if id not in drafted and id not in self.presumed]
+        return {**self.reads.salts(self.cache.number, missing), **drafted}
+
+    def batch(self) -> Batch:
+        batch = Batch(self.commits, self.facts, list(self.entities.values()))
+        if self.branch is not None:
+            batch.branches.append(self.branch)
+        return batch

@@ -1,0 +1,315 @@
+"""Planning one commit: validate its reads, apply its operations, hash, and add it to the draft.
+
+Everything is decided before anything is added, so a commit that cannot be made leaves no mark. The
+salts of new entities are drawn last, in operation order, when nothing can fail any more.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from rote.contract import Commit, Guard, IdSource
+from rote.engines.rows import (
+    DELETE,
+    PATCH,
+    SET,
+    BranchRow,
+    CommitRow,
+    EntityRow,
+    FactRow,
+    SideRecord,
+)
+from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
+from rote.kernel.committing.documents import patched, stamped
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job
+from rote.kernel.committing.operations import Operation
+from rote.kernel.committing.payloads import counted
+from rote.kernel.committing.read_checks import find_conflicts, find_erased
+from rote.kernel.committing.schema_checks import check_conformance
+from rote.kernel.log.branches import writable
+from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash
+from rote.kernel.log.commits import commit_of
+from rote.kernel.log.entries import Entry
+from rote.kernel.log.events import told_of_call
+from rote.kernel.log.seals import KEY, side_record
+from rote.kernel.state.index_coverage import Change
+from rote.schemas import REGISTRY_ID, RESERVED_PREFIX
+from rote.values import canonical, decode_canonical, format_time
+
+SALT_BYTES = 16
+
+
+# One operation, applied: what the fact is (a patch that found nothing became a set), its body, the
+# snapshot kept beside it, and the entity before and after, the latter still without version, hash
+# and salt. A plain tuple: there are as many as operations.
+Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
+
+
+def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
+    """The commit, added to the draft; or the one this job's key already made."""
+    if job.key is not None:
+        made = _already_made(draft, job, job.key)
+        if made is not None:
+            return made
+    if job.guard is not None:
+        _check_guard(draft, job.guard)
+    at = max(now, draft.at)
+    if job.task is not None:
+        outcome = job.task.prepare(draft, job)
+        current = _look_up(draft, job) if job.known is None else job.known
+        steps = apply_operations(draft, job.branch, job.operations, current, at)
+        commit = _add(draft, job, outcome.branch, steps, at=at, ids=ids, event=outcome.event)
+        draft.branch, draft.oldest = outcome.changed, outcome.oldest
+        return commit
+    branch = writable(draft.cache.branches, job.branch)
+    current = _look_up(draft, job)
+    if job.reads or job.unerased_since is not None:
+        conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
+        conflicts += find_erased(draft, job)
+        if conflicts:
+            raise Conflict(conflicts)
+    steps = apply_operations(draft, job.branch, job.operations, current, at)
+    blob = None if job.blob is None else counted(draft, job.blob, at)
+    commit = _add(draft, job, branch, steps, at=at, ids=ids)
+    if blob is not None and blob.hash is not None:
+        draft.blobs[blob.hash] = blob
+    return commit
+
+
+def _already_made(draft: Draft, job: Job, key: str) -> Commit | None:
+    row = draft.made_by(key)
+    if row is None:
+        return None
+    version, made_of = meaning_of(row)
+    made = commit_at(draft, version)
+    if made_of != job.payload and (made_of is not None or not _could_have_made(draft, job, made)):
+        raise PayloadMismatch(key, version=version)
+    return made
+
+
+def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
+    """All that is left to compare when an erasure has taken the digest: not the values, but what the
+    event tells of the call; or where it wrote, to what and how, unless a compaction has taken that."""
+    if commit.event is None or job.call is None:
+        is_plain = commit.event is None and job.call is None
+        return is_plain and _could_have_written(draft, job, commit)
+    told = told_of_call(draft.reads, draft.cache.number, commit)
+    return all(job.call.get(member) in possible for member, possible in told.items())
+
+
+def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
+    if commit.branch != job.branch or commit.version < draft.cache.oldest:
+        return commit.branch == job.branch
+    written = [(fact.id, fact.op) for fact in commit.facts]
+    return len(written) == len(job.operations) and all(
+        fact in ((operation.id, OPERATION_NAMES[operation.kind]), _set_instead(operation))
+        for fact, operation in zip(written, job.operations, strict=True)
+    )
+
+
+def _set_instead(operation: Operation) -> tuple[str, str] | None:
+    """The fact of a patch that found nothing."""
+    return None if operation.otherwise is None else (operation.id, OPERATION_NAMES[SET])
+
+
+def meaning_of(row: SideRecord) -> tuple[int, str | None]:
+    """What the row of a key says: the version of its commit, and the digest of what was asked for."""
+    made: Any = decode_canonical(row.body)
+    if type(made) is not dict or made.keys() != {"payload", "version"}:
+        raise Corrupt(f"the row of key {row.key!r} was changed; run `rote verify`")
+    return made["version"], made["payload"]
+
+
+def commit_at(draft: Draft, version: int) -> Commit:
+    """A commit of the log, or of this draft."""
+    number = draft.cache.number
+    rows = draft.reads.commits(number, after=max(version - 2, 0), limit=2) + draft.commits
+    by_version = {row.version: row for row in rows}
+    row, previous = by_version.get(version), by_version.get(version - 1)
+    if row is None:
+        raise Corrupt(f"commit {version} is missing; run `rote verify`")
+    facts = [fact for fact in draft.facts if fact.version == version]
+    if not facts:
+        facts = draft.reads.facts(number, after=version - 1, until=version)
+    return commit_of(
+        row,
+        facts,
+        previous=None if previous is None else previous.hash,
+        branch=draft.cache.branches.name(row.branch),
+    )
+
+
+def _check_guard(draft: Draft, guard: Guard) -> None:
+    row = draft.side(guard.kind, guard.key)
+    if row is None or row.fence != guard.fence:
+        raise Denied(
+            f"{guard.kind} {guard.key!r} was taken over by another owner; nothing was written",
+            kind=guard.kind,
+            key=guard.key,
+            expected_fence=guard.fence,
+            actual_fence=0 if row is None else row.fence,
+        )
+
+
+def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
+    """What a job writes, and what it has read on its branch, as it is before the commit."""
+    ids = [operation.id for operation in job.operations]
+    if job.reads:
+        ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
+        ids = list(dict.fromkeys(ids))
+    # Only a set needs nothing of what is there, and only if it is not about schemas; and what was
+    # read must be that nothing was.
+    may_be_new = (
+        draft.presumes
+        and all(
+            operation.kind == SET and not operation.id.startswith(RESERVED_PREFIX)
+            for operation in job.operations
+        )
+        and all(
+            read.version == 0 and read.id is not None and read.branch == job.branch
+            for read in job.reads
+        )
+    )
+    if not ids:
+        return {}
+    if not draft.is_ungoverned(job.branch):
+        ids.append(REGISTRY_ID)  # in one look with the others: it must not cost one of its own
+    return draft.look_up(job.branch, ids, may_be_new=may_be_new)
+
+
+def apply_operations(
+    draft: Draft, branch: str, operations: Sequence[Operation], current: dict[str, Entry], at: int
+) -> list[Step]:
+    """The operations in order, each on what those before it left, and the values that come out of
+    them as the schemas will have them."""
+    if not operations:
+        return []  # of a commit that only records an event
+    is_free = draft.is_ungoverned(branch)
+    steps: list[Step] = []
+    for operation in operations:
+        id, kind, data = operation.id, operation.kind, operation.data
+        is_free = is_free and not id.startswith(RESERVED_PREFIX)
+        before = current[id]
+        if kind != SET:
+            if before.exists:
+                steps.append(step := _change(operation, before, at))
+                current[id] = step[-1]
+                continue
+            if operation.otherwise is None:
+                advice = "there is nothing to delete" if kind == DELETE else "set it first"
+                raise NotFound(f"{id} does not exist; {advice}", id=id)
+            data = operation.otherwise
+        assert data is not None
+        stamp = operation.stamp_of_set()
+        if stamp:
+            data = stamped(data, stamp, at)
+        size = len(data)
+        after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
+        steps.append((operation, SET, data, None, before, after))
+        current[id] = after
+    if not is_free:
+        check_conformance(draft, branch, current, [step[0].id for step in steps])
+    return steps
+
+
+def _change(operation: Operation, before: Entry, at: int) -> Step:
+    if operation.kind == DELETE:
+        return operation, DELETE, None, None, before, Entry(0, None, None, False)
+    assert operation.data is not None
+    change = patched(before, operation.data, operation.stamp, at)
+    return operation, PATCH, change.operations, change.snapshot, before, change.entry
+
+
+def _add(
+    draft: Draft,
+    job: Job,
+    branch: BranchRow,
+    steps: list[Step],
+    *,
+    at: int,
+    ids: IdSource,
+    event: bytes | None = None,
+) -> Commit:
+    """Hash the steps into facts and the facts into a commit, and take all of it into the draft."""
+    salts = _salts(draft, job, steps, ids)
+    version, number = draft.version + 1, branch.branch
+    entries, pointers = draft.entries, draft.entities
+    facts: list[FactRow] = []
+    changed: dict[str, Entry | None] = {}  # what indexes follow, as the branch had it before
+    for position, (operation, op, body, snapshot, before, after) in enumerate(steps):
+        id, quoted_id = operation.id, operation.quoted_id
+        salt, parent = salts[id], before.hash or empty_hash(quoted_id)
+        hash = fact_hash(quoted_id, op, salt, body, parent)
+        after.version, after.hash, after.salt = version, hash, salt
+        facts.append(FactRow(number, version, position, id, op, hash, parent, salt, body, snapshot))
+        key = (number, id)
+        is_own = before.version > branch.fork_version  # the branch itself has facts of it
+        # A pointer to what lives on stays where it is: its page need not be written.
+        if not (is_own and before.exists and after.exists):
+            revived = before.version > 0 and not before.exists
+            if key in pointers:
+                revived = revived or pointers[key].revived
+            pointers[key] = EntityRow(number, id, version, position, after.exists, revived)
+        entries[key] = after
+        if id.startswith(draft.followed):
+            changed.setdefault(id, before if is_own else None)
+    shown_at = format_time(at)
+    hash = commit_hash(
+        space=draft.cache.did,
+        version=version,
+        branch=branch.name,
+        previous=draft.hash,
+        facts=[fact.hash for fact in facts],
+        at=shown_at,
+        author=job.author,
+        key=job.key,
+        meta=job.meta,
+        event=event,
+    )
+    row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, event, job.attempt)
+    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name, at=shown_at)
+    draft.version, draft.hash, draft.at = version, hash, at
+    draft.commits.append(row)
+    draft.facts += facts
+    for id, own in changed.items():
+        draft.changes.append(Change(version, number, id, entries[(number, id)], own))
+    if job.key is not None or job.guard is not None:
+        _add_sides(draft, job, version)
+    return commit
+
+
+def _salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> dict[str, bytes]:
+    """The salt of each entity, drawn where it is new. To draw may fail: nothing is added before."""
+    salts: dict[str, bytes] = {}
+    known: dict[str, bytes] | None = None
+    for operation, _, _, _, before, _ in steps:
+        id, salt = operation.id, before.salt
+        if id in salts:
+            continue
+        if salt is None:
+            if known is None:
+                known = draft.known_salts(job.operations)
+            # When a job is planned again and others have made the entity meanwhile, theirs counts.
+            salt = known.get(id) or job.salts.get(id)
+            if salt is None:
+                salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
+            draft.found_new = True
+        salts[id] = salt
+    return salts
+
+
+def _add_sides(draft: Draft, job: Job, version: int) -> None:
+    did = draft.cache.did
+    if job.key is not None:
+        body = canonical({"payload": job.payload, "version": version})
+        draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)
+    if job.guard is not None:
+        guard, body = job.guard, job.guard_body
+        if guard.stamped:
+            made = {"version": version, "at": format_time(draft.at)}
+            body = canonical({**decode_canonical(body), **made})
+        draft.sides[(guard.kind, guard.key)] = side_record(
+            did, guard.kind, guard.key, guard.fence + 1, body
+        )

@@ -1,0 +1,165 @@
+"""Checking the reads of a commit: has anything that overlaps them been written since?"""
+
+from collections.abc import Iterable, Sequence
+
+from rote.engines.rows import PATCH, FactRow, Line
+from rote.errors import InvalidInput, ReadConflict
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job
+from rote.kernel.committing.reads import Read
+from rote.kernel.log.entries import Entry
+from rote.kernel.log.events import erasures
+from rote.patch import overlaps
+from rote.values import decode_canonical
+from rote.values.limits import PAGE_MAX
+
+_Write = tuple[int, bytes | None]  # version and hash
+
+
+def find_conflicts(
+    draft: Draft, reads: Sequence[Read], *, branch: str, current: dict[str, Entry]
+) -> tuple[ReadConflict, ...]:
+    """One for every read that no longer holds, in the order of the reads. `current` holds what was
+    read on `branch`."""
+    _check_reachable(draft, reads)
+    entries = _look_up_elsewhere(draft, reads, branch)
+    entries[branch] = current
+    erased = _erased_since(draft, reads)
+    found = (_conflict(draft, read, entries, erased) for read in reads)
+    return tuple(conflict for conflict in found if conflict is not None)
+
+
+def find_erased(draft: Draft, job: Job) -> tuple[ReadConflict, ...]:
+    """One for every entity that the job writes and that was erased since it was put together, where it
+    asks for that: what it writes may be what was erased."""
+    since = job.unerased_since
+    if since is None:
+        return ()
+    written = {operation.id for operation in job.operations}
+    return tuple(
+        ReadConflict(
+            id=id,
+            prefix=None,
+            start=None,
+            end=None,
+            branch=job.branch,
+            expected_version=since,
+            actual_version=version,
+            actual_hash=None,
+        )
+        for version, id in erasures(draft.reads, draft.cache.number, after=since)
+        if id in written
+    )
+
+
+def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:
+    for read in reads:
+        if read.version > draft.version:
+            raise InvalidInput(
+                f"a read names version {read.version}, the newest is {draft.version}"
+            )
+        if read.branch not in draft.cache.branches:
+            raise InvalidInput(f"a read names the branch {read.branch!r}, which does not exist")
+
+
+def _look_up_elsewhere(
+    draft: Draft, reads: Sequence[Read], branch: str
+) -> dict[str, dict[str, Entry]]:
+    """The newest entries of entities that were read on other branches, by branch and id."""
+    wanted: dict[str, dict[str, None]] = {}
+    for read in reads:
+        if read.id is not None and read.branch != branch:
+            wanted.setdefault(read.branch, {})[read.id] = None
+    return {name: draft.look_up(name, list(ids)) for name, ids in wanted.items()}
+
+
+def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
+    """What was erased after the oldest read of a range, newest first."""
+    versions = [read.version for read in reads if read.id is None]
+    if not versions:
+        return []
+    return list(erasures(draft.reads, draft.cache.number, after=min(versions)))[::-1]
+
+
+def _conflict(
+    draft: Draft,
+    read: Read,
+    entries: dict[str, dict[str, Entry]],
+    erased: list[tuple[int, str]],
+) -> ReadConflict | None:
+    if read.id is None:
+        actual = _newest_in_range(draft, read, erased)
+    else:
+        entry = entries[read.branch][read.id]
+        if entry.version <= read.version:
+            return None
+        # Of what was compacted away since nobody can tell which paths it touched.
+        is_whole = not read.path or entry.erased or read.version + 1 < draft.cache.oldest
+        actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
+    if actual is None:
+        return None
+    version, hash = actual
+    ranged = read.id is None and read.prefix is None
+    return ReadConflict(
+        id=read.id,
+        prefix=read.prefix,
+        start=read.start if ranged else None,
+        end=read.end if ranged else None,
+        branch=read.branch,
+        expected_version=read.version,
+        actual_version=version,
+        actual_hash=None if hash is None else hash.hex(),
+    )
+
+
+def _newest_in_range(draft: Draft, read: Read, erased: list[tuple[int, str]]) -> _Write | None:
+    assert read.start is not None
+    branches = draft.cache.branches
+    line = branches.line(read.branch)
+    for fact in reversed(draft.facts):
+        if _counts(fact, line) and _in_range(fact.id, read):
+            return fact.version, fact.hash
+    row = draft.reads.newest_in_range(
+        draft.cache.number, line, start=read.start, end=read.end, after=read.version
+    )
+    written = 0 if row is None else row.version
+    for version, id in erased:
+        # On every branch, whether the entity was there or not.
+        if version > max(read.version, written) and _in_range(id, read):
+            return version, None
+    return None if row is None else (row.version, row.hash)
+
+
+def _in_range(id: str, read: Read) -> bool:
+    return (read.start is None or id >= read.start) and (read.end is None or id < read.end)
+
+
+def _overlapping(draft: Draft, read: Read) -> _Write | None:
+    """The newest write since the read that touches its path."""
+    assert read.id is not None
+    for fact in _facts_since(draft, read.id, draft.cache.branches.line(read.branch), read.version):
+        if fact.op != PATCH or fact.body is None:
+            return fact.version, fact.hash
+        if overlaps(decode_canonical(fact.body), read.path or ()):
+            return fact.version, fact.hash
+    return None
+
+
+def _facts_since(draft: Draft, id: str, line: Line, version: int) -> Iterable[FactRow]:
+    """The facts of an entity on a line above a version, newest first, drafted ones included."""
+    for fact in reversed(draft.facts):
+        if fact.id == id and _counts(fact, line):
+            yield fact
+    before = None
+    while True:
+        rows = draft.reads.history(
+            draft.cache.number, id, line, before=before, after=version, limit=PAGE_MAX
+        )
+        yield from rows
+        if len(rows) < PAGE_MAX:
+            return
+        before = (rows[-1].version, rows[-1].index)
+
+
+def _counts(fact: FactRow, line: Line) -> bool:
+    return any(fact.branch == branch and fact.version <= cap for branch, cap in line)

@@ -1,0 +1,79 @@
+"""Rehearsing operations: what they would do to a past state, by the code that would do it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from msgspec import UNSET, Struct
+
+from rote.contract import Rehearsal, State, View
+from rote.engines import Reader, Writer
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.operations import check_size, parse_operations
+from rote.kernel.committing.plans import apply_operations
+from rote.kernel.log.branches import writable
+from rote.kernel.log.chain import OPERATION_NAMES
+from rote.kernel.log.entries import Entry
+from rote.kernel.state.cache import SpaceCache
+from rote.schemas import REGISTRY_ID
+from rote.values import canonical
+
+
+class _Stage(Draft, Struct, kw_only=True):
+    """A draft that begins with a past state and what was rehearsed on it before."""
+
+    own: dict[str, Entry]
+
+    def look_up(
+        self, branch: str, ids: Collection[str], *, may_be_new: bool = False
+    ) -> dict[str, Entry]:
+        found = {id: self.own[id] for id in ids if id in self.own}
+        missing = [id for id in ids if id not in found]
+        if missing:
+            found |= self.cache.entries_at(self.reads, branch, missing, self.base)
+        return {id: found[id] for id in ids}
+
+    def is_ungoverned(self, branch: str) -> bool:
+        is_newest = self.base == self.cache.known and REGISTRY_ID not in self.own
+        return is_newest and super().is_ungoverned(branch)
+
+
+def rehearse(
+    cache: SpaceCache,
+    reads: Reader,
+    operations: Sequence[Mapping[str, Any]],
+    view: View,
+    own: Mapping[str, State],
+    *,
+    now: int,
+) -> tuple[Rehearsal, ...]:
+    parsed = parse_operations(operations)
+    check_size(parsed, None)
+    version = cache.resolve(reads, view.version)
+    cache.line(reads, view.branch, version)  # so that the branch is known, or told to be unknown
+    writable(cache.branches, view.branch)
+    stage = _Stage(
+        cache=cache, reads=cast(Writer, reads), base=version, version=version, hash=None, at=now,
+        followed=(), locked=False, own={id: _entry_of(state) for id, state in own.items()},
+    )  # fmt: skip
+    current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))
+    steps = apply_operations(stage, view.branch, parsed, current, now)
+    return tuple(
+        Rehearsal(
+            OPERATION_NAMES[op],
+            before.hash.hex() if before.hash else None,
+            _state_of(each.id, after),
+        )
+        for each, op, _, _, before, after in steps
+    )
+
+
+def _entry_of(state: State) -> Entry:
+    if not state.exists:
+        return Entry(0, None, None, False)
+    data = canonical(state.value)
+    return Entry(0, None, None, True, data, UNSET, 0, 0, len(data), len(data))
+
+
+def _state_of(id: str, entry: Entry) -> State:
+    """A state that no commit has made yet."""
+    return State(id, entry.shared_document() if entry.exists else None, entry.exists, 0, None)

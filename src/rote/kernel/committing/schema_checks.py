@@ -1,0 +1,161 @@
+"""Conformance: whether what a commit leaves is what the registry of its branch asks for.
+
+Judged is the state after all operations: values by the registry and the schemas as the commit leaves
+them, schemas and the registry by rules of their own. What was there before and is not written is not
+looked at, so a stricter schema never stands in the way of anything but writes.
+
+Whatever says that a value is governed must be understood: a schema that is missing or broken, since
+it was erased or came with a copy, refuses the write. Nothing is stored unjudged.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import UNSET
+
+from rote.errors import InvalidInput
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.log.entries import ABSENT, Entry
+from rote.patch.pointer import format_pointer
+from rote.schemas import (
+    REGISTRY_ID,
+    SCHEMA_PREFIX,
+    Registry,
+    Validator,
+    Violation,
+    compile_schema,
+    parse_registry,
+)
+from rote.values import decode_canonical
+
+LookUp = Callable[[Sequence[str]], Mapping[str, Entry]]
+
+_NO_REGISTRY = Registry({}, ())
+
+
+def check_conformance(
+    draft: Draft, branch: str, current: Mapping[str, Entry], ids: Sequence[str]
+) -> None:
+    """Refuse a commit to the draft that leaves `ids`, in the order of its operations, as they are in
+    `current` and would not conform."""
+    judge = Judge(lambda wanted: draft.look_up(branch, wanted), current)
+    registry = judge.registry_entry
+    # Not one that this commit deletes, or one before it in line: that is not durable yet.
+    is_none = registry is ABSENT or (not registry.exists and 0 < registry.version <= draft.base)
+    # What is only presumed is noted when it is proven.
+    if is_none and REGISTRY_ID not in draft.presumed:
+        draft.cache.note_ungoverned(draft.cache.branches.number(branch), draft.base)
+    judge.check(ids)
+
+
+class Judge:
+    """Judges what a commit leaves, by what else is there."""
+
+    def __init__(self, look_up: LookUp, current: Mapping[str, Entry]) -> None:
+        self._look_up = look_up
+        self._current = current
+        self._looked_up: dict[str, Entry] = {}
+        self.registry_entry = self._entry(REGISTRY_ID)
+        self._registry: Registry | None = None
+
+    def check(self, ids: Sequence[str]) -> None:
+        """The first operation that leaves something wrong is the one that is told. What is written
+        again by a later one is not left."""
+        for id in _as_left(ids):
+            if id == REGISTRY_ID:
+                self._check_registry()
+            elif id.startswith(SCHEMA_PREFIX):
+                self._check_schema(id)
+            elif self.registry_entry.exists and self._current[id].exists:
+                self._check_value(id)
+
+    def _check_registry(self) -> None:
+        names = self._read_registry().names
+        wanted = dict.fromkeys(SCHEMA_PREFIX + name for name in names.values())
+        self._load([id for id in wanted if id not in self._current])
+        for prefix, name in names.items():
+            if not self._entry(SCHEMA_PREFIX + name).exists:
+                raise InvalidInput(
+                    f"{REGISTRY_ID} names schema {name!r} for {prefix!r}, and there is no"
+                    f" {SCHEMA_PREFIX}{name}; set it first, or in the same commit",
+                    id=REGISTRY_ID, pointer=format_pointer((prefix,)), rule="registry", schema=name,
+                )  # fmt: skip
+
+    def _check_schema(self, id: str) -> None:
+        name = id.removeprefix(SCHEMA_PREFIX)
+        if self._current[id].exists:
+            self._validator(name)
+            return
+        prefix = self._read_registry().prefix_of(name)
+        if prefix is not None:
+            raise InvalidInput(
+                f"{id} cannot be deleted while {REGISTRY_ID} names it for {prefix!r}; take it out"
+                " there first, or in the same commit",
+                id=id, pointer="", rule="registry", schema=name,
+            )  # fmt: skip
+
+    def _check_value(self, id: str) -> None:
+        name = self._read_registry().name_for(id)
+        if name is None:
+            return
+        entry = self._current[id]
+        # The exact size, not its bound: what is refused must not depend on how it was written.
+        data, document = entry.canonical_value(), entry.document
+        if document is UNSET:
+            # Not kept: most values are written and not read again soon.
+            document = decode_canonical(data)
+        violation = self._validator(name, governed=id).judge(document, size=len(data))
+        if violation is not None:
+            raise InvalidInput(
+                f"{id} does not conform to schema {name!r} at {violation.place}: {violation.reason}"
+                f" ({violation.rule}); change the value, or {SCHEMA_PREFIX}{name}",
+                id=id, pointer=violation.pointer, rule=violation.rule, schema=name,
+            )  # fmt: skip
+
+    def _read_registry(self) -> Registry:
+        if self._registry is None:
+            entry = self.registry_entry
+            found = parse_registry(entry.canonical_value()) if entry.exists else _NO_REGISTRY
+            if isinstance(found, Violation):
+                raise InvalidInput(
+                    f"{REGISTRY_ID} is no registry of schemas at {found.place}: {found.reason}",
+                    id=REGISTRY_ID, pointer=found.pointer, rule=found.rule, schema=None,
+                )  # fmt: skip
+            self._registry = found
+        return self._registry
+
+    def _validator(self, name: str, *, governed: str | None = None) -> Validator:
+        id = SCHEMA_PREFIX + name
+        entry = self._entry(id)
+        why = "" if governed is None else f", and {governed} is governed by it"
+        if not entry.exists:
+            raise InvalidInput(
+                f"there is no {id}{why}; set it, or take it out of {REGISTRY_ID}",
+                id=governed, pointer="", rule="registry", schema=name,
+            )  # fmt: skip
+        validator = compile_schema(entry.canonical_value())
+        if isinstance(validator, Violation):
+            raise InvalidInput(
+                f"{id} is no schema at {validator.place}: {validator.reason}"
+                f" ({validator.rule}){why}",
+                id=id, pointer=validator.pointer, rule=validator.rule, schema=name,
+            )  # fmt: skip
+        return validator
+
+    def _entry(self, id: str) -> Entry:
+        entry = self._current.get(id)
+        if entry is None:
+            entry = self._looked_up.get(id)
+        if entry is None:
+            self._load([id])
+            entry = self._looked_up[id]
+        return entry
+
+    def _load(self, ids: Sequence[str]) -> None:
+        if ids:
+            self._looked_up.update(self._look_up(ids))
+
+
+def _as_left(ids: Sequence[str]) -> Iterable[str]:
+    """Each id once, where it comes last."""
+    once = dict.fromkeys(ids)
+    return once if len(once) == len(ids) else reversed(dict.fromkeys(reversed(ids)))

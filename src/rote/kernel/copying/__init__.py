@@ -1,0 +1,1 @@
+"""A space out of one store and into another."""

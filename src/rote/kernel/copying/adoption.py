@@ -1,0 +1,507 @@
+"""Taking in commits that another store has made: each is checked as if nobody could be trusted.
+
+Types have been checked by then (shapes.py). Every hash is recomputed from the bytes that came, every
+value goes through the strict decoder, every patch is applied. What no hash covers (snapshots,
+pointers, seals) is made here and not taken over.
+Nothing is written before all of it has passed; see copies.py for the transaction around it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from msgspec import UNSET
+
+from rote.contract import Commit, Fact, LeftFact, Remains, SideRow
+from rote.engines import Reader, Writer
+from rote.engines.rows import (
+    DELETE,
+    PATCH,
+    SET,
+    Batch,
+    BranchRow,
+    CommitRow,
+    EntityRow,
+    FactRow,
+    Line,
+    SideRecord,
+)
+from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
+from rote.kernel.branching.merges import merge_event
+from rote.kernel.committing.documents import patched
+from rote.kernel.committing.plans import SALT_BYTES
+from rote.kernel.keeping.compactions import follow_compaction
+from rote.kernel.keeping.erasures import forget, note_of
+from rote.kernel.log.branch_replay import Lineage
+from rote.kernel.log.chain import (
+    OPERATION_NAMES,
+    commit_hash,
+    empty_hash,
+    fact_hash,
+    fact_hash_of,
+    quoted,
+)
+from rote.kernel.log.commit_graph import Graph, Merge, last_node, merge_bases
+from rote.kernel.log.entries import ABSENT, Entry, entry_of
+from rote.kernel.log.erased_facts import check_remains, encode_remains, is_sha256
+from rote.kernel.log.events import (
+    EVENTS,
+    BranchCreated,
+    BranchMerged,
+    EntityErased,
+    Happening,
+    SpaceCompacted,
+    read_event,
+)
+from rote.kernel.log.page_sizes import Pace, size_of
+from rote.kernel.log.seals import KEY, side_record
+from rote.kernel.state.cache import SpaceCache
+from rote.patch import encode_operations, normalize
+from rote.values import (
+    Json,
+    canonical,
+    check_author,
+    check_branch_name,
+    check_entity_id,
+    check_key,
+    check_reason,
+    decode,
+    format_time,
+    parse_time,
+)
+from rote.values.limits import (
+    COMMIT_BYTES_MAX,
+    COPY_DOCUMENT_BYTES_MAX,
+    DECODED_TIMES,
+    DEPTH_MAX,
+    OPERATIONS_MAX,
+    PAGE_MAX,
+    VALUE_BYTES_MAX,
+)
+
+OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
+# The list, the operation and the list of a splice stand around the values of a patch.
+_DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
+
+_Pair = tuple[Commit, SideRow | None]  # a commit and the row of its key
+_Place = tuple[str, str]  # branch, entity
+
+
+class Adoption:
+    """What one transaction takes in, on top of a log that ends at `head`."""
+
+    def __init__(
+        self,
+        cache: SpaceCache,
+        writes: Writer,
+        *,
+        version: int,
+        hash: bytes | None,
+        at: int,
+        attempt: Callable[[], bytes],
+    ) -> None:
+        self._cache = cache
+        self._reads: Reader = writes
+        self._writes = writes  # for what a compaction takes away
+        self._attempt = attempt
+        self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
+        self._entries: dict[_Place, Entry] = {}
+        self._entities: dict[_Place, EntityRow] = {}
+        self._lineage = Lineage(cache.did, cache.branches.rows())
+        self._branches: dict[int, BranchRow] = {}  # new and changed ones, by number
+        self._made: set[str] = set()  # names of the new ones
+        self._passed: dict[tuple[int, str], list[Entry]] = {}  # all that came, by number and id
+        self._salts: dict[str, bytes] = {}
+        self._remains: Mapping[tuple[int, int], Remains] = {}  # of facts, by version and index
+        self._erased: str | None = None  # by the last commit
+        self._written: dict[int, list[int]] = {}  # versions with facts that came, by branch
+        self._graph: Graph | None = None
+        self.version, self.hash, self.at = version, hash, at  # of the newest commit so far
+        self.commits: list[CommitRow] = []
+        self.facts: list[FactRow] = []
+        self.sides: dict[str, SideRecord] = {}  # of the keys, by key
+        self.has_shrunk = False  # a compaction came, and took something away
+
+    def take(self, pairs: Sequence[_Pair], remains: Mapping[tuple[int, int], Remains]) -> None:
+        """As many of them as fit into one transaction, at least one."""
+        self._remains = remains
+        place = 0
+        while place < len(pairs) and self._erased is None:
+            wanted = self._pace.wanted
+            group = _up_to_one_alone(pairs[place : place + max(wanted, 1)])
+            if self._must_end_before(group):
+                return
+            for commit, _ in group:
+                with _refusing(commit):
+                    self._check_names(commit)
+            unknown = self._unknown(group)
+            if unknown and not wanted:
+                return
+            self._look_up(unknown)
+            for commit, key in group:
+                self._check_key_is_free(commit)
+                with _refusing(commit):
+                    self._take(commit, key)
+            place += len(group)
+            if _is(group[0][0], "compact"):
+                return  # what comes next has to see what is left
+
+    def _must_end_before(self, group: Sequence[_Pair]) -> bool:
+        """What is erased or compacted is written first. Before the first branch of all nobody keeps
+        what a branch may inherit, so it is written first, too."""
+        first = group[0][0]
+        return bool(self.commits) and (
+            _is(first, "erase")
+            or _is(first, "compact")
+            or (self._lineage.branches.is_alone and _is(first, "branch.create"))
+        )
+
+    def erase(self, writes: Writer) -> bool:
+        """Do what the last commit did, if it erased; whether copies may be left in the files."""
+        if self._erased is None:
+            return False
+        id, branches = self._erased, self._lineage.branches
+        forgotten = forget(writes, self._cache, branches, id, version=self.version)
+        for pointer in forgotten.pointers:
+            self._entities[(branches.name(pointer.branch), id)] = pointer
+        if forgotten.facts:
+            writes.put_side(self._cache.number, note_of(writes, self._cache, id, self.version))
+        return forgotten.facts > 0
+
+    def batch(self) -> Batch:
+        return Batch(
+            self.commits, self.facts, list(self._entities.values()), list(self._branches.values())
+        )
+
+    # -- what is there already ---------------------------------------------------------------------
+
+    def _unknown(self, pairs: Iterable[_Pair]) -> dict[_Place, str]:
+        """Entities that nothing is known of yet, with the first operation on each."""
+        unknown: dict[_Place, str] = {}
+        for commit, _ in pairs:
+            for fact in commit.facts:
+                if (commit.branch, fact.id) not in self._entries:
+                    unknown.setdefault((commit.branch, fact.id), fact.op)
+        return unknown
+
+    def _look_up(self, unknown: dict[_Place, str]) -> None:
+        """Their newest facts. The document is needed only where a patch comes first."""
+        by_branch: dict[str, list[str]] = {}
+        for branch, id in unknown:
+            by_branch.setdefault(branch, []).append(id)
+            self._entries[(branch, id)] = ABSENT
+        sizes = []
+        number = self._cache.number
+        for branch, ids in by_branch.items():
+            line = self._lineage.branches.line(branch, self.version)
+            if branch in self._made:
+                ids = self._inherit(branch, ids, line)
+            for start in range(0, len(ids), PAGE_MAX):
+                for row in self._reads.newest(number, ids[start : start + PAGE_MAX], line):
+                    place = (branch, row.id)
+                    exists = row.op != DELETE and row.salt is not None
+                    entry = Entry(row.version, row.hash, row.salt, exists)
+                    if unknown[place] == OPERATION_NAMES[PATCH]:
+                        entry = entry_of(self._reads, number, row, line)
+                    self._entries[place] = entry
+                    sizes.append(size_of(row) + entry.size_bound * DECODED_TIMES)
+        self._pace.took(sizes)
+        if not self._lineage.branches.is_alone:
+            new = [id for branch, id in unknown if self._entries[(branch, id)].salt is None]
+            for start in range(0, len(new), PAGE_MAX):
+                found = self._reads.salts(number, new[start : start + PAGE_MAX])
+                self._salts = {**found, **self._salts}
+
+    def _inherit(self, branch: str, ids: list[str], line: Line) -> list[str]:
+        """Give a branch that came with this page what it inherits from the page; the others."""
+        missing = []
+        for id in ids:
+            inherited = (
+                entry
+                for number, cap in line
+                for entry in reversed(self._passed.get((number, id), ()))
+                if entry.version <= cap
+            )
+            entry = next(inherited, None)
+            if entry is None:
+                missing.append(id)
+            else:
+                self._entries[(branch, id)] = entry
+        return missing
+
+    def _check_key_is_free(self, commit: Commit) -> None:
+        if commit.key is None:
+            return
+        taken = self._reads.side(self._cache.number, KEY, commit.key)
+        if taken is not None or commit.key in self.sides:
+            raise _refusal(commit, f"its key {commit.key!r} already stands for another commit")
+
+    # -- one commit --------------------------------------------------------------------------------
+
+    def _check_names(self, commit: Commit) -> None:
+        """What needs no look into the store, and must be right before one."""
+        if not isinstance(check_names(commit), BranchCreated):
+            self._lineage.branches.find(commit.branch)
+
+    def _take(self, commit: Commit, key: SideRow | None) -> None:
+        at = self._check_links(commit)
+        branch, event = self._record(commit)
+        facts = [self._fact(commit, fact, index, at) for index, fact in enumerate(commit.facts)]
+        hash = commit_hash(
+            space=self._cache.did,
+            version=commit.version,
+            branch=branch.name,
+            previous=self.hash,
+            facts=[row.hash for row in facts],
+            at=commit.at,
+            author=commit.author,
+            key=commit.key,
+            meta=commit.meta_data,
+            event=event,
+        )
+        if hash.hex() != commit.hash:
+            raise InvalidInput("its content does not match its hash")
+        self.commits.append(
+            CommitRow(
+                commit.version, branch.branch, hash, at, commit.author, commit.key,
+                commit.meta_data, event, self._attempt(),
+            )
+        )  # fmt: skip
+        self.facts += facts
+        if facts:
+            self._written.setdefault(branch.branch, []).append(commit.version)
+        if commit.key is not None:
+            self.sides[commit.key] = key_row(self._cache.did, commit, key)
+        self.version, self.hash, self.at = commit.version, hash, at
+
+    def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
+        """The branch of the commit after its event, and the bytes of the event."""
+        happening = None if commit.event is None else read_event(commit.event)
+        row = self._lineage.follow(
+            happening, branch=commit.branch, version=commit.version, facts=len(commit.facts)
+        )
+        if row is not None:
+            self._branches[row.branch] = row
+            if isinstance(happening, BranchCreated):
+                self._made.add(row.name)
+        branch = self._lineage.branches.find(commit.branch)
+        if isinstance(happening, EntityErased):
+            self._erased = happening.id
+        if isinstance(happening, BranchMerged):
+            self._check_merge(commit, happening, branch.branch)
+        if isinstance(happening, SpaceCompacted):
+            self.has_shrunk = follow_compaction(
+                self._cache, self._writes, happening, commit.version
+            )
+        return branch, None if commit.event is None else canonical(commit.event)
+
+    def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
+        """It names the heads and bases that the log has."""
+        branches, space = self._lineage.branches, self._cache.number
+        if self._graph is None:
+            self._graph = self._cache.graph(self._reads).copy()
+        graph, source = self._graph, branches.number(merged.source)
+        theirs = last_node(graph, self, space, branches, (source, self.version))
+        ours = last_node(graph, self, space, branches, (target, self.version))
+        if theirs is None:
+            raise InvalidInput("it merges nothing")
+        left = [] if ours is None else [ours]
+        bases = merge_bases(graph, self, space, branches, left=left, right=[theirs])
+        if commit.event != merge_event(branches, merged.source, theirs[1], bases):
+            raise InvalidInput("it does not name the state it merges, or not its bases")
+        graph.add(target, Merge(commit.version, (source, theirs[1])))
+
+    def last_written(self, space: int, line: Line, /) -> dict[int, int]:
+        """What the engine knows, and what has come since."""
+        found = self._reads.last_written(space, line)
+        for branch, cap in line:
+            versions = self._written.get(branch, [])
+            place = bisect_right(versions, cap)
+            if place:
+                found[branch] = versions[place - 1]
+        return found
+
+    def _check_links(self, commit: Commit) -> int:
+        """The commit continues the log; its time."""
+        previous = None if self.hash is None else self.hash.hex()
+        if (commit.version, commit.previous) != (self.version + 1, previous):
+            raise InvalidInput("it does not follow the commit before it")
+        at = parse_time(commit.at)
+        if format_time(at) != commit.at or at < self.at:
+            raise InvalidInput("its time is malformed, or before that of the commit before it")
+        return at
+
+    def _fact(self, commit: Commit, fact: Fact, index: int, at: int) -> FactRow:
+        op = OPERATIONS.get(fact.op)
+        if op is None or (fact.version, fact.index, fact.commit) != (
+            commit.version, index, commit.hash,
+        ):  # fmt: skip
+            raise InvalidInput(f"fact {index} is not a fact of this commit")
+        place = (commit.branch, fact.id)
+        before = self._entries[place]
+        quoted_id = quoted(fact.id)
+        parent = before.hash or empty_hash(quoted_id)
+        if fact.parent != parent.hex():
+            raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
+        remains = self._remains_of(op, fact) if fact.erased else None
+        if remains is None:
+            salt = self._salts[fact.id] = salt_of(fact, before.salt or self._salts.get(fact.id))
+            hash = fact_hash(quoted_id, op, salt, fact.data, parent)
+        else:
+            salt, hash = None, fact_hash_of(quoted_id, op, remains.body, parent)
+        if fact.hash != hash.hex():
+            raise InvalidInput(f"the content of {fact.id} does not match its hash")
+        after, kept = _applied(op, fact, before, at) if remains is None else _emptied(remains)
+        after.version, after.hash, after.salt = commit.version, hash, salt
+        number = self._lineage.branches.find(commit.branch).branch
+        if not self._lineage.branches.is_alone:
+            self._passed.setdefault((number, fact.id), []).append(after)
+        self._point(place, number, before, after, index)
+        return FactRow(
+            number, commit.version, index, fact.id, op, hash, parent, salt, fact.data, kept
+        )
+
+    def _remains_of(self, op: int, fact: Fact) -> Remains:
+        remains = self._remains[(fact.version, fact.index)]
+        check_remains(op, fact.version, remains)
+        if fact.data is not None or fact.salt is not None:
+            raise InvalidInput(f"{fact.id} was erased, and has content")
+        return remains
+
+    def _point(self, place: _Place, branch: int, before: Entry, after: Entry, index: int) -> None:
+        """Move the entity's pointer to its new fact."""
+        earlier = self._entities.get(place)
+        revived = (not before.exists and before.version > 0) or (
+            earlier is not None and earlier.revived
+        )
+        self._entries[place] = after
+        self._entities[place] = EntityRow(
+            branch, place[1], after.version, index, after.exists, revived
+        )
+
+
+def check_names(commit: Commit) -> Happening | None:
+    """What a commit says by itself can be said; its event."""
+    if commit.event is not None and commit.event.get("type") not in EVENTS:
+        raise Unavailable(
+            f"commit {commit.version} records an event, which this Rote cannot copy; upgrade Rote",
+            version=commit.version,
+        )
+    check_branch_name(commit.branch)
+    happening = None if commit.event is None else read_event(commit.event)
+    if happening is None:
+        _check_bounds(commit)
+    if isinstance(happening, EntityErased):
+        check_entity_id(happening.id)
+        check_reason(happening.reason)
+    for fact in commit.facts:
+        check_entity_id(fact.id)
+    if commit.author is not None:
+        check_author(commit.author)
+    if commit.key is not None:
+        check_key(commit.key, reserved_allowed=True)
+    if commit.meta_data is not None and canonical(decode(commit.meta_data)) != commit.meta_data:
+        raise InvalidInput("its meta is not canonical JSON")
+    return happening
+
+
+def _check_bounds(commit: Commit) -> None:
+    """A commit without an event is no larger than one that can be written here."""
+    if len(commit.facts) > OPERATIONS_MAX:
+        raise LimitExceeded("the number of facts", size=len(commit.facts), limit=OPERATIONS_MAX)
+    size = len(commit.meta_data or b"")
+    size += sum(len(fact.id) + len(fact.data or b"") for fact in commit.facts)
+    if size > COMMIT_BYTES_MAX:
+        raise LimitExceeded("the commit in bytes", size=size, limit=COMMIT_BYTES_MAX)
+
+
+def _up_to_one_alone(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those before the first that makes a branch, erases or compacts, or it alone: others may
+    inherit from them, or go with it."""
+    for place, (commit, _) in enumerate(pairs):
+        if any(_is(commit, event) for event in ("branch.create", "erase", "compact")):
+            return pairs[: max(place, 1)]
+    return pairs
+
+
+def _is(commit: Commit, event: str) -> bool:
+    return commit.event is not None and commit.event.get("type") == event
+
+
+def salt_of(fact: Fact | LeftFact, known: bytes | None) -> bytes:
+    try:
+        salt = bytes.fromhex(fact.salt or "")
+    except ValueError:
+        salt = b""
+    if len(salt) != SALT_BYTES or salt != (known or salt):
+        raise InvalidInput(f"the salt of {fact.id} is missing, or is not the entity's")
+    return salt
+
+
+def _emptied(remains: Remains) -> tuple[Entry, bytes | None]:
+    """The entity after an erased fact, and what is kept of that."""
+    return Entry(0, None, None, False, erased=True), encode_remains(remains)
+
+
+def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes | None]:
+    """The entity after the fact, and the snapshot to keep beside it."""
+    if op != SET and not before.exists:
+        raise InvalidInput(f"there is no {fact.id} that it could {fact.op}")
+    if op == DELETE:
+        if fact.data is not None:
+            raise InvalidInput(f"the delete of {fact.id} has a body")
+        return Entry(0, None, None, False), None
+    if fact.data is None:
+        raise InvalidInput(f"the content of {fact.id} is missing")
+    if op == SET:
+        if canonical(decode(fact.data, size_bytes_max=VALUE_BYTES_MAX)) != fact.data:
+            raise InvalidInput(f"the value of {fact.id} is not canonical JSON")
+        size = len(fact.data)
+        return Entry(0, None, None, True, fact.data, UNSET, 0, 0, size, size), None
+    operations = decode(fact.data, size_bytes_max=VALUE_BYTES_MAX, depth_max=_DEPTH_OF_PATCH_MAX)
+    if encode_operations(normalize(operations)) != fact.data:
+        raise InvalidInput(f"the patch of {fact.id} is not in its normal form")
+    change = patched(before, fact.data, (), at)
+    return change.entry, change.snapshot
+
+
+def key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
+    """What the commit's key stands for. No hash covers the payload, so its shape is all there is."""
+    body = None if row is None else row.body
+    members = body if type(body) is dict and len(body) == 2 else {}
+    version, payload = members.get("version"), members.get("payload")
+    if (
+        row is None
+        or (row.kind, row.key, row.fence) != (KEY, commit.key, 1)
+        or type(version) is not int
+        or version != commit.version
+        or not _can_be_payload(commit, payload)
+    ):
+        raise InvalidInput(f"the row of its key {commit.key!r} does not lead to it")
+    return side_record(did, KEY, row.key, row.fence, canonical(body))
+
+
+def _can_be_payload(commit: Commit, payload: Json) -> bool:
+    """A digest; none where an erasure has taken what it was made of, or may have: of a commit whose
+    facts were compacted away, nobody can tell."""
+    if payload is None:
+        is_erased = any(fact.erased for fact in commit.facts)
+        return is_erased or not commit.facts or _is(commit, "merge")
+    return type(payload) is str and is_sha256(payload) is not None
+
+
+@contextmanager
+def _refusing(commit: Commit) -> Iterator[None]:
+    """Whatever is wrong inside is wrong with what came."""
+    try:
+        yield
+    except (InvalidInput, LimitExceeded, NotFound) as error:
+        raise _refusal(commit, str(error)) from error
+
+
+def _refusal(commit: Commit, reason: str) -> Corrupt:
+    return Corrupt(
+        f"commit {commit.version} of the source is not what was written: {reason};"
+        " nothing of it was copied, run `rote verify` on the source",
+        version=commit.version,
+    )

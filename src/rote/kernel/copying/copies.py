@@ -1,0 +1,286 @@
+"""Copies: commits and side rows of a space, out of one store and into another, a page at a time.
+
+What goes out is as it is stored; what comes in is checked by adoption.py and written in one
+transaction that continues exactly the log that is there. Derived rows and snapshots do not travel:
+indexes catch up from the log by themselves.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from rote.contract import (
+    UNDECIDED,
+    CopyPage,
+    Head,
+    Remains,
+    SidePage,
+    SideRow,
+    check_row_follows,
+)
+from rote.contract.runs import LEASE
+from rote.engines import Abandoning, Contended, Engine, OutcomeUnknown, Reader, Writer
+from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
+from rote.errors import Busy, Compacted, Corrupt, InvalidInput
+from rote.kernel.committing.side_rows import check_names, sealed_row, seen
+from rote.kernel.copying.adoption import Adoption
+from rote.kernel.copying.page_checks import check_page
+from rote.kernel.keeping import checkpoints
+from rote.kernel.keeping.compactions import give_room_back
+from rote.kernel.keeping.erasures import scrub
+from rote.kernel.log.commits import commit_of
+from rote.kernel.log.erased_facts import remains_in
+from rote.kernel.log.outcomes import settle
+from rote.kernel.log.page_sizes import Pace, size_of
+from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
+from rote.kernel.state.cache import SpaceCache
+from rote.values import canonical, decode_canonical
+from rote.values.limits import (
+    CONTENTION_ATTEMPTS_MAX,
+    INTEGER_MAX,
+    KEY_BYTES_MAX,
+    PAGE_BYTES_MAX,
+    VERIFY_PAGE_ROWS,
+)
+
+# Two hashes, the salt and the hash of the commit, as they travel.
+_FACT_BYTES = 256
+# Kinds of side rows that do not travel as such: a commit brings them, or they are about their own
+# store, its files and who is at work there.
+_LEFT_OUT = (KEY, COMPACTION, SCRUB, LEASE)
+_NOTHING = HeadRow(0, b"", 0)
+# Above every side row of that kind: the last character there is, more often than a key may have it.
+_ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
+
+
+# -- commits ---------------------------------------------------------------------------------------
+
+
+def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
+    """Commits in (since, until], oldest first, as they are stored."""
+    return cache.steadily(
+        reads, until, lambda _: _commits_out(cache, reads, since=since, until=until)
+    )
+
+
+def _commits_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
+    if since + 1 < cache.oldest:
+        raise Compacted(since + 1, oldest=cache.oldest)
+    number, pace = cache.number, Pace(PAGE_BYTES_MAX)
+    below = reads.commits(number, after=since - 1, limit=1) if since else []
+    previous = below[0].hash if below else None
+    commits, keys, remains = [], [], []
+    while since < until and (wanted := min(pace.wanted, until - since)):
+        rows = reads.commits(number, after=since, limit=wanted)
+        if not rows:
+            raise Corrupt(f"commit {since + 1} is missing; run `rote verify`")
+        facts = _by_version(rows, reads.facts(number, after=since, until=rows[-1].version))
+        rows = rows[: pace.took([_weight(row, facts[row.version]) for row in rows])]
+        for row in rows:
+            branch = cache.branches.name(row.branch)
+            commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
+            previous = row.hash
+            remains += [remains_in(fact) for fact in facts[row.version] if fact.salt is None]
+            if row.key is not None:
+                keys.append(sealed_row(cache, reads.side(number, KEY, row.key), KEY, row.key))
+        since = rows[-1].version
+    return CopyPage(tuple(commits), tuple(keys), tuple(remains))
+
+
+def _by_version(rows: Iterable[CommitRow], facts: Iterable[FactRow]) -> dict[int, list[FactRow]]:
+    by_version: dict[int, list[FactRow]] = {row.version: [] for row in rows}
+    for fact in facts:
+        by_version[fact.version].append(fact)
+    return by_version
+
+
+def _weight(row: CommitRow, facts: Iterable[FactRow]) -> int:
+    """What a commit takes in a page. Deletes have no bodies, and still are not nothing."""
+    return len(row.meta or b"") + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
+
+
+def copy_in(
+    engine: Engine, cache: SpaceCache, page: CopyPage, *, attempt: Callable[[], bytes]
+) -> Head:
+    """Append what is not there yet, durably; or raise and write nothing."""
+    engine.check_usable()
+    check_page(page)
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        adoption, is_unclean = None, False
+        try:
+            with Abandoning(engine), engine.writer(cache.number) as writes:
+                adoption = _adopt(cache, writes, page, attempt)
+                is_unclean = adoption.erase(writes)
+                if adoption.commits:
+                    writes.append(cache.number, adoption.batch())
+                for row in adoption.sides.values():
+                    writes.put_side(cache.number, row)
+        except Contended:
+            continue
+        except OutcomeUnknown as error:
+            settle(
+                engine,
+                cache.number,
+                [] if adoption is None else adoption.commits,
+                error,
+                refusal="the store failed while committing; this page was not written,"
+                " run the copy again",
+            )
+        assert adoption is not None
+        if not adoption.commits:
+            # Answered from the log alone: its writer may have died before its own sync.
+            engine.harden()
+        elif is_unclean:
+            # Where others are in the way, a note stays and gc does it.
+            with suppress(Busy):
+                scrub(engine, cache)
+        if adoption.has_shrunk:
+            give_room_back(engine, cache)
+        if adoption.hash is None:
+            return Head(0, None, None)
+        return Head(adoption.version, adoption.hash.hex(), adoption.at)
+    raise Busy("others commit to this space all the time; try again")
+
+
+def _adopt(
+    cache: SpaceCache, writes: Writer, page: CopyPage, attempt: Callable[[], bytes]
+) -> Adoption:
+    """The commits of the page that the log does not have, checked."""
+    head = cache.sync(writes) or _NOTHING
+    _check_continues(cache, writes, page, head)
+    adoption = Adoption(
+        cache, writes, version=head.version, hash=head.hash or None, at=head.at, attempt=attempt
+    )
+    keys = {row.key: row for row in page.keys}
+    adoption.take(
+        [
+            (commit, None if commit.key is None else keys.get(commit.key))
+            for commit in page.commits
+            if commit.version > head.version
+        ],
+        _remains_by_place(page),
+    )
+    return adoption
+
+
+def _remains_by_place(page: CopyPage) -> dict[tuple[int, int], Remains]:
+    """What remains of each erased fact of the page, by version and index."""
+    erased = [fact for commit in page.commits for fact in commit.facts if fact.erased]
+    places = [(fact.version, fact.index) for fact in erased]
+    return dict(zip(places, page.remains, strict=True))
+
+
+def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: HeadRow) -> None:
+    """The page and the log are the same where they meet."""
+    if not page.commits:
+        return
+    first, last = page.commits[0], page.commits[-1]
+    if first.version > head.version + 1:
+        raise InvalidInput(
+            f"the page begins at version {first.version}, the log ends at {head.version};"
+            " send what is between them first"
+        )
+    meeting = min(last.version, head.version)
+    rows = reads.commits(cache.number, after=meeting - 1, limit=1) if meeting else []
+    there = rows[0].hash.hex() if rows else None
+    sent = {commit.version: commit.hash for commit in page.commits}
+    if there != sent.get(meeting, first.previous):
+        raise InvalidInput(
+            f"{cache.name!r} has another history in the two stores: version {meeting} is not the"
+            " same commit; copy to another store",
+            space=cache.did,
+            version=meeting,
+        )
+
+
+# -- side rows -------------------------------------------------------------------------------------
+
+
+def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> SidePage:
+    """A page of side rows, without those of keys and compactions, which travel with commits."""
+    start, pace = after, Pace(PAGE_BYTES_MAX)
+    found: list[SideRow] = []
+    while wanted := pace.wanted:
+        rows = reads.sides(cache.number, None, after=after, limit=wanted)
+        kept = [row for row in rows if row.kind not in _LEFT_OUT]
+        fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
+        found += [sealed_row(cache, row, row.kind, row.key) for row in kept[:fitting]]
+        if fitting < len(kept):
+            return SidePage(start, (found[-1].kind, found[-1].key), tuple(found))
+        if len(rows) < wanted:
+            return SidePage(start, None, tuple(found))
+        last = rows[-1]
+        after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
+    return SidePage(start, after, tuple(found))
+
+
+def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
+    """Take over the rows of the page. No fence moves back, and what only this store has stays.
+
+    A row that the source has dropped stays as well: it cannot be told from one that it never had.
+    """
+    engine.check_usable()
+    incoming = {
+        (row.kind, row.key): side_record(
+            cache.did, row.kind, row.key, row.fence, canonical(row.body)
+        )
+        for row in _checked(page)
+    }
+    with Abandoning(engine), engine.writer(cache.number) as writes:
+        cache.sync(writes)
+        for record in incoming.values():
+            _check_checkpoint(cache, writes, record)
+        for there in _rows_there(cache, writes, page):
+            place = (there.kind, there.key)
+            if place in incoming and not _follows(there, incoming[place]):
+                del incoming[place]
+        for record in incoming.values():
+            writes.put_side(cache.number, record)
+
+
+def _follows(there: SideRecord, record: SideRecord) -> bool:
+    """Whether the record is to take the place of the row there."""
+    if there == record:
+        return False
+    if there.kind == checkpoints.SIDE and there.body != record.body:
+        return there.fence < record.fence
+    check_row_follows(seen(there), seen(record))
+    return True
+
+
+def _checked(page: SidePage) -> Sequence[SideRow]:
+    place = page.after
+    for row in page.rows:
+        check_names(row.kind, row.key)
+        if row.kind in _LEFT_OUT or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
+            raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
+        if not place < (row.kind, row.key):
+            raise Corrupt("the side rows of the source are not in order")
+        place = (row.kind, row.key)
+    if page.until is not None and place > page.until:
+        raise Corrupt("the side rows of the source are outside their page")
+    return page.rows
+
+
+def _check_checkpoint(cache: SpaceCache, reads: Reader, record: SideRecord) -> None:
+    if record.kind != checkpoints.SIDE:
+        return
+    checkpoint = checkpoints.check_shape(decode_canonical(record.body))
+    faults = checkpoints.faults_against(cache, reads, checkpoint, oldest=cache.oldest)
+    if faults and faults[0].kind != UNDECIDED:
+        raise Corrupt(f"a checkpoint of the source does not fit its log: {faults[0].message}")
+
+
+def _rows_there(cache: SpaceCache, writes: Writer, page: SidePage) -> Iterable[SideRecord]:
+    """The rows of the page's range that this store has, but for those of keys."""
+    after = page.after
+    while True:
+        rows = writes.sides(cache.number, None, after=after, limit=VERIFY_PAGE_ROWS)
+        for row in rows:
+            if page.until is not None and (row.kind, row.key) > page.until:
+                return
+            if row.kind not in _LEFT_OUT:
+                yield row
+        if len(rows) < VERIFY_PAGE_ROWS:
+            return
+        last = rows[-1]
+        after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)

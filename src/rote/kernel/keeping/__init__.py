@@ -1,0 +1,1 @@
+"""Small and lawful: erasures, compactions, garbage collection, checkpoints."""

@@ -1,0 +1,338 @@
+"""Compacting: history below a version goes, but for what is still needed. One commit, one
+transaction.
+
+    1  snapshots   what stays below the line, and what the line's own commit leaves, gets its whole
+                   value: there will be nothing left to replay it from
+    2  drops       the other facts below it, and commits that have neither a key nor an event
+    3  digest      of all that is left up to the line; signed, it takes the place of what went
+    4  indexes     go, and are built again from what is left when they are asked
+
+Each walks all facts up to the line in the order of entities and holds a page. What stays, and why
+that is enough, is in foundations.py.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+
+from msgspec import Struct, structs
+
+from rote.contract import Commit, Compaction, CopyProgress
+from rote.engines import Abandoning, Contended, Engine, Reader, Writer
+from rote.engines.rows import MAIN, PATCH, FactRow, HeadRow, Line, Place
+from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job, Prepared
+from rote.kernel.keeping import checkpoints
+from rote.kernel.keeping.erasures import ROOM, note_of
+from rote.kernel.keeping.ledger import refuse_below_runs
+from rote.kernel.log.entries import entry_of
+from rote.kernel.log.events import SpaceCompacted, compactions_above
+from rote.kernel.log.foundations import (
+    LINE,
+    Foundation,
+    commits_below,
+    facts_at,
+    foundation_of,
+    judged,
+    line_record,
+    lines_to_keep,
+    standing,
+)
+from rote.kernel.log.page_sizes import next_page, size_of
+from rote.kernel.log.seals import COMPACTION
+from rote.kernel.state.cache import SpaceCache
+from rote.values import Identity, Json, canonical, digest
+from rote.values.limits import PAGE_MAX
+
+
+class Aim(Struct, frozen=True):
+    """Where a space is to be compacted: before a version, or so that some commits are kept."""
+
+    before: int | None
+    keep: int | None
+
+    def call(self) -> dict[str, Json]:
+        """What the call says, for its key."""
+        return {"keep": self.keep} if self.before is None else {"before": self.before}
+
+    def line(self, reads: Reader, space: int, earlier: Foundation | None, *, newest: int) -> int:
+        """The version it comes to; NothingToCompact when nothing is below it."""
+        oldest = 1 if earlier is None else earlier.before
+        before = self.before or _line_keeping(
+            reads, space, self.keep or 1, oldest=oldest, newest=newest
+        )
+        if before == oldest and (self.before is None or newest):
+            raise NothingToCompact(earlier)
+        if before > newest:
+            raise VersionNotFound(before, newest=newest)
+        if before < oldest:
+            raise InvalidInput(
+                f"the space was compacted before version {oldest} already;"
+                f" name a version from {oldest} to {newest}",
+                before=before,
+                oldest=oldest,
+            )
+        return before
+
+
+def aim_of(before: int | None, keep: int | None) -> Aim:
+    if (before is None) == (keep is None):
+        raise InvalidInput("compact takes `before` or `keep`: one of them, and not both")
+    for name, number in (("before", before), ("keep", keep)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise InvalidInput(f"`{name}` of a compaction is an integer from 1 on")
+    return Aim(before, keep)
+
+
+def _line_keeping(reads: Reader, space: int, keep: int, *, oldest: int, newest: int) -> int:
+    """The highest version from which on there are so many commits that are no compactions; the
+    oldest when there are not."""
+    compactions = [row.version for row in compactions_above(reads, space, after=oldest - 1)]
+    last = newest
+    for version in reversed(compactions):
+        if keep <= last - version:
+            break
+        keep -= last - version
+        last = version - 1
+    return max(last - keep + 1, oldest)
+
+
+class NothingToCompact(Busy):
+    """Nothing is below the line: the space was compacted to it already, or there is nothing. Never
+    leaves."""
+
+    def __init__(self, foundation: Foundation | None) -> None:
+        super().__init__("there is nothing to compact", code=Busy.code)
+        self.foundation = foundation
+
+
+class Compacting(Struct):
+    """Lets go of what is below a line, and signs what is left."""
+
+    aim: Aim
+    identity: Identity
+    now: int
+    shared_now: int  # by the clock that leases go by
+    tell: CopyProgress
+    facts: int = 0  # that went
+    commits: int = 0
+    before: int = 0  # what the aim comes to
+
+    def prepare(self, draft: Draft, job: Job) -> Prepared:
+        if not draft.locked:
+            raise Contended()
+        cache, writes = draft.cache, draft.reads
+        earlier = foundation_of(writes, cache.number)
+        self.before = self.aim.line(writes, cache.number, earlier, newest=draft.version)
+        refuse_below_runs(writes, cache, before=self.before, now=self.shared_now)
+        version = draft.version + 1
+        shrunk = shrink(cache, writes, before=self.before, version=version, tell=self.tell)
+        self.facts, self.commits = shrunk.facts, shrunk.commits
+        checkpoint = checkpoints.sign(
+            cache.did,
+            self.identity,
+            _line_head(cache, writes, self.before),
+            now=max(self.now, draft.at),
+            state=shrunk.state,
+            prior=None if earlier is None else digest(earlier.checkpoint),
+        )
+        fence = 1 if earlier is None else earlier.fence + 1
+        foundation = Foundation(self.before, version, checkpoint, fence)
+        draft.sides[(COMPACTION, LINE)] = line_record(cache.did, foundation)
+        event = {"type": "compact", "before": self.before, "checkpoint": checkpoint}
+        return Prepared(cache.branches.row(MAIN), canonical(event), oldest=self.before)
+
+
+def compact(
+    engine: Engine, cache: SpaceCache, task: Compacting, *, commit: Callable[[], Commit]
+) -> Compaction:
+    """Make the commit, and give the room back."""
+    try:
+        made = commit()
+    except NothingToCompact as nothing:
+        return _nothing(nothing.foundation)
+    is_shrunk = give_room_back(engine, cache)
+    assert made.event is not None
+    checkpoint, before = made.event["checkpoint"], made.event["before"]
+    return Compaction(made, checkpoint, task.facts, task.commits, before, is_shrunk)
+
+
+def foresee(cache: SpaceCache, reads: Reader, aim: Aim, tell: CopyProgress) -> Compaction:
+    """What a compaction would do; nothing is written."""
+    return cache.steadily(
+        reads, None, lambda newest: _foreseen(cache, reads, aim, tell, newest=newest)
+    )
+
+
+def _foreseen(
+    cache: SpaceCache, reads: Reader, aim: Aim, tell: CopyProgress, *, newest: int
+) -> Compaction:
+    space = cache.number
+    earlier = foundation_of(reads, space)
+    try:
+        before = aim.line(reads, space, earlier, newest=newest)
+    except NothingToCompact:
+        return _nothing(earlier)
+    lines = lines_to_keep(cache.graph(reads), reads, space, cache.branches, before=before)
+    _, total = reads.counts(space, until=before - 1)
+    verdicts = _verdicts(reads, space, lines, "keeping", before=before, total=total, tell=tell)
+    facts = sum(not stays for _, stays in verdicts)
+    commits = sum(
+        row.key is None and row.event is None
+        for row in commits_below(reads, space, before=before - 1)
+    )
+    checkpoint = None if earlier is None else earlier.checkpoint
+    return Compaction(None, checkpoint, facts, commits, before)
+
+
+def _nothing(foundation: Foundation | None) -> Compaction:
+    if foundation is None:
+        return Compaction(None, None, 0, 0, 1)
+    return Compaction(None, foundation.checkpoint, 0, 0, foundation.before)
+
+
+def give_room_back(engine: Engine, cache: SpaceCache) -> bool:
+    """Whether it could be done; where others are in the way, a note stays and gc does it."""
+    try:
+        engine.scrub()
+        return True
+    except Unavailable:
+        # Someone reads, or there is too little room to give any back.
+        with suppress(Unavailable), Abandoning(engine), engine.writer(cache.number) as writes:
+            version = cache.known
+            writes.put_side(cache.number, note_of(writes, cache, ROOM, version))
+        return False
+
+
+def follow_compaction(
+    cache: SpaceCache, writes: Writer, compacted: SpaceCompacted, version: int
+) -> bool:
+    """Do in a copy what the commit at `version` did in its source, and come to the same; whether
+    there was anything to do."""
+    earlier = foundation_of(writes, cache.number)
+    foundation = Foundation(
+        compacted.before,
+        version,
+        compacted.checkpoint,
+        1 if earlier is None else earlier.fence + 1,
+    )
+    if not 1 <= compacted.before < version:
+        raise InvalidInput("it compacts what is not there yet")
+    if earlier is not None and compacted.before <= earlier.before:
+        # The copy began with a foundation of the source, which this commit made or came before.
+        if compacted.before == earlier.before and foundation.body() != earlier.body():
+            raise InvalidInput("it is not the compaction that this copy stands on")
+        return False
+    shrunk = shrink(
+        cache,
+        writes,
+        before=compacted.before,
+        version=version,
+        tell=lambda phase, done, total: None,
+    )
+    faults = checkpoints.faults_of_line(
+        cache, writes, compacted.checkpoint, before=compacted.before, state=shrunk.state
+    )
+    prior = None if earlier is None else digest(earlier.checkpoint)
+    if compacted.checkpoint["prior"] != prior:
+        faults.append("it does not name the compaction before it")
+    if faults:
+        raise InvalidInput(faults[0])
+    writes.put_side(cache.number, line_record(cache.did, foundation))
+    return True
+
+
+# -- the work --------------------------------------------------------------------------------------
+
+
+class Shrunk(Struct, frozen=True):
+    state: str  # the digest of what is left up to the line
+    facts: int  # that went
+    commits: int
+
+
+def shrink(
+    cache: SpaceCache, writes: Writer, *, before: int, version: int, tell: CopyProgress
+) -> Shrunk:
+    """Leave up to the line what is needed from there on, and nothing else; `version` is that of the
+    compact commit."""
+    space = cache.number
+    lines = lines_to_keep(cache.graph(writes), writes, space, cache.branches, before=before)
+    commits, total = writes.counts(space, until=before - 1)
+    verdicts = partial(_verdicts, writes, space, lines, before=before, total=total, tell=tell)
+    _snapshot(cache, writes, (place for place, stays in verdicts("keeping") if stays), before)
+    _snapshot_line(cache, writes, before)
+    facts = _drop(writes, space, (place for place, stays in verdicts("dropping") if not stays))
+    writes.drop_commits(space, before=before - 1)
+    for index in writes.indexes(space):
+        writes.drop_derived(space, index)
+    left = standing(writes, space, cache.branches, before=before, version=version)
+    return Shrunk(left.state, facts, commits - left.commits)
+
+
+def _verdicts(
+    reads: Reader,
+    space: int,
+    lines: list[Line],
+    phase: str,
+    *,
+    before: int,
+    total: int,
+    tell: CopyProgress,
+) -> Iterator[tuple[Place, bool]]:
+    """Every place below the line and whether it stays; tells how far it is."""
+    for number, verdict in enumerate(judged(reads, space, lines, before=before), start=1):
+        if number % PAGE_MAX == 0:
+            tell(phase, number, total)
+        yield verdict
+    tell(phase, total, total)
+
+
+def _snapshot(cache: SpaceCache, writes: Writer, places: Iterator[Place], before: int) -> None:
+    """Below the line a patch is its result."""
+    page: list[FactRow] = []
+    wanted = 1
+    for fact in facts_at(writes, cache.number, places, until=before - 1):
+        if fact.op != PATCH or fact.salt is None or fact.body is None:
+            continue
+        page.append(structs.replace(fact, body=None, value=_value_of(cache, writes, fact)))
+        if len(page) >= wanted:
+            writes.rewrite_facts(cache.number, page)
+            wanted = next_page(wanted, sum(size_of(row) for row in page))
+            page = []
+    if page:
+        writes.rewrite_facts(cache.number, page)
+
+
+def _snapshot_line(cache: SpaceCache, writes: Writer, before: int) -> None:
+    """At the line the last patch of an entity has its result beside it, and no other has."""
+    facts = writes.facts(cache.number, after=before - 1, until=before)
+    last = {fact.id: fact.index for fact in facts}
+    for fact in facts:
+        if fact.op == PATCH and fact.salt is not None:
+            is_last = last[fact.id] == fact.index
+            value = _value_of(cache, writes, fact) if is_last else None
+            if value != fact.value:
+                writes.rewrite_facts(cache.number, [structs.replace(fact, value=value)])
+
+
+def _value_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> bytes:
+    line = cache.branches.line_of(fact.branch, fact.version)
+    return entry_of(reads, cache.number, fact, line).canonical_value()
+
+
+def _drop(writes: Writer, space: int, places: Iterator[Place]) -> int:
+    dropped = 0
+    while page := list(islice(places, PAGE_MAX)):
+        writes.drop_facts(space, page)
+        dropped += len(page)
+    return dropped
+
+
+def _line_head(cache: SpaceCache, reads: Reader, before: int) -> HeadRow:
+    rows = reads.commits(cache.number, after=before - 1, limit=1)
+    if not rows or rows[0].version != before:
+        raise Corrupt(f"commit {before} is missing; run `rote verify`")
+    return HeadRow(before, rows[0].hash, rows[0].at)

@@ -1,0 +1,283 @@
+"""Erasing: the content of an entity goes, on every branch and at every version. Hashes stay.
+
+    1  one transaction, under the lock: of each fact only its remains are kept (remains.py), pointers
+       become tombstones, derived rows and unsalted payload digests go, a commit records it, and a
+       side row notes that copies may be left where the engine keeps its rows
+    2  scrub: the engine leaves none of them, and then the note goes
+
+A stop between the two leaves the note: whoever erases the entity again, or gc, does the rest.
+Payloads that the values referred to stay until gc drops them, which leaves a note of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from msgspec import Struct
+
+from rote.contract import Commit, Erasure
+from rote.engines import Abandoning, Contended, Engine, Reader, Writer
+from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
+from rote.errors import Busy, NotFound, RoteError, Unavailable
+from rote.kernel.blobs.blob_references import described_by, references_in
+from rote.kernel.committing.drafts import Draft
+from rote.kernel.committing.jobs import Job, Prepared, task_job
+from rote.kernel.committing.plans import commit_at, meaning_of
+from rote.kernel.keeping.ledger import forget_in_ledger
+from rote.kernel.log.branches import NEWEST, Branches
+from rote.kernel.log.erased_facts import erased_row, remains_in
+from rote.kernel.log.events import BranchMerged, event_rows, read_event
+from rote.kernel.log.foundations import foundation_of
+from rote.kernel.log.seals import KEY, SCRUB, side_record
+from rote.kernel.state.cache import SpaceCache
+from rote.values import (
+    Json,
+    canonical,
+    check_entity_id,
+    check_reason,
+    decode_canonical,
+    format_time,
+)
+from rote.values.limits import ERASE_CHUNK_FACTS, PAGE_MAX
+
+# The key of the note that payloads were dropped; no entity has it, because it is no URI.
+PAYLOADS = "payloads"
+# The same of the note that a compaction could not make the files smaller.
+ROOM = "room"
+
+
+class _ErasedBefore(RoteError):
+    """There is nothing left to erase. Never leaves."""
+
+    def __init__(self, commit: Commit) -> None:
+        super().__init__("it was erased before", code=RoteError.code)
+        self.commit = commit
+
+
+class Forgotten(Struct, frozen=True):
+    """What became of an entity's facts."""
+
+    facts: int  # that lost their content
+    version: int  # of the newest erasure before; 0 when there was none
+    pointers: list[EntityRow]  # that are to become tombstones
+    commits: frozenset[int] = frozenset()  # that wrote them
+    below: int = 0  # of commits below this version nobody knows any more what they wrote
+
+    def is_by(self, version: int) -> bool:
+        """Whether a commit has written the entity, or may have."""
+        return version < self.below or version in self.commits
+
+
+class ErasingTask(Struct):
+    """Erases an entity in the transaction that records it."""
+
+    id: str
+    reason: str
+    facts: int = 0  # that lost their content
+    blobs: frozenset[str] = frozenset()  # that its values referred to
+
+    def prepare(self, draft: Draft, job: Job) -> Prepared:
+        if not draft.locked:
+            raise Contended()
+        id, cache = self.id, draft.cache
+        version = draft.version + 1
+        self.blobs = _blobs_of(draft.reads, cache, id, until=version)
+        forgotten = forget(draft.reads, cache, cache.branches, id, version=version)
+        if not forgotten.facts and forgotten.version:
+            raise _ErasedBefore(commit_at(draft, forgotten.version))
+        if not forgotten.facts:
+            raise NotFound(f"{id} was never written; there is nothing to erase", id=id)
+        self.facts, draft.erased = forgotten.facts, id
+        for row in forgotten.pointers:
+            draft.entities[(row.branch, id)] = row
+        draft.sides[(SCRUB, id)] = note_of(draft.reads, cache, id, version)
+        forget_in_ledger(
+            draft.reads, cache, id, at=format_time(draft.at), has_written=forgotten.is_by
+        )
+        event = {"type": "erase", "id": id, "reason": self.reason}
+        return Prepared(cache.branches.find("main"), canonical(event))
+
+
+def erase(
+    engine: Engine,
+    cache: SpaceCache,
+    id: str,
+    *,
+    reason: str,
+    key: str | None,
+    commit: Callable[[Job], Commit],
+    author: str | None,
+    attempt: bytes,
+) -> Erasure:
+    """Erase an entity, or finish what an earlier call began."""
+    check_entity_id(id)
+    check_reason(reason)
+    task = ErasingTask(id, reason)
+    call: dict[str, Json] = {"name": "erase", "id": id, "reason": reason}
+    job = task_job("main", task, key=key, call=call, author=author, attempt=attempt)
+    try:
+        made, facts = commit(job), task.facts
+    except _ErasedBefore as before:
+        made, facts = before.commit, 0
+    try:
+        remaining = scrub(engine, cache)
+    except Unavailable as error:
+        is_busy = isinstance(error, Busy)
+        words = str(error) if is_busy else f"{error}; then run `rote gc` to finish"
+        raise (Busy if is_busy else Unavailable)(
+            f"{id} is erased by version {made.version}, but copies of it may be left: {words}",
+            id=id,
+            version=made.version,
+        ) from error
+    blobs = _stored(engine.reader(), cache, task.blobs | described_by(id))
+    return Erasure(made, facts, tuple(remaining), blobs)
+
+
+# -- the rows --------------------------------------------------------------------------------------
+
+
+def forget(
+    writes: Writer, cache: SpaceCache, branches: Branches, id: str, *, version: int
+) -> Forgotten:
+    """Keep of all facts of an entity only their remains; `version` is that of the erase commit."""
+    space = cache.number
+    count = before = 0
+    oldest: FactRow | None = None
+    newest: dict[int, FactRow] = {}  # on each branch
+    commits: set[int] = set()
+    for rows in facts_of(writes, space, branches, id, until=version):
+        full = [row for row in rows if row.salt is not None]
+        before = max([before, *(remains_in(row).version for row in rows if row.salt is None)])
+        writes.rewrite_facts(space, [erased_row(row, version) for row in full])
+        _blur_keys(writes, cache, _commits_of(writes, space, full))
+        for row in full:
+            newest.setdefault(row.branch, row)
+        commits |= {row.version for row in full}
+        count += len(full)
+        oldest = full[-1] if full else oldest
+    if oldest is None:
+        return Forgotten(0, before, [])
+    _blur_keys(writes, cache, _merges(writes, space, after=oldest.version))
+    foundation = foundation_of(writes, space)
+    below = 0 if foundation is None else foundation.before
+    if below:
+        _blur_keys_below(writes, cache, below)
+    writes.drop_derived_of(space, id)
+    pointers = [
+        EntityRow(branch, id, newest[branch].version, newest[branch].index, live=False)
+        for branch in sorted(newest)
+        if any(row.live for row in writes.pointers(space, branch, [id]))
+    ]
+    return Forgotten(count, before, pointers, frozenset(commits), below)
+
+
+def facts_of(
+    reads: Reader, space: int, branches: Branches, id: str, *, until: int
+) -> Iterator[list[FactRow]]:
+    """The facts of an entity on all branches below a version, newest first, a few at a time."""
+    everywhere = tuple((row.branch, NEWEST) for row in branches.rows())
+    before = (until, 0)
+    while True:
+        rows = reads.history(space, id, everywhere, before=before, after=0, limit=ERASE_CHUNK_FACTS)
+        yield rows
+        if len(rows) < ERASE_CHUNK_FACTS:
+            return
+        before = (rows[-1].version, rows[-1].index)
+
+
+def _commits_of(reads: Reader, space: int, rows: Iterable[FactRow]) -> Iterator[CommitRow]:
+    for version in dict.fromkeys(row.version for row in rows):
+        for row in reads.commits(space, after=version - 1, limit=1):
+            if row.version == version:  # it may have been compacted away
+                yield row
+
+
+def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
+    """A key of a merge stands for its resolutions too, also for those that changed nothing."""
+    for row in event_rows(reads, space, after=after):
+        if isinstance(read_event(decode_canonical(row.event or b"")), BranchMerged):
+            yield row
+
+
+def _blur_keys(writes: Writer, cache: SpaceCache, commits: Iterable[CommitRow]) -> None:
+    """Leave no digest of what the commits' keys stand for: it has no salt, so it can be guessed."""
+    for row in commits:
+        if row.key is not None:
+            _blur_key(writes, cache, row.key, row.version)
+
+
+def _blur_keys_below(writes: Writer, cache: SpaceCache, before: int) -> None:
+    """All keys of commits below a version; those that an earlier erasure came to need no more."""
+    after = (KEY, "")
+    while rows := writes.sides(cache.number, KEY, after=after, limit=PAGE_MAX):
+        for row in rows:
+            version, payload = meaning_of(row)
+            if payload is not None and version < before:
+                _blur_key(writes, cache, row.key, version)
+        after = (KEY, rows[-1].key)
+
+
+def _blur_key(writes: Writer, cache: SpaceCache, key: str, version: int) -> None:
+    body = canonical({"payload": None, "version": version})
+    writes.put_side(cache.number, side_record(cache.did, KEY, key, 1, body))
+
+
+# -- the payloads ----------------------------------------------------------------------------------
+
+
+def _blobs_of(reads: Reader, cache: SpaceCache, id: str, *, until: int) -> frozenset[str]:
+    """The hashes that values of an entity refer to, at any version on any branch."""
+    found: set[str] = set()
+    for rows in facts_of(reads, cache.number, cache.branches, id, until=until):
+        for row in rows:
+            with suppress(RoteError):  # what is damaged is erased all the same
+                found |= references_in(cache, reads, row)
+    return frozenset(found)
+
+
+def _stored(reads: Reader, cache: SpaceCache, hashes: Iterable[str]) -> tuple[str, ...]:
+    there = (hash for hash in hashes if reads.blob(cache.number, bytes.fromhex(hash)) is not None)
+    return tuple(sorted(there))
+
+
+# -- the files -------------------------------------------------------------------------------------
+
+
+def note_of(reads: Reader, cache: SpaceCache, id: str, version: int) -> SideRecord:
+    """Says that copies of what `version` erased may be left."""
+    there = reads.side(cache.number, SCRUB, id)
+    fence = 1 if there is None else there.fence + 1
+    return side_record(cache.did, SCRUB, id, fence, canonical({"version": version}))
+
+
+def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
+    """Leave no copies of what was erased; the places that are out of reach."""
+    reads = engine.reader()
+    notes = list(notes_in(reads, cache))  # first: those that come later stay
+    payloads = any(_is_of_payload(reads, cache, note) for note in notes)
+    try:
+        remaining = engine.scrub(payloads=payloads)
+    except Busy as error:
+        holder = error.details.get("holder", "another program")
+        raise Busy(
+            f"{holder} is using the store's files; when it is done, run `rote gc` to finish",
+            reason=str(error),
+        ) from error
+    for note in notes:
+        with Abandoning(engine), engine.writer(cache.number) as writes:
+            if writes.side(cache.number, SCRUB, note.key) == note:
+                writes.drop_side(cache.number, SCRUB, note.key)
+    return remaining
+
+
+def _is_of_payload(reads: Reader, cache: SpaceCache, note: SideRecord) -> bool:
+    """Whether bytes of a payload may be left: of one that an erased entity describes and that was
+    collected before, too."""
+    hashes = described_by(note.key)
+    return note.key == PAYLOADS or len(_stored(reads, cache, hashes)) < len(hashes)
+
+
+def notes_in(reads: Reader, cache: SpaceCache) -> Iterator[SideRecord]:
+    after = (SCRUB, "")
+    while rows := reads.sides(cache.number, SCRUB, after=after, limit=PAGE_MAX):
+        yield from rows
+        after = (SCRUB, rows[-1].key)

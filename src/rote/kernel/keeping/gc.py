@@ -1,0 +1,217 @@
+"""Garbage collection: safe beside writers and crashes, never inside a commit.
+
+    1  payloads that were put long enough ago and that no branch describes any more
+    2  of these, what no value in the whole log refers to: one walk along the log
+    3  condemned in a transaction that walks what was committed since; nobody can refer to them
+       between that look and their end, because no other writer of the space overlaps it
+    4  chunks of condemned payloads and of uploads that were given up, in bounded transactions
+
+    5  superseded snapshots, see thinning.py
+    6  copies of what was erased while others were in the way, see erasing.py; and of payloads that
+       were dropped, in a space where anything was erased: nothing tells which of them it was about
+
+A stop at any moment leaves a payload that counts, or one without a hash that the next run drops; or
+a note that there are copies, which comes with the drop.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from rote.contract import CopyProgress, GcReport
+from rote.engines import Abandoning, Engine, Reader, Writer
+from rote.engines.rows import BlobRow
+from rote.errors import InvalidInput
+from rote.kernel.blobs.blob_references import newest_described, referred
+from rote.kernel.committing.payloads import CONDEMNED, condemn, drop, give_up
+from rote.kernel.keeping.erasures import PAYLOADS, ROOM, note_of, notes_in, scrub
+from rote.kernel.keeping.snapshot_thinning import thin
+from rote.kernel.log.events import erasures
+from rote.kernel.state.cache import SpaceCache
+from rote.values.limits import (
+    GC_BATCH,
+    GC_CANDIDATES_MAX,
+    INTEGER_MAX,
+    PAGE_MAX,
+    UPLOAD_IDLE_SECONDS_MAX,
+)
+
+_MICROS = 1_000_000
+_Tell = Callable[[str, int, int], None]
+
+
+def collect(
+    engine: Engine,
+    cache: SpaceCache,
+    *,
+    now: int,
+    grace_seconds: float,
+    progress: CopyProgress | None,
+) -> GcReport:
+    engine.check_usable()
+    if type(grace_seconds) not in (int, float) or not 0 <= grace_seconds <= INTEGER_MAX:
+        raise InvalidInput("grace_seconds is a number from 0 on, of 64 bits")
+    tell: _Tell = progress or (lambda phase, done, total: None)
+    before = now - int(grace_seconds * _MICROS)
+    blobs = size = 0
+    after = b""
+    while True:
+        candidates, after = _candidates(cache, engine.reader(), after=after, before=before)
+        for row in _condemned(engine, cache, candidates, tell):
+            blobs += 1
+            size += row.size
+        if not after:
+            break
+    idle = max(grace_seconds, UPLOAD_IDLE_SECONDS_MAX)
+    uploads, uploads_size = _drop_uploads(
+        engine, cache, before=now - int(idle * _MICROS), tell=tell
+    )
+    kept = sum(1 for _ in _whole(cache, engine.reader(), after=b""))
+    snapshots = thin(engine, cache, advance=lambda count: tell("thinning", count, count))
+    notes = [note.key for note in notes_in(engine.reader(), cache)]
+    if notes:
+        tell("scrubbing", 0, len(notes))
+        scrub(engine, cache)
+    finished = sum(key not in (PAYLOADS, ROOM) for key in notes)
+    return GcReport(
+        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
+    )
+
+
+# -- which -----------------------------------------------------------------------------------------
+
+
+def _candidates(
+    cache: SpaceCache, reads: Reader, *, after: bytes, before: int
+) -> tuple[dict[str, BlobRow], bytes]:
+    """Payloads that nothing has described since `before`, and where to go on; nothing at the end."""
+    cache.sync(reads)
+    found: dict[str, BlobRow] = {}
+    rows = _whole(cache, reads, after=after)
+    while len(found) < GC_CANDIDATES_MAX:
+        page = list(islice(rows, PAGE_MAX))
+        if not page:
+            return found, b""
+        after = page[-1].hash or b""
+        old = {(row.hash or b"").hex(): row for row in page if row.at <= before}
+        described = newest_described(cache, reads, set(old))
+        for hash, row in old.items():
+            version = described.get(hash, 0)
+            if version is not None and _time_of(cache, reads, version) <= before:
+                found[hash] = row
+    return found, after
+
+
+def _whole(cache: SpaceCache, reads: Reader, *, after: bytes) -> Iterator[BlobRow]:
+    while rows := reads.blobs(cache.number, after=after, limit=PAGE_MAX):
+        yield from rows
+        after = rows[-1].hash or b""
+
+
+def _time_of(cache: SpaceCache, reads: Reader, version: int) -> int:
+    """When a version was committed; 0 for none."""
+    rows = reads.commits(cache.number, after=version - 1, limit=1) if version else []
+    return rows[0].at if rows else 0
+
+
+# -- letting go ------------------------------------------------------------------------------------
+
+
+def _condemned(
+    engine: Engine, cache: SpaceCache, candidates: dict[str, BlobRow], tell: _Tell
+) -> Iterator[BlobRow]:
+    """Those of the candidates that nothing in the log refers to, condemned batch by batch."""
+    walk = _Walk(cache, candidates, tell)
+    walk.go_on(engine.reader())
+    for batch in _batches(sorted(candidates)):
+        walk.go_on(engine.reader())  # so that little is left to do under the lock
+        with Abandoning(engine), engine.writer(cache.number) as writes:
+            walk.go_on(writes)
+            described = newest_described(cache, writes, set(batch))
+            gone = []
+            for hash in batch:
+                row = candidates.get(hash)
+                is_free = row is not None and described.get(hash, 0) is not None
+                if (
+                    row is not None
+                    and is_free
+                    and writes.blob(cache.number, row.hash or b"") == row
+                ):
+                    condemn(writes, cache, row)
+                    gone.append(row)
+        yield from gone
+
+
+class _Walk:
+    """Goes along the log and strikes out what is referred to."""
+
+    def __init__(self, cache: SpaceCache, candidates: dict[str, BlobRow], tell: _Tell) -> None:
+        self._cache = cache
+        self._candidates = candidates
+        self._tell = tell
+        self._version = self._oldest = 0
+
+    def go_on(self, reads: Reader) -> None:
+        self._cache.steadily(reads, None, lambda newest: self._go_on(reads, newest))
+
+    def _go_on(self, reads: Reader, newest: int) -> None:
+        if not self._candidates:
+            return
+        if self._oldest != self._cache.oldest:
+            # Compacted meanwhile: what is left may no longer be where it was looked for.
+            self._version, self._oldest = 0, self._cache.oldest
+        referred(
+            self._cache,
+            reads,
+            after=self._version,
+            until=newest,
+            found=lambda hash, fact: self._candidates.pop(hash, None),
+            advance=lambda version: self._tell("reading", version, newest),
+        )
+        self._version = newest
+
+
+def _batches(hashes: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(hashes)
+    while batch := list(islice(rest, GC_BATCH)):
+        yield batch
+
+
+def _drop_uploads(
+    engine: Engine, cache: SpaceCache, *, before: int, tell: _Tell
+) -> tuple[int, int]:
+    """Drop what is condemned, and what nobody has added to since `before`; how many of the latter,
+    and their bytes."""
+    count = size = 0
+    after = b""
+    erased = _Erased(cache)
+    while rows := engine.reader().uploads(cache.number, after=after, limit=PAGE_MAX):
+        for row in rows:
+            is_idle = row.at != CONDEMNED and row.at <= before and give_up(engine, cache, row)
+            if is_idle or row.at == CONDEMNED:
+                drop(engine, cache, row, then=erased.note)
+                tell("dropping", row.size, row.size)
+            if is_idle:
+                count += 1
+                size += row.size
+        after = rows[-1].upload
+    return count, size
+
+
+class _Erased:
+    """Knows whether anything was ever erased in the space; looks at no event twice."""
+
+    def __init__(self, cache: SpaceCache) -> None:
+        self._cache = cache
+        self._newest = self._looked_at = 0
+
+    def note(self, writes: Writer) -> None:
+        """Note that copies of a payload may be left, if it may have been a part of what was erased.
+        In the transaction that drops it: before that no scrub helps."""
+        head = writes.head(self._cache.number)
+        if not self._newest and head is not None:
+            found = erasures(writes, self._cache.number, after=self._looked_at)
+            self._newest, _ = next(found, (0, ""))
+            self._looked_at = head.version
+        if self._newest:
+            note = note_of(writes, self._cache, PAYLOADS, self._newest)
+            writes.put_side(self._cache.number, note)

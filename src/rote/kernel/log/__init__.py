@@ -1,0 +1,1 @@
+"""What is stored and hashed, and the one way to append to it."""

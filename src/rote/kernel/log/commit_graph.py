@@ -1,0 +1,202 @@
+"""The graph of commits: who comes from whom, and where two of them last were one.
+
+A node is a commit with facts, or a merge. It follows the node before it on its branch's line and,
+for a merge, the source's last node. Whoever comes from a node of a branch comes from all earlier
+nodes of that branch, so the ancestors of a node are one version for each branch (its reach), and
+the common ancestors of two are the lower version for each branch:
+
+    main     1 ── 2 ───── 5 ── 7      reach of 7: main 7, topic 4
+                   ╲     ╱
+    topic           3 ──4 ── 6        reach of 6: topic 6, main 2      common: main 2, topic 4
+
+Versions grow from parent to child, so walking in the order of versions meets every merge after all
+that come from it. Only merges are kept in memory; everything between them is a straight line.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Protocol
+
+from msgspec import Struct
+
+from rote.engines import Reader
+from rote.engines.rows import CommitRow, Line
+from rote.kernel.log.branches import Branches
+from rote.kernel.log.events import BranchMerged, read_event
+from rote.values import decode_canonical
+from rote.values.limits import PAGE_MAX
+
+# (branch, version): the line of that branch up to that version.
+Point = tuple[int, int]
+
+
+class Merge(Struct, frozen=True, gc=False):
+    version: int
+    source: Point
+
+
+class Graph:
+    """The merges of a space, by the branch that took them in, oldest first."""
+
+    def __init__(self) -> None:
+        self._merges: dict[int, list[Merge]] = {}
+        self._versions: dict[int, list[int]] = {}
+        self._events: dict[int, list[int]] = {}  # versions of events of all kinds, by branch
+        self.until = 0  # everything up to this version is here
+
+    def catch_up(self, reads: Reader, space: int, branches: Branches, version: int) -> None:
+        while self.until < version:
+            rows = reads.events(space, after=self.until, limit=PAGE_MAX)
+            for row in rows:
+                # What is newer may name branches that are not known here yet.
+                if row.version <= version:
+                    self._note(row, branches)
+            is_more = len(rows) == PAGE_MAX and rows[-1].version < version
+            self.until = rows[-1].version if is_more else version
+
+    def _note(self, row: CommitRow, branches: Branches) -> None:
+        self._events.setdefault(row.branch, []).append(row.version)
+        event = decode_canonical(row.event or b"null")
+        if type(event) is dict and event.get("type") == "merge":
+            happening = read_event(event)
+            assert isinstance(happening, BranchMerged)
+            source = (branches.number(happening.source), happening.source_version)
+            self.add(row.branch, Merge(row.version, source))
+
+    def copy(self) -> "Graph":
+        """One that can grow by itself."""
+        graph = Graph()
+        graph._merges = {branch: list(merges) for branch, merges in self._merges.items()}
+        graph._versions = {branch: list(versions) for branch, versions in self._versions.items()}
+        graph.until = self.until
+        return graph
+
+    def add(self, branch: int, merge: Merge) -> None:
+        """One that is newer than all others."""
+        self._merges.setdefault(branch, []).append(merge)
+        self._versions.setdefault(branch, []).append(merge.version)
+
+    def last_merge(self, branch: int, version: int) -> int:
+        """The version of the newest merge on the branch itself, up to a version; or 0."""
+        place = self.place(branch, version)
+        return self._versions[branch][place] if place >= 0 else 0
+
+    def last_event(self, branch: int, version: int) -> int:
+        """The same for an event of any kind."""
+        versions = self._events.get(branch, [])
+        place = bisect_right(versions, version)
+        return versions[place - 1] if place else 0
+
+    def merge_at(self, branch: int, place: int) -> Merge:
+        return self._merges[branch][place]
+
+    def place(self, branch: int, version: int) -> int:
+        """Where in the list that merge is; -1 when there is none."""
+        return bisect_right(self._versions.get(branch, ()), version) - 1
+
+
+class Writes(Protocol):
+    """Knows when branches were last written to: an engine's reader, or one that knows more."""
+
+    def last_written(self, space: int, line: Line, /) -> dict[int, int]: ...
+
+
+class Walk:
+    """Follows points downwards, and notes how far each side reaches.
+
+    A line is taken in at once: it is short. The merges on it wait, and are passed in the order of
+    versions, so that each is met after all that come from it.
+    """
+
+    def __init__(self, graph: Graph, branches: Branches, sides: int) -> None:
+        self._graph = graph
+        self._branches = branches
+        self._waiting: list[tuple[int, int, int, int]] = []  # negative version, branch, place, side
+        self._met: set[tuple[int, int, int]] = set()  # branch, place, side
+        self.reach: list[dict[int, int]] = [{} for _ in range(sides)]
+
+    def start(self, side: int, point: Point) -> None:
+        branch, version = point
+        reach = self.reach[side]
+        while version > reach.get(branch, 0):
+            reach[branch] = version
+            self._wait_for_merge(side, branch, self._graph.place(branch, version))
+            row = self._branches.row(branch)
+            if row.parent is None:
+                return
+            branch, version = row.parent, min(row.fork_version, version)
+
+    def down_to(self, version: int) -> None:
+        """Until every merge at or above a version has been passed."""
+        while self._waiting and -self._waiting[0][0] >= version:
+            _, branch, place, side = heappop(self._waiting)
+            self._pass_merge(side, branch, place)
+
+    def _pass_merge(self, side: int, branch: int, place: int) -> None:
+        merge = self._graph.merge_at(branch, place)
+        others = [reach for index, reach in enumerate(self.reach) if index != side]
+        if others and all(reach.get(branch, 0) >= merge.version for reach in others):
+            return  # it is a common ancestor, and so is all that it comes from
+        self.start(side, merge.source)
+        self._wait_for_merge(side, branch, place - 1)
+
+    def _wait_for_merge(self, side: int, branch: int, place: int) -> None:
+        if place >= 0 and (branch, place, side) not in self._met:
+            self._met.add((branch, place, side))
+            version = self._graph.merge_at(branch, place).version
+            heappush(self._waiting, (-version, branch, place, side))
+
+
+def last_node(
+    graph: Graph, reads: Writes, space: int, branches: Branches, point: Point
+) -> Point | None:
+    """The newest node on a point's line; None when nothing has happened there."""
+    line = branches.line_of(*point)
+    written = reads.last_written(space, line)
+    for branch, cap in line:
+        # What a branch holds itself is newer than what it has inherited.
+        version = max(written.get(branch, 0), graph.last_merge(branch, cap))
+        if version:
+            return branch, version
+    return None
+
+
+def merge_bases(
+    graph: Graph,
+    reads: Writes,
+    space: int,
+    branches: Branches,
+    *,
+    left: Iterable[Point],
+    right: Iterable[Point],
+) -> list[Point]:
+    """The maximal common ancestors of two sets of nodes, lowest version first."""
+    walk = Walk(graph, branches, 2)
+    for side, points in enumerate((left, right)):
+        for point in points:
+            walk.start(side, point)
+    walk.down_to(0)
+    ours, theirs = walk.reach
+    common = tuple((branch, min(ours[branch], theirs[branch])) for branch in ours.keys() & theirs)
+    written = reads.last_written(space, common)
+    nodes = [
+        (branch, max(written.get(branch, 0), graph.last_merge(branch, cap)))
+        for branch, cap in common
+    ]
+    return _maximal(graph, branches, [node for node in nodes if node[1]])
+
+
+def _maximal(graph: Graph, branches: Branches, nodes: Sequence[Point]) -> list[Point]:
+    """Those that no other comes from."""
+    walk = Walk(graph, branches, 1)
+    kept: list[Point] = []
+    reach = walk.reach[0]
+    for branch, version in sorted(nodes, key=lambda node: -node[1]):
+        if reach.get(branch, 0) < version:
+            # Most are on the line of one that was kept; for the others merges have to be passed.
+            walk.down_to(version)
+        if reach.get(branch, 0) < version:
+            kept.append((branch, version))
+            walk.start(0, (branch, version))
+    return kept[::-1]

@@ -1,0 +1,55 @@
+"""Commits and facts as users see them, made from their rows."""
+
+from collections.abc import Sequence
+
+from rote.contract import Commit, Fact
+from rote.engines.rows import CommitRow, FactRow
+from rote.errors import Corrupt
+from rote.kernel.log.chain import OPERATION_NAMES
+from rote.kernel.log.erased_facts import remains_in
+from rote.values import decode_canonical, format_time
+
+
+def commit_of(
+    row: CommitRow,
+    facts: Sequence[FactRow],
+    *,
+    previous: bytes | None,
+    branch: str,
+    at: str | None = None,
+) -> Commit:
+    """A commit as users see it; `at` is its time in words, where that is known already."""
+    hash = row.hash.hex()
+    return Commit(
+        row.version,
+        hash,
+        None if previous is None else previous.hex(),
+        branch,
+        tuple([fact_of(fact, hash) for fact in facts]),
+        format_time(row.at) if at is None else at,
+        row.author,
+        row.key,
+        row.meta,
+        None if row.event is None else decode_canonical(row.event),
+    )
+
+
+def fact_of(row: FactRow, commit: str | None) -> Fact:
+    name = OPERATION_NAMES.get(row.op)
+    if name is None:
+        raise Corrupt(f"a fact of {row.id} is no known operation; run `rote verify`")
+    is_erased = row.salt is None
+    if is_erased:
+        remains_in(row)
+    return Fact(
+        row.id,
+        name,
+        row.body,
+        None if row.salt is None else row.salt.hex(),
+        row.parent.hex(),
+        row.hash.hex(),
+        row.version,
+        row.index,
+        commit,
+        is_erased,
+    )

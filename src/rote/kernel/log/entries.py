@@ -1,0 +1,171 @@
+"""An entity as the kernel holds it: its newest fact on a line, and its value in one form or both."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rote.contract import Glance, Remains, State
+from rote.engines import Reader
+from rote.engines.rows import DELETE, PATCH, FactRow, Line
+from rote.errors import Corrupt, PatchFailed
+from rote.kernel.log.erased_facts import remains_in
+from rote.patch import find, parse_pointer, replay
+from rote.values import Json, canonical, decode_canonical
+from rote.values.limits import DECODED_TIMES, PAGE_MAX
+
+
+class Entry(Struct, gc=False):
+    """Once it is in a cache nothing about it changes but the form in which its value is held."""
+
+    version: int  # of the newest fact; 0 when never written
+    hash: bytes | None
+    salt: bytes | None
+    exists: bool
+    data: bytes | None = None  # canonical value
+    document: Json | UnsetType = UNSET  # decoded value, shared between versions, never mutated
+    patches: int = 0  # facts to replay on the last snapshot
+    patch_bytes: int = 0  # and their size
+    snapshot_bytes: int = 0  # size of that snapshot
+    size_bound: int = 0  # the canonical value is not larger than this
+    depth_bound: int | None = None  # nor deeper than this, where it is known
+    weight: int = 0  # its room in a cache, set when it is taken in
+    erased: bool = False  # does not exist because its content was erased
+
+    def canonical_value(self) -> bytes:
+        if self.data is None:
+            self.data = canonical(self.document)
+        return self.data
+
+    def shared_document(self) -> Json:
+        """The decoded value, not to be mutated or given away."""
+        if self.document is UNSET:
+            self.document = decode_canonical(self.canonical_value())
+        return self.document
+
+    def weigh(self) -> int:
+        """Roughly its bytes in memory; decoded documents are much larger than their text."""
+        forms = DECODED_TIMES if self.document is not UNSET else 1
+        self.weight = 200 + self.size_bound * forms
+        return self.weight
+
+
+ABSENT = Entry(0, None, None, False)
+
+
+def state_of(id: str, entry: Entry) -> State:
+    """A state of its own: the value is decoded anew, so nobody shares it."""
+    if not entry.exists:
+        shown = entry.hash.hex() if entry.hash else None
+        return State(id, None, False, entry.version, shown, entry.erased)
+    hash = entry.hash
+    assert hash is not None
+    return State(
+        id, decode_canonical(entry.data or entry.canonical_value()), True, entry.version, hash.hex()
+    )
+
+
+def glance_at(entry: Entry, values: Sequence[str], sizes: Sequence[str]) -> Glance:
+    """Parts of the value, each of its own like a state's."""
+    hash = entry.hash.hex() if entry.hash else None
+    if not entry.exists:
+        nothing = (None,) * len(values), (None,) * len(sizes)
+        return Glance(False, entry.version, hash, *nothing)
+    document = entry.shared_document()
+    parts = tuple([_own(find(document, parse_pointer(pointer))) for pointer in values])
+    arrays = [find(document, parse_pointer(pointer)) for pointer in sizes]
+    lengths = tuple([len(array) if type(array) is list else None for array in arrays])
+    return Glance(True, entry.version, hash, parts, lengths)
+
+
+def _own(part: Json) -> Json:
+    return decode_canonical(canonical(part)) if type(part) in (dict, list) else part
+
+
+def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str, Entry]:
+    """The entries of those `ids` that were ever written on the line."""
+    if len(ids) <= PAGE_MAX:
+        rows = reads.newest(space, ids, line)
+    else:
+        pages = [ids[start : start + PAGE_MAX] for start in range(0, len(ids), PAGE_MAX)]
+        rows = [row for page in pages for row in reads.newest(space, page, line)]
+    return {row.id: entry_of(reads, space, row, line) for row in rows} if rows else {}
+
+
+def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
+    if row.salt is None:
+        return _erased(row, remains_in(row), line)
+    if row.op == DELETE:
+        return Entry(row.version, row.hash, row.salt, False)
+    data = snapshot_in(row)
+    if data is not None:
+        size = len(data)
+        return Entry(row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size)
+    return _replayed(reads, space, row, line)
+
+
+def _erased(row: FactRow, remains: Remains, line: Line) -> Entry:
+    """To erase is to write, so where the view knows of it, the entity is as of that version."""
+    is_known = remains.version <= line[0][1]
+    version = remains.version if is_known else row.version
+    return Entry(version, row.hash, None, False, erased=True)
+
+
+def snapshot_in(row: FactRow) -> bytes | None:
+    """The whole value, where the fact carries it."""
+    if row.op == PATCH:
+        return row.value
+    if row.body is None:
+        raise Corrupt(f"{row.id} has no value at version {row.version}; run `rote verify`")
+    return row.body
+
+
+def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
+    """Patches applied, oldest first, on the last snapshot below them."""
+    patches = [row]
+    for older in _older(reads, space, row, line):
+        if older.hash != patches[-1].parent:
+            break  # what is between them was compacted away since the row was read
+        if older.salt is None:
+            return _erased(row, remains_in(older), line)  # since the row was read
+        snapshot = snapshot_in(older) if older.op != DELETE else None
+        if snapshot is not None:
+            document = apply_stored(snapshot, reversed(patches))
+            data = canonical(document)
+            patch_bytes = sum(len(patch.body or b"") for patch in patches)
+            return Entry(
+                row.version, row.hash, row.salt, True, data, document, len(patches), patch_bytes,
+                len(snapshot), len(data),
+            )  # fmt: skip
+        if older.op != PATCH:
+            break
+        patches.append(older)
+    raise Corrupt(f"{row.id} has no snapshot below version {row.version}; run `rote verify`")
+
+
+def _older(reads: Reader, space: int, row: FactRow, line: Line) -> Iterable[FactRow]:
+    before, limit = (row.version, row.index), 32
+    while True:
+        rows = reads.history(space, row.id, line, before=before, after=0, limit=limit)
+        yield from rows
+        if len(rows) < limit:
+            return
+        before, limit = (rows[-1].version, rows[-1].index), min(limit * 2, PAGE_MAX)
+
+
+def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:
+    """Stored patches applied to a stored snapshot; what does not apply was not what was stored."""
+    try:
+        return replay(
+            decode_canonical(snapshot), [decode_canonical(patch.body or b"") for patch in patches]
+        )
+    except (PatchFailed, LookupError, TypeError, AttributeError) as error:
+        raise Corrupt(f"a stored patch does not apply: {error}; run `rote verify`") from error
+
+
+def same(one: Entry, other: Entry) -> bool:
+    """Whether two entries hold the same value, or neither holds one."""
+    if not one.exists or not other.exists:
+        return one.exists == other.exists
+    if one.hash is not None and (one.hash, one.version) == (other.hash, other.version):
+        return True
+    return one.canonical_value() == other.canonical_value()

@@ -1,0 +1,76 @@
+"""What is kept of an erased fact, in the place of its snapshot. Frozen: docs/formats/chain.md.
+
+A fact without salt is an erased one. The salted digest of its body, which is all that the fact's
+hash covers of it, stays; without the salt nobody can try values against it.
+"""
+
+import re
+from typing import Any
+
+from msgspec import structs
+
+from rote.contract import Remains
+from rote.engines.rows import DELETE, PATCH, SET, FactRow
+from rote.errors import Corrupt, InvalidInput, InvalidValue
+from rote.kernel.log.chain import salted_digest
+from rote.values import canonical, decode_canonical
+
+is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
+# Which digests are kept, of the body and of the value.
+_KEPT = {
+    SET: {(True, False)},
+    PATCH: {(True, False), (True, True), (False, True)},
+    DELETE: {(False, True)},
+}
+
+
+def erased_row(row: FactRow, version: int) -> FactRow:
+    """The fact after the erase commit of that version."""
+    assert row.salt is not None
+    # Of a delete the salt alone, which is what a compaction has signed of it.
+    value = b"" if row.op == DELETE else row.value
+    body, value_digest = (salted_digest(row.salt, data) for data in (row.body, value))
+    kept = encode_remains(Remains(version, body, value_digest))
+    return structs.replace(row, salt=None, body=None, value=kept)
+
+
+def encode_remains(remains: Remains) -> bytes:
+    """As they stand in the place of the snapshot."""
+    return canonical(structs.asdict(remains))
+
+
+def remains_in(row: FactRow) -> Remains:
+    """What remains of an erased fact; Corrupt when its content went some other way."""
+    try:
+        found: Any = None if row.value is None else decode_canonical(row.value)
+        if (
+            row.body is None
+            and type(found) is dict
+            and found.keys() == set(Remains.__struct_fields__)
+        ):
+            remains = Remains(**found)
+            check_remains(row.op, row.version, remains)
+            if canonical(found) == row.value:
+                return remains
+    except (InvalidInput, InvalidValue):
+        pass
+    raise Corrupt(
+        f"the content of {row.id} at version {row.version} is missing, and no erasure explains it;"
+        " run `rote verify`"
+    )
+
+
+def check_remains(op: int, version: int, remains: Remains) -> None:
+    """InvalidInput when it cannot be what is kept of such a fact."""
+    has_body, has_value = remains.body is not None, remains.value is not None
+    is_later = type(remains.version) is int and remains.version > version
+    digests = [text for text in (remains.body, remains.value) if text is not None]
+    if (
+        not is_later
+        # A patch that a compaction has left has its result alone.
+        or (has_body, has_value) not in _KEPT.get(op, ())
+        or not all(type(text) is str and is_sha256(text) for text in digests)
+    ):
+        raise InvalidInput("that is not what an erasure leaves")

@@ -1,0 +1,345 @@
+"""What a compacted space stands on: the facts below its line that are still needed.
+
+The line is a version, `before`. Everything from it on stays; below it stays what is the newest of
+its entity
+
+    at the line, on any branch (deleted ones too), through all forks;
+    at a base of a merge that may still come.
+
+Whatever comes after the line comes from the last nodes that the branches have there. So two lines
+meet below it only where two of those nodes do, and where several bases have to be merged first,
+where two of these do, and so on: `points` is the closure. A fork cannot ask for more, because it is
+made at the line or above it.
+
+The digest of what stays is signed with the compaction. Frozen: docs/formats/checkpoint.md.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from msgspec import Struct
+
+from rote.engines import Reader
+from rote.engines.rows import DELETE, PATCH, SET, CommitRow, FactRow, Line, Place, SideRecord
+from rote.errors import Corrupt
+from rote.kernel.log.branches import NEWEST, Branches
+from rote.kernel.log.chain import OPERATION_NAMES
+from rote.kernel.log.commit_graph import Graph, Point, Walk, Writes, last_node, merge_bases
+from rote.kernel.log.erased_facts import remains_in
+from rote.kernel.log.page_sizes import next_page, size_of
+from rote.kernel.log.seals import COMPACTION, side_record
+from rote.values import Json, canonical, decode_canonical, digest, format_time
+from rote.values.limits import PAGE_MAX
+
+# The one side row of its kind.
+LINE = "line"
+
+
+class Foundation(Struct, frozen=True):
+    """The last compaction of a space."""
+
+    before: int  # the line: the oldest version that can be read
+    version: int  # of the commit that records it
+    checkpoint: dict[str, Any]  # of the line, signed
+    fence: int  # of the side row that says all this
+
+    def body(self) -> dict[str, Json]:
+        return {"before": self.before, "version": self.version, "checkpoint": self.checkpoint}
+
+
+def foundation_of(reads: Reader, space: int) -> Foundation | None:
+    row = reads.side(space, COMPACTION, LINE)
+    if row is None:
+        return None
+    body = decode_canonical(row.body)
+    if type(body) is dict and body.keys() == {"before", "version", "checkpoint"}:
+        return Foundation(**body, fence=row.fence)
+    raise Corrupt("the row of the last compaction was changed; run `rote verify`")
+
+
+def line_record(did: str, foundation: Foundation) -> SideRecord:
+    """The side row that says it."""
+    return side_record(did, COMPACTION, LINE, foundation.fence, canonical(foundation.body()))
+
+
+# -- which points ----------------------------------------------------------------------------------
+
+
+class _Remembered:
+    """Knows when branches were last written to, and asks once."""
+
+    def __init__(self, reads: Writes) -> None:
+        self._reads = reads
+        self._known: dict[Point, int] = {}
+
+    def last_written(self, space: int, line: Line, /) -> dict[int, int]:
+        unknown = tuple([part for part in line if part not in self._known])
+        if unknown:
+            found = self._reads.last_written(space, unknown)
+            self._known.update({part: found.get(part[0], 0) for part in unknown})
+        return {part[0]: self._known[part] for part in line if self._known[part]}
+
+
+def points(
+    graph: Graph, reads: Writes, space: int, branches: Branches, *, before: int
+) -> set[Point]:
+    """The last nodes of all branches at the line, and every base that merges of what comes from
+    them can ask for."""
+    writes = _Remembered(reads)
+    nodes = {
+        last_node(graph, writes, space, branches, (row.branch, before)) for row in branches.rows()
+    }
+    found = {node for node in nodes if node is not None}
+    waiting = sorted(found)
+    reaches = {node: _reach(graph, branches, node) for node in waiting}
+    while waiting:
+        node = waiting.pop()
+        for other in sorted(found):
+            if _comes_from(reaches[node], other) or _comes_from(reaches[other], node):
+                continue  # the base is one of the two
+            for base in merge_bases(graph, writes, space, branches, left=[node], right=[other]):
+                if base not in found:
+                    found.add(base)
+                    waiting.append(base)
+                    reaches[base] = _reach(graph, branches, base)
+    return found
+
+
+def _reach(graph: Graph, branches: Branches, node: Point) -> dict[int, int]:
+    walk = Walk(graph, branches, 1)
+    walk.start(0, node)
+    walk.down_to(0)
+    return walk.reach[0]
+
+
+def _comes_from(reach: dict[int, int], node: Point) -> bool:
+    return reach.get(node[0], 0) >= node[1]
+
+
+def lines_to_keep(
+    graph: Graph, reads: Writes, space: int, branches: Branches, *, before: int
+) -> list[Line]:
+    """The lines on which the newest facts stay."""
+    found = {branches.line(row.name, before) for row in branches.rows()}
+    for point in points(graph, reads, space, branches, before=before):
+        if point[1] < before:
+            found.add(branches.line_of(*point))
+    return sorted(found)
+
+
+# -- which facts -----------------------------------------------------------------------------------
+
+
+def judged(
+    reads: Reader, space: int, lines: Sequence[Line], *, before: int
+) -> Iterator[tuple[Place, bool]]:
+    """Every place below the line, and whether its fact stays. Holds a page and what stays of one
+    entity."""
+    caps: dict[int, list[int]] = {}
+    for branch, cap in sorted({part for line in lines for part in line}):
+        caps.setdefault(branch, []).append(cap)
+    for _, found in groupby(_places(reads, space, branch=None, until=before), key=itemgetter(0)):
+        for place, stays in _judged(found, lines, caps):
+            if place[1] < before:
+                yield place, stays
+
+
+def _judged(
+    found: Iterable[Place], lines: Sequence[Line], caps: dict[int, list[int]]
+) -> Iterator[tuple[Place, bool]]:
+    """The places of one entity, which come oldest first."""
+    last: dict[int, Place] = {}
+    candidates: dict[int, list[Place]] = {}  # by branch: the newest there at some cap
+    for place in found:
+        branch = place[3]
+        earlier, last[branch] = last.get(branch), place
+        if earlier is None:
+            continue
+        if _is_newest_somewhere(caps.get(branch, []), earlier[1], place[1]):
+            candidates.setdefault(branch, []).append(earlier)
+        else:
+            yield earlier, False
+    for branch, place in last.items():
+        if _is_newest_somewhere(caps.get(branch, []), place[1], NEWEST):
+            candidates.setdefault(branch, []).append(place)
+        else:
+            yield place, False
+    kept = _on_lines(candidates, lines) if len(candidates) > 1 else None
+    for places in candidates.values():
+        for place in places:
+            yield place, kept is None or place in kept
+
+
+def _is_newest_somewhere(caps: list[int], version: int, superseded: int) -> bool:
+    return bisect_left(caps, version) < bisect_left(caps, superseded)
+
+
+def _on_lines(candidates: dict[int, list[Place]], lines: Sequence[Line]) -> set[Place]:
+    """Those that no nearer branch hides on every line. What a branch holds itself is newer than
+    what it has inherited."""
+    versions = {branch: [place[1] for place in places] for branch, places in candidates.items()}
+    kept = set()
+    for line in lines:
+        for branch, cap in line:
+            place = bisect_right(versions.get(branch, ()), cap)
+            if place:
+                kept.add(candidates[branch][place - 1])
+                break
+    return kept
+
+
+def _places(
+    reads: Reader, space: int, *, branch: int | None, until: int, after: Place | None = None
+) -> Iterator[Place]:
+    while True:
+        page = reads.places(space, branch=branch, until=until, after=after, limit=PAGE_MAX)
+        yield from page
+        if len(page) < PAGE_MAX:
+            return
+        after = page[-1]
+
+
+# -- what is left ----------------------------------------------------------------------------------
+
+
+def facts_at(
+    reads: Reader, space: int, places: Iterable[Place], *, until: int
+) -> Iterator[FactRow]:
+    """The facts at some places up to a version, each the last of its entity in its commit."""
+    page: list[Place] = []
+    wanted = 1
+    for place in places:
+        page.append(place)
+        if len(page) >= wanted:
+            facts = _load(reads, space, page, until)
+            yield from facts
+            wanted = next_page(wanted, sum(size_of(fact) for fact in facts))
+            page = []
+    yield from _load(reads, space, page, until)
+
+
+def _load(reads: Reader, space: int, places: Sequence[Place], until: int) -> list[FactRow]:
+    by_branch: dict[int, dict[str, None]] = {}
+    for id, _, _, branch in places:
+        by_branch.setdefault(branch, {})[id] = None
+    newest = {
+        (fact.id, fact.version, fact.index, fact.branch): fact
+        for branch, ids in by_branch.items()
+        for fact in reads.newest(space, list(ids), ((branch, until),))
+    }
+    return [newest.get(place) or _load_one(reads, space, place) for place in places]
+
+
+def _load_one(reads: Reader, space: int, place: Place) -> FactRow:
+    """One that is not the newest of its entity on its branch."""
+    id, version, index, branch = place
+    for fact in reads.newest(space, [id], ((branch, version),)):
+        if (fact.version, fact.index) == (version, index):
+            return fact
+    raise Corrupt(f"the fact of {id} at version {version} is missing; run `rote verify`")
+
+
+def facts_below(
+    reads: Reader, space: int, branch: int, *, until: int, above: tuple[str, int] | None = None
+) -> Iterator[FactRow]:
+    """What a branch holds up to a version, in the order of ids and versions, above an id at a
+    version; of several facts of an entity in one commit the last."""
+    after = None if above is None else (*above, NEWEST, NEWEST)
+    places = _places(reads, space, branch=branch, until=until, after=after)
+    return facts_at(reads, space, _last_places(places), until=until)
+
+
+def _last_places(places: Iterator[Place]) -> Iterator[Place]:
+    for _, found in groupby(places, key=itemgetter(0, 1)):
+        *_, last = found
+        yield last
+
+
+def commits_below(reads: Reader, space: int, *, before: int, after: int = 0) -> Iterator[CommitRow]:
+    """The commits that are left below a version and above another, oldest first."""
+    while True:
+        page = reads.commits(space, after=after, limit=PAGE_MAX)
+        for row in page:
+            if row.version >= before:
+                return
+            yield row
+        if len(page) < PAGE_MAX:
+            return
+        after = page[-1].version
+
+
+# -- its digest ------------------------------------------------------------------------------------
+
+
+class Standing(Struct, frozen=True):
+    """What is left up to the line."""
+
+    state: str  # the digest of all of it
+    facts: int  # below the line
+    commits: int
+
+
+def standing(
+    reads: Reader, space: int, branches: Branches, *, before: int, version: int
+) -> Standing:
+    """Everything up to the line as one digest, as it was when the commit `version` compacted: of a
+    list that is hashed while it grows."""
+    hasher, facts, commits = sha256(b"["), 0, 0
+    items = _items(reads, space, branches, before, version)
+    for number, (item, at) in enumerate(items):
+        hasher.update((b"," if number else b"") + canonical(item))
+        if at < before:
+            is_fact = item[1] is not None
+            facts, commits = facts + is_fact, commits + (not is_fact)
+    hasher.update(b"]")
+    return Standing(hasher.hexdigest(), facts, commits)
+
+
+def _items(
+    reads: Reader, space: int, branches: Branches, before: int, version: int
+) -> Iterator[tuple[list[Json], int]]:
+    """What is hashed, each with its version."""
+    for branch in sorted(branches.rows(), key=lambda row: row.name):
+        for fact in facts_below(reads, space, branch.branch, until=before):
+            yield _fact_item(branch.name, fact, before, version), fact.version
+    for row in commits_below(reads, space, before=before):
+        yield _commit_item(branches.name(row.branch), row), row.version
+
+
+def _fact_item(branch: str, fact: FactRow, before: int, version: int) -> list[Json]:
+    salted = _salted_value(fact, version)
+    item: list[Json] = [branch, fact.id, fact.version, fact.hash.hex(), salted]
+    if fact.version < before:
+        # What its commit and its hash have proven, and a patch without operations no longer can.
+        item += [fact.index, OPERATION_NAMES.get(fact.op), fact.parent.hex()]
+    return item
+
+
+def _salted_value(fact: FactRow, version: int) -> str | None:
+    """What the digest knows of the salt and of the value that a fact leaves; of one that was erased
+    before the commit `version` compacted, nothing. An erasure after it has kept what stood here,
+    because the checkpoint is signed and does not change."""
+    if fact.salt is None:
+        remains = remains_in(fact)
+        if remains.version < version:
+            return None
+        return remains.body if fact.op == SET else remains.value
+    value = {SET: fact.body, PATCH: fact.value, DELETE: b""}.get(fact.op)
+    if value is None:
+        raise Corrupt(f"{fact.id} has no value at version {fact.version}")
+    return sha256(fact.salt + value).hexdigest()
+
+
+def _commit_item(branch: str, row: CommitRow) -> list[Json]:
+    record: Json = {
+        "at": format_time(row.at),
+        "author": row.author,
+        "event": None if row.event is None else decode_canonical(row.event),
+        "key": row.key,
+        "meta": None if row.meta is None else sha256(row.meta).hexdigest(),
+    }
+    return [branch, None, row.version, row.hash.hex(), digest(record)]

@@ -1,0 +1,1 @@
+"""Is it still what was written? The passes of verify."""

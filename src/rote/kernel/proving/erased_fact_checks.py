@@ -1,0 +1,43 @@
+"""What verify asks of erased facts: that an erasure explains them, and that it left nothing over."""
+
+from rote.engines import Reader
+from rote.engines.rows import PATCH, FactRow
+from rote.errors import Corrupt
+from rote.kernel.keeping.erasures import facts_of
+from rote.kernel.log.branches import Branches
+from rote.kernel.log.chain import fact_hash_of, quoted
+from rote.kernel.log.erased_facts import remains_in
+from rote.kernel.log.events import erased_by
+
+UNEXPLAINED = "its content is missing, and no erasure explains it"
+
+
+def fault_of_erased(
+    reads: Reader, space: int, fact: FactRow, *, is_left: bool = False
+) -> str | None:
+    """What is wrong with a fact without salt: a later commit must say that it was erased, and what
+    remains of it must still give its hash; or it is a patch that a compaction has left, which the
+    digest of that covers."""
+    try:
+        remains = remains_in(fact)
+    except Corrupt:
+        return UNEXPLAINED
+    rows = reads.events(space, after=remains.version - 1, limit=1)
+    if [(row.version, erased_by(row)) for row in rows] != [(remains.version, fact.id)]:
+        return UNEXPLAINED
+    if fact.op == PATCH and remains.body is None:
+        return None if is_left else UNEXPLAINED
+    if fact_hash_of(quoted(fact.id), fact.op, remains.body, fact.parent) != fact.hash:
+        return "what remains of it does not match its hash"
+    return None
+
+
+def left_over(
+    reads: Reader, space: int, branches: Branches, id: str, *, until: int
+) -> FactRow | None:
+    """A fact that an erasure should have emptied, and did not."""
+    for rows in facts_of(reads, space, branches, id, until=until):
+        for row in rows:
+            if row.salt is not None or row.body is not None:
+                return row
+    return None

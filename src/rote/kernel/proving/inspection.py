@@ -1,0 +1,60 @@
+"""An inspection: the progress of verify through one space, and the faults that it has found."""
+
+from rote.contract import Fault, Progress
+from rote.engines.rows import (
+    CommitRow,
+)
+from rote.kernel.log.branch_replay import Lineage
+from rote.kernel.log.branches import Branches
+from rote.kernel.state.cache import SpaceCache
+from rote.values.limits import (
+    FAULTS_MAX,
+    MIB,
+)
+
+
+class Inspection:
+    """What is being inspected, and what was found so far."""
+
+    def __init__(
+        self,
+        cache: SpaceCache,
+        version: int,
+        progress: Progress | None,
+        *,
+        blob_bytes: int = 0,
+    ) -> None:
+        self.cache = cache
+        self.space = cache.number
+        self.version = version
+        self.branches = Branches([])
+        self.lineage = Lineage(cache.did)
+        self.faults: list[Fault] = []
+        self.commits = 0
+        self.facts = 0
+        self.erased = 0  # of the facts
+        self.oldest = 0  # where the log begins, when what was below is compacted
+        self.previous: CommitRow | None = None  # the commit below it
+        self.gone = 0  # commits that were compacted away
+        self._progress = progress
+        self.raised: Exception | None = None  # by who is told of the progress
+        self._blob_bytes = 0  # that were read, of so many
+        self._blob_bytes_all = blob_bytes
+
+    def fault(
+        self, kind: str, message: str, *, version: int | None = None, id: str | None = None
+    ) -> None:
+        if len(self.faults) < FAULTS_MAX:
+            self.faults.append(Fault(kind, version, id, message))
+
+    def advance(self, blob_bytes: int = 0) -> None:
+        """Tell how far it is: commits, and mebibytes of blobs."""
+        self._blob_bytes += blob_bytes
+        if self._progress is not None:
+            total = self.version + self._blob_bytes_all // MIB
+            done = self.gone + self.commits + self._blob_bytes // MIB
+            try:
+                self._progress(min(done, total), total)
+            except Exception as error:
+                self.raised = error
+                raise

@@ -1,0 +1,78 @@
+"""Pass 2 of verify: entities and tombstones against the facts they lead to."""
+
+from collections.abc import Iterable, Mapping
+
+from rote.engines import Reader
+from rote.engines.rows import (
+    DELETE,
+    EntityRow,
+    FactRow,
+    Place,
+)
+from rote.kernel.log.page_sizes import next_page, size_of
+from rote.kernel.proving.inspection import Inspection
+
+
+def inspect_entities(inspection: Inspection, reads: Reader) -> None:
+    after: tuple[int, str] | None = None
+    page_rows = 1
+    while True:
+        rows = reads.entity_rows(inspection.space, after=after, limit=page_rows)
+        by_branch: dict[int, list[str]] = {}
+        for row in rows:
+            by_branch.setdefault(row.branch, []).append(row.id)
+        newest = {
+            (branch, fact.id): fact
+            for branch, ids in by_branch.items()
+            for fact in reads.newest(
+                inspection.space, list(dict.fromkeys(ids)), ((branch, inspection.version),)
+            )
+        }
+        written = [row for row in rows if row.version <= inspection.version]  # not since it began
+        for row in _leading_nowhere(inspection, reads, written, newest):
+            if not _leads_by_now(inspection, reads, row):
+                inspection.fault(
+                    "head", "it leads to no fact of the entity", version=row.version, id=row.id
+                )
+        if len(rows) < page_rows:
+            return
+        after = (rows[-1].branch, rows[-1].id)
+        page_rows = next_page(page_rows, sum(size_of(fact) for fact in newest.values()))
+
+
+def _leading_nowhere(
+    inspection: Inspection,
+    reads: Reader,
+    pointers: Iterable[EntityRow],
+    newest: Mapping[tuple[int, str], FactRow],
+) -> list[EntityRow]:
+    """Those that do not tell rightly if an entity exists, or lead neither to its newest fact nor,
+    while it lives, to an earlier one, which a compaction may have taken away."""
+    wrong: list[EntityRow] = []
+    earlier: dict[Place, EntityRow] = {}
+    for row in pointers:
+        fact = newest.get((row.branch, row.id))
+        if fact is None or row.live != (fact.op != DELETE and fact.salt is not None):
+            wrong.append(row)
+        elif (row.version, row.index) == (fact.version, fact.index):
+            continue
+        elif not row.live or (row.version, row.index) > (fact.version, fact.index):
+            wrong.append(row)
+        elif row.version >= inspection.oldest:
+            earlier[(row.id, row.version, row.index, row.branch)] = row
+        elif row.version < 1:
+            wrong.append(row)
+    found = reads.operations_at(inspection.space, list(earlier))
+    return wrong + [row for place, row in earlier.items() if found.get(place, DELETE) == DELETE]
+
+
+def _leads_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
+    """Looked at again: an erasure changes both, perhaps after one of them was read."""
+    own = ((row.branch, inspection.version),)
+    pointers = reads.pointers(inspection.space, row.branch, [row.id])
+    facts = reads.newest(inspection.space, [row.id], own)
+    newest = {(row.branch, fact.id): fact for fact in facts}
+    return len(pointers) == len(facts) == 1 and (
+        pointers[0].version > inspection.version
+        or not _leading_nowhere(inspection, reads, pointers, newest)
+    )

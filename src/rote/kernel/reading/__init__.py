@@ -1,0 +1,1 @@
+"""What is and was: entities, history, indexes, queries."""

@@ -1,0 +1,362 @@
+"""Derived indexes: rows that lead from a term to entities, right at every version and branch.
+
+They follow the commits, a few changes at a time: those that are not in the rows yet are pending, and
+whoever asks looks at these entities themselves. An index that fell behind further (declared later,
+or another program committed without it) is brought up from the log before it answers, beginning
+with what a compaction has left. Everything in it can be dropped and rebuilt.
+
+A commit that writes nothing under the prefix of an index leaves the index alone, the version that
+it notes too. What has changed since that version is remembered by each process, and the version is
+moved on now and then, so that others have little to look at. One that is behind stays so for a
+while, without a look by each commit.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from operator import attrgetter
+
+from msgspec import UNSET
+
+from rote.contract import Hit, Index, Progress, View
+from rote.engines import Abandoning, Engine, Reader, Writer
+from rote.engines.rows import DerivedRow, FactRow, Line
+from rote.errors import Busy, InvalidInput
+from rote.kernel.log.entries import Entry, entry_of, load
+from rote.kernel.log.foundations import facts_below
+from rote.kernel.log.page_sizes import page_size
+from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.index_coverage import NOTHING, Change, Coverage
+from rote.values import decode_canonical
+from rote.values.limits import (
+    CACHE_CATCH_UP_MAX,
+    CONTENTION_ATTEMPTS_MAX,
+    INDEX_BATCH_COMMITS,
+    INDEX_BEHIND_COMMITS,
+    INDEX_PENDING_BYTES_MAX,
+    INDEX_PENDING_MAX,
+)
+
+# Where a row begins that is in the store and not among those about to be written.
+_STORED = 0
+
+
+def declared(indexes: Mapping[str, Index], name: str) -> Index:
+    if type(name) is not str or name not in indexes:
+        raise InvalidInput(f"there is no index {name!r:.80}; declare it when the store is opened")
+    return indexes[name]
+
+
+def follow(
+    writes: Writer,
+    cache: SpaceCache,
+    index: Index,
+    changes: Sequence[Change],
+    *,
+    before: int,
+    after: int,
+) -> Coverage | None:
+    """Take along what a transaction changes, if it was known what had changed before it; what is
+    known of the index once the transaction is durable."""
+    known = cache.coverage.get(index.name)
+    if known is None or known.complete != before:
+        if before < cache.behind_until.get(index.name, 0):
+            return None
+        known = _coverage(writes, cache, index, before)
+        if known is None:
+            cache.behind_until[index.name] = before + INDEX_BEHIND_COMMITS
+            return None
+    concerned = [change for change in changes if change.id.startswith(index.prefix)]
+    pending = (*known.pending, *concerned)
+    if _is_little(pending) and after - known.noted < INDEX_BATCH_COMMITS:
+        return Coverage(known.noted, after, pending, known.erasures)
+    if writes.indexed(cache.number, index.name) != known.noted:
+        cache.coverage.pop(index.name, None)  # others have dropped it, or brought it further
+        return None
+    _advance(writes, cache.number, index, pending, after)
+    return Coverage(after, after, (), known.erasures)
+
+
+def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
+    """Throw an index away and make it anew."""
+    if progress is not None:
+        progress(0, cache.resolve(engine.reader(), None))
+    _take_in(engine, cache, index, anew=True)
+    cache.coverage.pop(index.name, None)
+    catch_up(engine, cache, index, progress=progress)
+
+
+def catch_up(
+    engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None = None
+) -> None:
+    """Bring an index up to the head, a bounded piece of the log at a time."""
+    while True:
+        reads = engine.reader()
+        coverage = cache.steadily(reads, None, partial(_coverage, reads, cache, index))
+        if coverage is not None and not coverage.pending:
+            cache.coverage[index.name] = coverage
+            cache.behind_until.pop(index.name, None)
+            return
+        if progress is not None:
+            progress(reads.indexed(cache.number, index.name), cache.known)
+        _take_in(engine, cache, index)
+
+
+def _take_in(engine: Engine, cache: SpaceCache, index: Index, *, anew: bool = False) -> None:
+    """The next piece of the log in one transaction; `anew` the first piece, in place of all rows."""
+    with Abandoning(engine), engine.writer(cache.number) as writes:
+        if anew:
+            writes.drop_derived(cache.number, index.name)
+        done = 0 if anew else writes.indexed(cache.number, index.name)
+        cache.sync(writes)
+        if done + 1 < cache.oldest:
+            done = _start(cache, writes, index)
+        rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
+        if rows:
+            until = rows[-1].version
+            changes = _changes(cache, writes, index, after=done, until=until)
+            _advance(writes, cache.number, index, changes, until)
+
+
+def _start(cache: SpaceCache, writes: Writer, index: Index) -> int:
+    """Build on what a compaction has left below its line, which is complete only as a whole; up to
+    where the index is then complete."""
+    space, until = cache.number, cache.oldest - 1
+    writes.drop_derived(space, index.name)
+    for branch in cache.branches.rows():
+        facts = facts_below(writes, space, branch.branch, until=until)
+        while page := list(islice(facts, INDEX_BATCH_COMMITS)):
+            changes = [
+                Change(fact.version, fact.branch, fact.id, _entry_at(cache, writes, fact))
+                for fact in page
+                if fact.id.startswith(index.prefix)
+            ]
+            _advance(writes, space, index, changes, until)
+    return until
+
+
+def _entry_at(cache: SpaceCache, reads: Reader, fact: FactRow) -> Entry:
+    return entry_of(reads, cache.number, fact, cache.branches.line_of(fact.branch, fact.version))
+
+
+def find(
+    engine: Engine,
+    cache: SpaceCache,
+    index: Index,
+    *,
+    start: str,
+    end: str | None,
+    after: Hit | None,
+    limit: int,
+    view: View,
+) -> tuple[Hit, ...]:
+    """Hits in (term, id) order."""
+    limit = page_size(limit)
+    place = None if after is None else (after.term, after.id)
+    lowest = max(place or ("", ""), (start, ""))
+
+    def look(version: int) -> list[Hit] | None:
+        coverage = cache.coverage.get(index.name)
+        if coverage is None or coverage.complete < version:
+            coverage = _coverage(reads, cache, index, version)
+            if coverage is None or not _is_little(coverage.pending):
+                return None
+            if coverage.erasures == cache.erasures:
+                cache.coverage[index.name] = coverage
+        is_old = version <= coverage.noted
+        changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
+        line = cache.line(reads, view.branch, version)
+        pairs = _pairs(
+            reads, cache.number, index.name, line, start=start, end=end, after=place, limit=limit,
+            without=changed,
+        )  # fmt: skip
+        if changed:
+            entries = load(reads, cache.number, list(changed), line)
+            pairs += [
+                (term, id)
+                for id, entry in entries.items()
+                for term in terms_of(index, id, entry)
+                if (term, id) > lowest and (end is None or term < end)
+            ]
+            pairs.sort()
+        if reads.indexed(cache.number, index.name) >= coverage.noted:
+            return [Hit(*pair) for pair in pairs[:limit]]
+        cache.coverage.pop(index.name, None)  # others have dropped it
+        return None
+
+    for _ in range(CONTENTION_ATTEMPTS_MAX):
+        reads = engine.reader()
+        hits = cache.steadily(reads, view.version, look)
+        if hits is not None:
+            return tuple(hits)
+        catch_up(engine, cache, index)
+    raise Busy("others commit to this space all the time; try again")
+
+
+def _pairs(
+    reads: Reader,
+    space: int,
+    index: str,
+    line: Line,
+    *,
+    start: str,
+    end: str | None,
+    after: tuple[str, str] | None,
+    limit: int,
+    without: Collection[str],
+) -> list[tuple[str, str]]:
+    """Terms and ids by the rows. A row counts if the newest fact of its entity on the line lies on
+    the row's own branch: then no nearer branch has written it."""
+    pairs: list[tuple[str, str]] = []
+    while len(pairs) < limit:
+        rows = reads.derived(space, index, line, start=start, end=end, after=after, limit=limit)
+        ids = list({row.id: None for row in rows if row.id not in without})
+        branches = {fact.id: fact.branch for fact in reads.newest(space, ids, line)}
+        pairs += [(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
+        if len(rows) < limit:
+            break
+        after = (rows[-1].term, rows[-1].id)
+    return pairs[:limit]
+
+
+def expected_rows(
+    index: Index, id: str, branch: int, states: Iterable[tuple[int, Entry]]
+) -> list[DerivedRow]:
+    """The rows an entity should have on a branch, from its states there, oldest first."""
+    open_rows: dict[str, int] = {}
+    rows: list[DerivedRow] = []
+    for version, entry in states:
+        terms = terms_of(index, id, entry)
+        for term in sorted(open_rows.keys() - terms):
+            rows.append(DerivedRow(term, id, branch, open_rows.pop(term), version))
+        for term in terms - open_rows.keys():
+            open_rows[term] = version
+    rows += [DerivedRow(term, id, branch, since, None) for term, since in open_rows.items()]
+    return sorted(rows, key=lambda row: (row.term, row.start))
+
+
+def terms_of(index: Index, id: str, entry: Entry) -> set[str]:
+    if not entry.exists:
+        return set()
+    # Decoded for this alone: what nobody has read yet need not take up room.
+    is_decoded = entry.document is not UNSET
+    value = entry.document if is_decoded else decode_canonical(entry.canonical_value())
+    return set(index.terms(id, value))
+
+
+def _advance(
+    writes: Writer, space: int, index: Index, changes: Iterable[Change], indexed: int
+) -> None:
+    rows: list[DerivedRow] = []
+    ended: list[DerivedRow] = []
+    open_rows: dict[tuple[int, str], dict[str, int]] = {}
+    for change in changes:
+        version, branch, id = change.version, change.branch, change.id
+        current = open_rows.get((branch, id))
+        if current is None:
+            current = dict.fromkeys(_open_terms(writes, space, index, change), _STORED)
+            open_rows[(branch, id)] = current
+        terms = terms_of(index, id, change.entry)
+        for term in current.keys() - terms:
+            since = current.pop(term)
+            row = DerivedRow(term, id, branch, since, version)
+            (ended if since == _STORED else rows).append(row)
+        for term in terms:
+            current.setdefault(term, version)
+    for (branch, id), current in open_rows.items():
+        rows += [
+            DerivedRow(term, id, branch, since, None)
+            for term, since in current.items()
+            if since != _STORED
+        ]
+    writes.derive(space, index.name, rows=_in_order(rows), ended=ended, indexed=indexed)
+
+
+def _in_order(rows: list[DerivedRow]) -> list[DerivedRow]:
+    """By term, and by id under a term: that of the store, which takes them faster so. To sort twice
+    by one text is faster than once by two, and there are fewer terms than rows."""
+    rows.sort(key=attrgetter("id"))
+    by_term: dict[str, list[DerivedRow]] = {}
+    for row in rows:
+        by_term.setdefault(row.term, []).append(row)
+    return [row for term in sorted(by_term) for row in by_term[term]]
+
+
+def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> set[str]:
+    """The terms of the rows that are open before a change. What is known of the entity says it;
+    its rows would too, but there is one for every term that it ever had."""
+    if change.before is None:
+        return set()
+    if change.before is not UNSET:
+        return terms_of(index, change.id, change.before)
+    return {
+        row.term
+        for row in reads.derived_of(space, index.name, change.id)
+        if row.branch == change.branch and row.until is None
+    }
+
+
+def _changes(
+    cache: SpaceCache, reads: Reader, index: Index, *, after: int, until: int
+) -> list[Change]:
+    """What the commits in (after, until] left of each entity they wrote, from the log."""
+    left: dict[tuple[int, str], FactRow] = {}  # by version
+    for fact in reads.facts(cache.number, after=after, until=until):
+        if fact.id.startswith(index.prefix):
+            left[(fact.version, fact.id)] = fact
+    return [
+        Change(version, fact.branch, id, _entry_at(cache, reads, fact))
+        for (version, id), fact in left.items()
+    ]
+
+
+def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> Coverage | None:
+    """What is known of an index at a version; None when it is behind, when finding out would take
+    longer than a look, or when the log no longer says."""
+    erasures = cache.erasures  # before anything is read that may be erased meanwhile
+    known = cache.coverage.get(index.name, NOTHING)
+    if known.complete == version:
+        return known
+    noted = reads.indexed(cache.number, index.name)
+    if noted >= version:
+        return Coverage(noted, version, (), erasures)
+    # What was known of one that others have dropped since says nothing, nor what may hold what was
+    # erased since. It may reach less far than the rows, when it was asked for the past.
+    is_same = (
+        noted == known.noted and noted <= known.complete < version and known.erasures == erasures
+    )
+    since, pending = (known.complete, known.pending) if is_same else (noted, ())
+    if version - noted > INDEX_BATCH_COMMITS or noted + 1 < cache.oldest:
+        return None
+    limit = CACHE_CATCH_UP_MAX
+    changed = reads.changed(cache.number, after=since, until=version, limit=limit)
+    concerned = [place for place in changed if place[1].startswith(index.prefix)]
+    # More than may wait, so that commits of several processes still take an index along.
+    if len(changed) == limit or len(pending) + len(concerned) > 2 * INDEX_PENDING_MAX:
+        return None
+    later = [
+        change
+        for branch, id in dict.fromkeys(concerned)
+        for change in _left(cache, reads, id, ((branch, version),), after=since)
+    ]
+    pending += tuple(sorted(later, key=attrgetter("version")))
+    return Coverage(noted, version, pending, erasures)
+
+
+def _left(cache: SpaceCache, reads: Reader, id: str, own: Line, *, after: int) -> list[Change]:
+    """What the commits above a version left of an entity on its branch."""
+    left: dict[int, FactRow] = {}  # by version
+    for fact in reads.history(
+        cache.number, id, own, before=None, after=after, limit=2 * INDEX_PENDING_MAX
+    ):
+        left.setdefault(fact.version, fact)
+    return [
+        Change(version, fact.branch, id, _entry_at(cache, reads, fact))
+        for version, fact in left.items()
+    ]
+
+
+def _is_little(pending: Sequence[Change]) -> bool:
+    """Whether changes may wait: whoever asks reads the entities, and they are remembered."""
+    size = sum([change.entry.size_bound for change in pending])
+    return len(pending) <= INDEX_PENDING_MAX and size <= INDEX_PENDING_BYTES_MAX

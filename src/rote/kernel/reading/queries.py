@@ -1,0 +1,263 @@
+"""Queries on a space: the state that is meant, the entities that are selected, and their reading."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from msgspec import structs
+
+from rote.contract import State, View
+from rote.engines import Reader
+from rote.errors import InvalidInput, VersionNotFound
+from rote.kernel.log.entries import ABSENT, Entry, state_of
+from rote.kernel.log.events import erasures
+from rote.kernel.reading import history, scans
+from rote.kernel.state.cache import SpaceCache
+from rote.query import (
+    Absent,
+    Cursor,
+    Filling,
+    Query,
+    Root,
+    Schemas,
+    Walk,
+    foreign_cursor,
+    is_deleted,
+    parse_query,
+)
+from rote.values import Json, parse_time
+from rote.values.limits import PAGE_MAX
+from rote.values.ranges import prefix_end
+
+
+class Pinned:
+    """One state of a space: a branch at a version."""
+
+    def __init__(self, cache: SpaceCache, reads: Reader, branch: str, version: int) -> None:
+        self._cache = cache
+        self._reads = reads
+        self._line = cache.line(reads, branch, version)
+        self.space = cache.did
+        self.branch = branch
+        self.version = version
+
+    def fetch(self, ids: Sequence[str]) -> Mapping[str, State]:
+        """The states of `ids`; what is not remembered is read in one go."""
+        entries: dict[str, Entry | None] = {
+            id: self._cache.remembered(self.branch, id, self.version) for id in ids
+        }
+        unknown = [id for id, entry in entries.items() if entry is None]
+        if unknown and self.version == self._cache.known:
+            # They become the cache's own, so that others who follow the same commits find them.
+            newest = self._cache.newest(self._reads, self.branch, unknown)
+            entries |= {id: new for id, new in newest.items() if new.version <= self.version}
+            unknown = [id for id in unknown if entries[id] is None]  # others were faster
+        if unknown:
+            entries |= self._cache.entries_at(self._reads, self.branch, unknown, self.version)
+        return {id: state_of(id, entry or ABSENT) for id, entry in entries.items()}
+
+    def scan(self, prefix: str, after: str | None) -> Iterator[State]:
+        """Existing entities, in id order."""
+        view, end = View(self.branch, self.version), prefix_end(prefix)
+        while True:
+            page = scans.scan(
+                self._cache, self._reads, start=prefix, end=end, after=after, limit=PAGE_MAX,
+                view=view,
+            )  # fmt: skip
+            yield from page.states
+            if page.next is None:
+                return
+            after = page.next
+
+    def written(self, since: int) -> list[str]:
+        """The ids of what was written or erased above a version, in order."""
+        space = self._cache.number
+        spans = [(branch, since, cap) for branch, cap in self._line if cap > since]
+        erased = [
+            id
+            for version, id in erasures(self._reads, space, after=since)
+            if version <= self.version
+        ]
+        return sorted({*self._reads.written(space, spans), *erased})
+
+
+def query(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
+    """The entities that are selected, and those that links lead to from them."""
+    schemas = Schemas()
+    asked = parse_query(raw, schemas)
+    return cache.steadily(
+        reads, None, lambda _: _query(asked, schemas, pin(cache, reads, asked, view))
+    )
+
+
+def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
+    roots, is_last = page_of(asked, pinned)
+    walk = walk_of(asked, schemas, pinned)
+    walk.run(roots)
+    return {
+        "version": pinned.version,
+        "facts": {id: fact_of(walk.facts[id]) for id in sorted(walk.facts)},
+        "missing": sorted(walk.missing),
+        "truncated": None if walk.truncated is None else walk.truncated.to_dict(),
+        "cursor": _cursor_after(asked, pinned, roots, walk, is_last=is_last),
+    }
+
+
+def values(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
+    """The values of the selected entities, with what their links lead to in the links' places."""
+    schemas = Schemas()
+    asked = parse_query(raw, schemas)
+    return cache.steadily(
+        reads, None, lambda _: _values(asked, schemas, pin(cache, reads, asked, view))
+    )
+
+
+def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
+    found, is_last = page_of(asked, pinned)
+    # Of several selectors of one entity the most specific one says which value is meant.
+    places = {
+        root.state.id: asked.selectors(root.state.id)[0].place(root.state.id) for root in found
+    }
+    roots = [
+        Root(root.state, frozenset((places[root.state.id],)), root.shows_deleted) for root in found
+    ]
+    walk = walk_of(asked, schemas, pinned)
+    walk.run(roots)
+    filling = Filling(schemas, walk.facts, walk.seen)
+    filled = {id: filling.fill(place) for id, place in places.items()}
+    truncated = walk.truncated or filling.truncated
+    return {
+        "version": pinned.version,
+        "values": {id: value for id, value in filled.items() if not isinstance(value, Absent)},
+        "missing": sorted(walk.missing),
+        "truncated": None if truncated is None else truncated.to_dict(),
+        "cursor": _cursor_after(asked, pinned, roots, walk, is_last=is_last),
+    }
+
+
+def walk_of(asked: Query, schemas: Schemas, pinned: Pinned) -> Walk:
+    """A walk within the limits of a query."""
+    return Walk(
+        pinned.fetch,
+        schemas,
+        depth_max=asked.max_depth,
+        entities_max=asked.max_entities,
+        named=asked.named,
+    )
+
+
+def fact_of(state: State) -> dict[str, Json]:
+    """An entity as results and frames show it."""
+    what: dict[str, Json] = {"value": state.value} if state.exists else {"deleted": True}
+    return {**what, "version": state.version, "hash": state.hash}
+
+
+# -- the state that is meant -----------------------------------------------------------------------
+
+
+def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
+    """The state that a query means; on a pinned view it can mean no other."""
+    branch = view.branch if asked.branch is None else asked.branch
+    if view.version is not None and branch != view.branch:
+        raise InvalidInput(
+            f"branch: this view is pinned on {view.branch!r}; ask the space it came from",
+            key="branch",
+        )
+    version = _version(cache, reads, asked, view)
+    cache.check_version(reads, version)
+    newest = cache.resolve(reads, None)
+    if asked.since is not None and asked.since > newest:
+        raise not_found("since", asked.since, newest)
+    return Pinned(cache, reads, branch, version)
+
+
+def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
+    newest = cache.resolve(reads, None)
+    version = newest if view.version is None else view.version
+    if asked.at is not None:
+        version = (
+            asked.at
+            if isinstance(asked.at, int)
+            else history.head_at(cache, reads, version=None, at=parse_time(asked.at)).version
+        )
+        if version > newest:
+            raise not_found("at", version, newest)
+        if view.version is not None and version != view.version:
+            raise InvalidInput(
+                f"at: this view is pinned at version {view.version}; ask the space it came from",
+                key="at",
+            )
+    if asked.cursor is None:
+        return version
+    branch = view.branch if asked.branch is None else asked.branch
+    is_fixed = view.version is not None or asked.at is not None
+    if (
+        asked.cursor.space != cache.did
+        or asked.cursor.branch != branch
+        or not 0 <= asked.cursor.version <= newest
+        or (is_fixed and asked.cursor.version != version)
+    ):
+        raise foreign_cursor()
+    return asked.cursor.version
+
+
+def not_found(key: str, version: int, newest: int) -> VersionNotFound:
+    error = VersionNotFound(version, newest=newest)
+    error.args = (f"{key}: {error}",)
+    error.details["key"] = key
+    return error
+
+
+# -- selected entities -----------------------------------------------------------------------------
+
+
+def page_of(asked: Query, pinned: Pinned) -> tuple[list[Root], bool]:
+    """The selected entities of one page, in id order, and whether these are the last ones."""
+    after = None if asked.cursor is None else asked.cursor.after
+    found = roots_of(asked, pinned, after=after, limit=asked.limit + 1)
+    return found[: asked.limit], len(found) <= asked.limit
+
+
+def _cursor_after(
+    asked: Query, pinned: Pinned, roots: Sequence[Root], walk: Walk, *, is_last: bool
+) -> str | None:
+    """Where the next page begins: above the roots that were visited, which are all of them unless
+    the walk ended among them. The first one always is."""
+    visited = [root for root in roots if walk.has_visited(root.state.id)]
+    if is_last and len(visited) == len(roots):
+        return None
+    cursor = Cursor(pinned.space, pinned.branch, pinned.version, visited[-1].state.id)
+    return asked.continue_at(cursor)
+
+
+def roots_of(asked: Query, pinned: Pinned, *, after: str | None, limit: int) -> list[Root]:
+    """The first `limit` selected entities above an id."""
+    names = sorted(id for id in asked.named if after is None or id > after)[:limit]
+    states = dict(pinned.fetch(names)) if names else {}
+    shows_deleted = set(names)
+    for state in islice(_matches(asked, pinned, after), limit):
+        states.setdefault(state.id, state)
+        if asked.since is not None:
+            shows_deleted.add(state.id)
+    return [
+        Root(states[id], asked.places(id), id in shows_deleted) for id in sorted(states)[:limit]
+    ]
+
+
+def _matches(asked: Query, pinned: Pinned, after: str | None) -> Iterator[State]:
+    """What the wildcards select, in id order."""
+    if asked.since is None:
+        for prefix in asked.ranges():
+            yield from pinned.scan(prefix, after)
+        return
+    ids = [
+        id
+        for id in (pinned.written(asked.since) if asked.prefixes else ())
+        if asked.matches_prefix(id) and (after is None or id > after)
+    ]
+    for start in range(0, len(ids), PAGE_MAX):
+        for state in pinned.fetch(ids[start : start + PAGE_MAX]).values():
+            if state.erased and state.version > asked.since:
+                state = structs.replace(state, erased=False)  # one more way to be deleted
+            if state.exists or is_deleted(state):
+                yield state

@@ -1,0 +1,63 @@
+"""Scans: existing entities in id order, page by page, all from one state."""
+
+from rote.contract import ScanPage, State, View
+from rote.engines import Reader
+from rote.kernel.log.entries import load, state_of
+from rote.kernel.log.page_sizes import page_size
+from rote.kernel.state.cache import SpaceCache
+from rote.values.limits import PAGE_BYTES_MAX
+from rote.values.ranges import above
+
+# Ids looked at first: few, because their values may be large.
+CHUNK_MIN = 16
+
+
+def scan(
+    cache: SpaceCache,
+    reads: Reader,
+    *,
+    start: str,
+    end: str | None,
+    after: str | None,
+    limit: int,
+    view: View,
+) -> ScanPage:
+    """A page of [start, end) above `after`."""
+    limit = page_size(limit)
+    position = start if after is None else max(start, above(after))
+    return cache.steadily(
+        reads,
+        view.version,
+        lambda version: _page(
+            cache, reads, view.branch, version, position=position, end=end, limit=limit
+        ),
+    )
+
+
+def _page(
+    cache: SpaceCache,
+    reads: Reader,
+    branch: str,
+    version: int,
+    *,
+    position: str,
+    end: str | None,
+    limit: int,
+) -> ScanPage:
+    line = cache.line(reads, branch, version)
+    states: list[State] = []
+    size, wanted = 0, CHUNK_MIN
+    while len(states) < limit and size < PAGE_BYTES_MAX:
+        wanted = min(wanted, limit - len(states))
+        ids = reads.entities(cache.number, line, start=position, end=end, limit=wanted)
+        entries = load(reads, cache.number, ids, line)
+        for id in ids:
+            if id in entries and entries[id].exists:
+                states.append(state_of(id, entries[id]))
+                size += entries[id].size_bound
+        if len(ids) < wanted:
+            return ScanPage(tuple(states), version, None)
+        position = above(ids[-1])
+        # Chunks grow while values are small.
+        wanted *= 4
+    return ScanPage(tuple(states), version, states[-1].id)

@@ -1,0 +1,108 @@
+"""The spaces of a store: names, dids and their keys."""
+
+import threading
+
+from rote.contract import IdSource, KeyRing, SpaceInfo
+from rote.engines import Engine
+from rote.engines.rows import SpaceRow
+from rote.errors import Denied, InvalidInput, NotFound
+from rote.kernel.log.branch_rows import main_row
+from rote.kernel.log.seals import space_seal
+from rote.kernel.state.cache import SpaceCache
+from rote.values import Identity, check_did, check_space_name
+
+SEED_BYTES = 32
+
+
+class Spaces:
+    """Finds and makes spaces; keeps one cache for each."""
+
+    def __init__(self, engine: Engine, *, keys: KeyRing, ids: IdSource, seed: bytes | None) -> None:
+        self._engine = engine
+        self._keys = keys
+        self._ids = ids
+        self._seed = seed  # for the next space that is made
+        self.caches: dict[str, SpaceCache] = {}
+        self._mutex = threading.Lock()
+
+    def all(self) -> tuple[SpaceInfo, ...]:
+        return tuple(SpaceInfo(row.did, row.name) for row in self._engine.spaces())
+
+    def find(self, name: str, *, create: bool) -> SpaceInfo:
+        by_did = str(name).startswith("did:")
+        if by_did:
+            check_did(name)
+        else:
+            check_space_name(name)
+        for row in self._engine.spaces():
+            if name in (row.name, row.did):
+                return self._known(row)
+        if by_did or not create:
+            raise NotFound(f"there is no space {name!r} in this store", space=name)
+        return self._known(self._make(name))
+
+    def cache(self, did: str) -> SpaceCache:
+        cache = self.caches.get(did)
+        if cache is None:
+            self.find(did, create=False)
+            cache = self.caches[did]
+        return cache
+
+    def adopt(self, did: str, name: str, seed: bytes | None) -> SpaceInfo:
+        """The space of a did that another store has made; its key is kept before it exists."""
+        check_did(did)
+        check_space_name(name)
+        is_new_key = seed is not None and self._keys.load(did) is None
+        if seed is not None and is_new_key:
+            if Identity.from_seed(seed).did != did:
+                raise InvalidInput("the given key is not that of the space")
+            self._keys.save(did, seed)
+        for row in self._engine.spaces():
+            if row.did == did:
+                return self._known(row)
+        row = self._engine.create_space(
+            did=did, name=name, seal=space_seal(did, name), main=main_row(did)
+        )
+        if row.did != did:
+            if is_new_key:
+                self._keys.discard(did)
+            raise InvalidInput(
+                f"the store has another space named {name!r} ({row.did}); copy to another store",
+                space=did,
+                name=name,
+            )
+        return self._known(row)
+
+    def seed(self, did: str) -> bytes:
+        identity = self._keys.load(did)
+        if identity is None:
+            raise Denied(
+                f"the key of {did} is not in {self._keys.place}; put its file there, or copy"
+                " without the key",
+                space=did,
+            )
+        return identity.seed()
+
+    def _known(self, row: SpaceRow) -> SpaceInfo:
+        with self._mutex:
+            if row.did not in self.caches:
+                self.caches[row.did] = SpaceCache(row)
+        return SpaceInfo(row.did, row.name)
+
+    def _make(self, name: str) -> SpaceRow:
+        """The key is kept before the space exists, so that no space is without one."""
+        seed = self._seed if self._seed is not None else self._ids.random_bytes(SEED_BYTES)
+        did = Identity.from_seed(seed).did
+        is_new = self._keys.load(did) is None
+        if is_new:
+            self._keys.save(did, seed)
+        row = self._engine.create_space(
+            did=did, name=name, seal=space_seal(did, name), main=main_row(did)
+        )
+        # After an error the space may exist all the same, so its key stays; here another was first.
+        if is_new and row.did != did:
+            self._keys.discard(did)
+        if row.did == did and row.name != name:
+            raise InvalidInput(f"the given key is already that of the space {row.name!r}")
+        self._seed = None
+        return row

@@ -1,0 +1,1 @@
+"""Results of queries as they change."""

@@ -1,0 +1,296 @@
+"""Watches: a query's result as frames, from what the watcher has to what is there now.
+
+A watcher keeps what it has shown and reads the log at its own pace. Nothing is queued for it, so a
+slow one costs a writer nothing and holds only what its query's limits allow.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from threading import TIMEOUT_MAX
+from typing import Any
+
+from rote.contract import State, View
+from rote.engines import Engine
+from rote.errors import Compacted, InvalidInput, Unavailable
+from rote.kernel.log.events import erasures
+from rote.kernel.reading.queries import Pinned, fact_of, not_found, roots_of, walk_of
+from rote.kernel.state.cache import SpaceCache
+from rote.kernel.watching.pulse import Pulse
+from rote.query import Graph, Overflow, Place, Root, Schemas, Truncated, batches, parse_query
+from rote.values import Json, canonical, decode
+from rote.values.limits import (
+    INTEGER_MAX,
+    WATCH_PAUSE_SECONDS,
+    WATCH_SCHEMAS_MAX,
+)
+
+Frame = dict[str, Any]
+
+
+def watch(
+    engine: Engine,
+    cache: SpaceCache,
+    pulse: Pulse,
+    raw: Mapping[str, Any],
+    view: View,
+    *,
+    since: int | None,
+    timeout: float | None,
+) -> Iterator[Frame]:
+    """Frames of a query's result; what is wrong with the call is told at once."""
+    if view.version is not None:
+        raise InvalidInput("a pinned view never changes; watch the space it came from")
+    if since is not None and (type(since) is not int or not 0 <= since <= INTEGER_MAX):
+        raise InvalidInput("since: it is a version, or None for everything", key="since")
+    # Not "below 0": what is no number at all is refused too.
+    if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
+        raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
+    watcher = Watcher(engine, cache, pulse, raw, view)
+    if since is not None:
+        newest = watcher.look()
+        if since > newest:
+            raise not_found("since", since, newest)
+        cache.check_version(engine.reader(), since)
+    # Longer than a system can wait is for ever.
+    is_for_ever = timeout is None or timeout > TIMEOUT_MAX
+    return _frames(watcher, pulse, since, None if is_for_ever else timeout)
+
+
+def _frames(
+    watcher: "Watcher", pulse: Pulse, since: int | None, timeout: float | None
+) -> Iterator[Frame]:
+    yield watcher.start(since)
+    woken, took = time.monotonic(), 0.0
+    while True:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        frame = None
+        while frame is None:
+            left = None if deadline is None else deadline - time.monotonic()
+            is_over = left is not None and left <= 0
+            seen, newest = watcher.version, pulse.newest
+            # Where others have looked further already, all go the same step. But they may have
+            # looked a while ago: nobody ends without a look of its own.
+            if newest <= seen or is_over:
+                newest = watcher.look()
+            if newest <= seen and is_over:
+                return
+            if newest <= seen:
+                newest = pulse.wait(seen, left, watcher.look)
+            if newest <= seen:
+                continue
+            # Whoever worked long rests as long, so that many of them leave room for writers.
+            due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
+            time.sleep(max(0.0, due - time.monotonic()))
+            # Before it is its turn: those who are in line together go the same step.
+            newest = max(newest, pulse.newest)
+            watcher.check_usable()
+            with pulse.turn(deadline):
+                woken = time.monotonic()
+                frame = watcher.advance(newest)
+                took = time.monotonic() - woken
+            if frame is None and is_over and watcher.version > seen:
+                return  # others write all the time, and nothing of it is for this one
+        yield frame
+
+
+class Watcher:
+    """What one watch has shown, and how it finds out what to show next."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        cache: SpaceCache,
+        pulse: Pulse,
+        raw: Mapping[str, Any],
+        view: View,
+    ) -> None:
+        self._engine = engine
+        self._cache = cache
+        self._pulse = pulse
+        self._schemas = Schemas()
+        self._query = parse_query(raw, self._schemas, is_watch=True)
+        self._text = canonical(dict(raw))
+        self._branch = view.branch if self._query.branch is None else self._query.branch
+        self._graph: Graph | None = None  # none while there is more than the limits allow
+        self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
+        self._sent: int | None = None  # the version of the last frame
+        self._truncated: Truncated | None = None  # what is left out at `version`
+        self.version = 0  # up to which everything is taken in
+        self._losses = cache.losses
+        self._pinned(self.look())  # so that a branch that is not there is told at once
+
+    def look(self) -> int:
+        """The newest version."""
+        head = self._cache.sync(self._engine.reader())
+        newest = 0 if head is None else head.version
+        self._check_log()
+        return newest
+
+    def check_usable(self) -> None:
+        """Before a lock is waited for that nobody gives back to a process that was forked."""
+        self._engine.reader()
+
+    def _check_log(self) -> None:
+        if self._cache.losses != self._losses and self.version > 0:
+            raise Unavailable(
+                f"the log went up to version {self.version} and has lost its last commits since;"
+                " watch again from the start"
+            )
+
+    def start(self, since: int | None) -> Frame:
+        """The frame that brings a watcher from a version to now, or from nothing where it cannot
+        be told any more what it was shown."""
+        reads = self._engine.reader()
+        return self._cache.steadily(reads, None, lambda _: self._start(since))
+
+    def _start(self, since: int | None) -> Frame:
+        # Also for the others: what they saw may be of a log that was lost since.
+        self.version = self._pulse.newest = self.look()
+        self._losses = self._cache.losses
+        self._shown, self._sent = {}, None
+        if since is not None:
+            graph, facts, _ = self._result(self._pinned(since))
+            if not self._is_lost(since, graph):
+                self._shown = {id: (state.version, state.hash) for id, state in facts.items()}
+                self._sent = since
+        frame = self._frame(self._rebuild())
+        self._sent = self.version
+        return frame
+
+    def _is_lost(self, since: int, graph: Graph | None) -> bool:
+        """Whether what was shown at a version cannot be told any more. What was erased is absent at
+        every version: had the query met it there, nobody knows what it led to or pushed out. Asked
+        after that result was read, so that no erasure comes in between."""
+        erased = {id for _, id in self._erasures(since)}
+        if graph is None:
+            return bool(erased)
+        return any(graph.concerns(id) or self._query.matches_prefix(id) for id in erased)
+
+    def advance(self, version: int) -> Frame | None:
+        """The frame that brings it to a version; None when that would show nothing new."""
+        self._check_log()
+        before, self.version = self.version, version
+        truncated = self._truncated
+        try:
+            changed = self._pulse.changes(
+                (self._branch, self._losses, before, version), lambda: self._changed(before)
+            )
+            frame = self._frame(self._touched(changed))
+        except Compacted:
+            # The log went on meanwhile, and what it was at that version is gone: look again.
+            self.version, self._graph = before, None
+            self._pulse.newest = max(self._pulse.newest, self.look())
+            return None
+        if not frame["upserts"] and not frame["removes"] and self._truncated == truncated:
+            return None
+        self._sent = self.version
+        return frame
+
+    def _frame(self, touched: Mapping[str, State | None]) -> Frame:
+        """What is shown otherwise than before, and remember that; None stands for nothing shown."""
+        upserts: list[Json] = []
+        removes: list[Json] = []
+        for id in sorted(touched):
+            state, before = touched[id], self._shown.get(id)
+            if state is None:
+                if before is not None:
+                    removes.append(id)
+                    del self._shown[id]
+            elif before != (state.version, state.hash):
+                upserts.append({"id": id, **fact_of(state)})
+                self._shown[id] = (state.version, state.hash)
+        frame: Frame = {
+            "from": self._sent,
+            "to": self.version,
+            "upserts": upserts,
+            "removes": removes,
+        }
+        if self._truncated is not None:
+            frame["truncated"] = self._truncated.to_dict()
+        return frame
+
+    # -- what may be shown otherwise ---------------------------------------------------------------
+
+    def _changed(self, before: int) -> frozenset[str]:
+        """The ids of what was written on the branch above a version. Its ancestors were left before
+        the watch began, but for what is erased everywhere."""
+        reads = self._engine.reader()
+        number = self._cache.branches.number(self._branch)
+        written = reads.written(self._cache.number, [(number, before, self.version)])
+        erased = {id for version, id in self._erasures(before) if version <= self.version}
+        return frozenset(erased.union(written))
+
+    def _erasures(self, since: int) -> Iterator[tuple[int, str]]:
+        return erasures(self._engine.reader(), self._cache.number, after=since)
+
+    def _touched(self, changed: Iterable[str]) -> Mapping[str, State | None]:
+        """What changed entities make different, by way of the graph where there is one."""
+        graph, query = self._graph, self._query
+        if graph is None or len(self._schemas) > WATCH_SCHEMAS_MAX:
+            return self._rebuild()
+        ids = [id for id in changed if graph.concerns(id) or query.matches_prefix(id)]
+        if len(ids) > query.max_entities:
+            return self._rebuild()
+        if not ids:
+            return {}
+        pinned = self._pinned(self.version)
+        states: dict[str, State] = {}
+        for batch in batches(ids):
+            states.update(pinned.fetch(batch))
+        added: list[Place] = []
+        removed: list[Place] = []
+        for id, state in states.items():
+            for selector in query.selectors(id):
+                is_root = state.exists or not selector.is_prefix
+                (added if is_root else removed).append(selector.place(id))
+        try:
+            touched = graph.update(pinned.fetch, states, added=added, removed=removed)
+        except Overflow:
+            return self._rebuild()
+        self._truncated = graph.truncated
+        return {id: state if graph.shows(id) else None for id, state in touched.items()}
+
+    def _rebuild(self) -> Mapping[str, State | None]:
+        """The whole result anew, and what was shown and is not in it."""
+        if len(self._schemas) > WATCH_SCHEMAS_MAX:
+            self._schemas = Schemas()
+            self._query = parse_query(decode(self._text), self._schemas, is_watch=True)
+        self._graph, facts, self._truncated = self._result(self._pinned(self.version))
+        return {**dict.fromkeys(self._shown), **facts}
+
+    def _result(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State], Truncated | None]:
+        """What the query shows, with the graph if that is within the limits."""
+        graph, facts = self._build(pinned)
+        return (graph, facts, graph.truncated) if graph is not None else (None, *self._walk(pinned))
+
+    def _build(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State]]:
+        query = self._query
+        graph = Graph(
+            self._schemas,
+            depth_max=query.max_depth,
+            entities_max=query.max_entities,
+            shows_deleted=query.named.__contains__,
+        )
+        roots = self._roots(pinned)
+        states = {root.state.id: root.state for root in roots}
+        places = [place for root in roots for place in root.places]
+        try:
+            touched = graph.update(pinned.fetch, states, added=places)
+        except Overflow:
+            return None, {}
+        return graph, {
+            id: state for id, state in touched.items() if state is not None and graph.shows(id)
+        }
+
+    def _walk(self, pinned: Pinned) -> tuple[Mapping[str, State], Truncated | None]:
+        walk = walk_of(self._query, self._schemas, pinned)
+        walk.run(self._roots(pinned))
+        return walk.facts, walk.truncated
+
+    def _roots(self, pinned: Pinned) -> list[Root]:
+        """All selected entities, or one more than are ever shown."""
+        limit = self._query.max_entities + len(self._query.named) + 1
+        return roots_of(self._query, pinned, after=None, limit=limit)
+
+    def _pinned(self, version: int) -> Pinned:
+        return Pinned(self._cache, self._engine.reader(), self._branch, version)

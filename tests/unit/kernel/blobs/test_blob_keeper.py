@@ -1,0 +1,114 @@
+"""Payloads where only the inside can look: groups of commits, chunks out of place, limits."""
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import rote
+from rote.contract import CommitRequest
+from rote.engines.sqlite.reader import SqliteReader
+from rote.errors import Corrupt, LimitExceeded
+from rote.kernel import Kernel
+from rote.kernel.committing import payloads
+from rote.kernel.committing.jobs import job_of
+from rote.kernel.committing.payloads import Upload
+from rote.testing import FixedClock
+from tests.faults.tampering import raw
+
+
+def test_two_of_one_group_that_put_the_same_bytes_make_one_count(store_path: Path) -> None:
+    with rote.open(store_path) as store:
+        kernel = store._port
+        assert isinstance(kernel, Kernel)
+        cache = kernel._spaces.cache(store.space("agent").did)
+        jobs = []
+        for token in (b"one", b"two"):
+            upload = Upload(kernel._engine, cache, clock=FixedClock(), token=token)
+            job = job_of(
+                CommitRequest([{"op": "set", "id": "urn:a", "value": token.hex()}]),
+                author=None,
+                attempt=token,
+            )
+            job.blob = upload.take(BytesIO(b"abc"))
+            jobs.append(job)
+        kernel._committer._write(cache, jobs, list, optimistic=False, presumes=False)
+        assert [job.error for job in jobs] == [None, None]
+        reads = kernel._engine.reader()
+        assert [row.upload for row in reads.blobs(cache.number, after=b"", limit=9)] == [b"one"]
+        assert [row.upload for row in reads.uploads(cache.number, after=b"", limit=9)] == [b"two"]
+
+
+def test_a_chunk_that_says_to_end_elsewhere_is_found(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes are right and so is their order: only a reader from the middle would be misled."""
+    monkeypatch.setattr(payloads, "BLOB_CHUNK_BYTES", 8)
+    with rote.open(store_path) as store:
+        hash = store.space("agent").put_blob(b"0123456789abcdefghijklmnop")
+    with raw(store_path) as connection:
+        connection.execute("update chunks set until = 17 where until = 16")
+    with rote.open(store_path) as store:
+        space = store.space("agent")
+        [fault] = space.verify().faults
+        assert (fault.kind, fault.id) == ("blob", hash)
+        with pytest.raises(Corrupt):
+            space.blob(hash)
+        with space.open_blob(hash) as file:
+            file.seek(8)
+            with pytest.raises(Corrupt):
+                file.read(1)
+
+
+def test_a_space_that_is_full_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payloads, "SPACE_BLOB_BYTES_MAX", 100)
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        space.put_blob(b"x" * 60)
+        with pytest.raises(LimitExceeded, match="run gc"):
+            space.put_blob(b"y" * 41)
+        space.put_blob(b"x" * 60, "text/plain")  # stored once, so there is room for it
+        space.put_blob(b"y" * 40)
+        with pytest.raises(LimitExceeded):
+            space.put_blob(b"z")
+        assert (space.version, space.gc().kept) == (3, 2)
+
+
+def test_a_put_costs_the_same_however_many_blobs_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of them were added up for every piece, to see whether there is room for it."""
+    looks: list[int] = []
+    blob_bytes = SqliteReader.blob_bytes
+
+    def counting(self: SqliteReader, space: int) -> int:
+        looks.append(space)
+        return blob_bytes(self, space)
+
+    monkeypatch.setattr(SqliteReader, "blob_bytes", counting)
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        for number in range(50):
+            space.put_blob(b"%d" % number)
+        assert len(looks) == 1
+
+
+def test_a_space_is_full_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though its blobs are added up only now and then."""
+    monkeypatch.setattr(payloads, "SPACE_BLOB_BYTES_MAX", 10_000)
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        for number in range(1_000):
+            space.put_blob(b"%010d" % number)
+        with pytest.raises(LimitExceeded):
+            space.put_blob(b"z")
+
+
+def test_a_blob_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payloads, "BLOB_BYTES_MAX", 100)
+    with rote.open(":memory:") as store:
+        space = store.space("agent")
+        space.put_blob(b"x" * 100)
+        with pytest.raises(LimitExceeded):
+            space.put_blob(BytesIO(b"x" * 101))
+        assert (space.version, space.gc().kept) == (1, 1)

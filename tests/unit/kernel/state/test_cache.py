@@ -1,0 +1,181 @@
+"""The cache is never stale and counts its bytes rightly, whatever happens between two of its steps.
+
+Threads meet at moments that cannot be arranged from outside, so the moments are written out: what
+another thread does is done right after a named step of the first.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+import pytest
+
+from rote.engines import Reader
+from rote.engines.rows import MAIN
+from rote.engines.sqlite import SqliteEngine
+from rote.kernel.state.cache import SpaceCache
+from rote.opening.keys import MemoryKeys
+from rote.space import Space
+from rote.testing import StoreSettings, open_on
+
+ID, OTHER = "urn:entity:read", "urn:entity:other"
+
+
+class Interleaved:
+    """A reader; once, after the step of that name, another thread has its turn."""
+
+    def __init__(self, reads: Reader, step: str, turn: Callable[[], object]) -> None:
+        self._reads = reads
+        self._turns = {step: turn}
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            answer = getattr(self._reads, name)(*arguments, **options)
+            self._turns.pop(name, lambda: None)()
+            return answer
+
+        return call
+
+    @property
+    def is_done(self) -> bool:
+        return not self._turns
+
+
+class LateLock:
+    """A lock; once, before it is had, another thread has its turn."""
+
+    def __init__(self, lock: Any, turn: Callable[[], object]) -> None:
+        self._lock = lock
+        self._turns = [turn]
+
+    def __enter__(self) -> None:
+        if self._turns:
+            self._turns.pop()()
+        self._lock.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.__exit__(kind, error, trace)
+
+
+class Bench:
+    """A cache on a file that someone else writes to; both readers are of different threads."""
+
+    def __init__(self, engine: SqliteEngine, theirs: Space, first: Reader, second: Reader) -> None:
+        self.theirs = theirs
+        self.cache = SpaceCache(engine.spaces()[0])
+        self.first, self.second = first, second
+        theirs.set(ID, "old")
+        theirs.set(OTHER, "old")
+        self.cache.sync(first)
+
+    def fill(self, *ids: str) -> None:
+        self.cache.newest(self.second, "main", ids)
+
+    def catch_up(self) -> None:
+        self.cache.sync(self.second)
+
+    def check(self) -> None:
+        """What is read now is what is stored now."""
+        self.cache.sync(self.first)
+        ids = (ID, OTHER)
+        found = self.cache.newest(self.first, "main", ids)
+        assert [found[id].version for id in ids] == [self.theirs.read(id).version for id in ids]
+        check_bytes(self.cache)
+
+
+def check_bytes(cache: SpaceCache) -> None:
+    held = [*cache._entries.values(), *cache._past.values()]
+    assert cache._bytes == sum(entry.weight for entry in held)
+
+
+@pytest.fixture
+def bench(store_path: Path) -> Iterator[Bench]:
+    theirs = open_on(SqliteEngine(store_path), StoreSettings(), keys=MemoryKeys())
+    engine = SqliteEngine(store_path)
+    with theirs, contextlib.closing(engine):
+        space = theirs.space("agent")
+        with ThreadPoolExecutor(1) as other_thread:
+            second = other_thread.submit(engine.reader).result()
+            yield Bench(engine, space, engine.reader(), second)
+
+
+@pytest.mark.parametrize("remembered", [(), (OTHER,), (ID, OTHER)])
+@pytest.mark.parametrize("step", ["head", "events", "changed"])
+def test_what_is_filled_in_while_another_thread_catches_up_is_not_stale(
+    bench: Bench, step: str, remembered: tuple[str, ...]
+) -> None:
+    """Thread A reads as of the old version, while thread B has already asked what has changed."""
+    bench.fill(*remembered)
+    bench.theirs.set(ID, "new")
+    reads = Interleaved(bench.first, step, lambda: bench.fill(ID))
+    bench.cache.sync(cast(Reader, reads))
+    assert reads.is_done or (step == "changed" and not remembered)
+    bench.check()
+
+
+@pytest.mark.parametrize("remembered", [(), (OTHER,)])
+def test_what_is_filled_in_just_before_the_cache_moves_on_is_not_stale(
+    bench: Bench, remembered: tuple[str, ...]
+) -> None:
+    """An empty cache has nothing to drop, it was thought; but it was filled a moment later."""
+    bench.fill(*remembered)
+    bench.theirs.set(ID, "new")
+    lock = bench.cache._lock
+    # The turn needs the lock itself, so it comes before the other has it.
+    bench.cache._lock = cast(Any, LateLock(lock, lambda: bench.fill(ID)))
+    bench.cache.sync(bench.first)
+    assert bench.cache.known == bench.theirs.version
+    bench.check()
+
+
+def test_what_was_loaded_before_another_thread_caught_up_is_not_remembered(bench: Bench) -> None:
+    """Thread A has its rows, as of the old version, when the cache moves on beneath it."""
+
+    def move_on() -> None:
+        bench.theirs.set(ID, "new")
+        bench.catch_up()
+
+    reads = Interleaved(bench.first, "newest", move_on)
+    found = bench.cache.newest(cast(Reader, reads), "main", (ID,))
+    assert reads.is_done
+    assert found[ID].version == 1, "a read is of the version it began with"
+    bench.check()
+
+
+def test_an_own_commit_that_others_have_seen_first_does_not_bring_older_entries_back(
+    bench: Bench,
+) -> None:
+    """Between COMMIT and its announcement, a reader saw it and the commit of someone else too."""
+    bench.fill(ID)
+    base = bench.cache.known
+    bench.theirs.set(ID, "mine")
+    bench.catch_up()
+    mine = bench.cache.newest(bench.first, "main", (ID,))
+    bench.theirs.set(ID, "theirs")
+    bench.catch_up()
+    bench.cache.committed(base, base + 1, {(MAIN, ID): mine[ID]}, hash=b"")
+    assert bench.cache.known == base + 2, "the cache went back"
+    bench.check()
+
+
+def test_a_past_version_that_two_threads_read_at_once_is_counted_once(bench: Bench) -> None:
+    """Both missed it and both put it in: the count grew by two, shrank by one, and the cache lost
+    that room for good."""
+    bench.theirs.set(ID, "new")
+    bench.catch_up()
+    reads = Interleaved(
+        bench.first, "newest", lambda: bench.cache.entries_at(bench.second, "main", [ID], 1)
+    )
+    entry = bench.cache.entries_at(cast(Reader, reads), "main", [ID], 1)[ID]
+    assert reads.is_done
+    assert entry.version == 1
+    assert bench.cache.remembered("main", ID, 1) is not None
+    check_bytes(bench.cache)
