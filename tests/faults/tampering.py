@@ -18,8 +18,8 @@ from rote.contract import CommitRequest, Guard, View
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import NotFound, RoteError
 from rote.kernel import Kernel
-from rote.kernel.committing import payloads
-from rote.kernel.committing.payloads import Upload
+from rote.kernel.committing import blob_data
+from rote.kernel.committing.blob_data import Upload
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
 from rote.space.blobs import BlobFile
@@ -127,7 +127,7 @@ def make_sample(path: Path, *, compacted: bool = False) -> Sample:
 def _put_blobs(port: Kernel, space: rote.Space) -> None:
     """In one chunk and in several, empty, described and not, and an upload that was given up."""
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(payloads, "BLOB_CHUNK_BYTES", 8)
+        patches.setattr(blob_data, "BLOB_CHUNK_BYTES", 8)
         for data in (b"", b"short", b"a payload of several chunks"):
             space.put_blob(data, "text/plain", labels=["label"])
         hash = space.put_blob(b"referred to only")

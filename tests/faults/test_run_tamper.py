@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 import rote
-from rote.contract.runs import RUN, entry_in
+from rote.contract.runs import RUN, run_in
 from rote.errors import Corrupt
 from rote.testing import FixedClock
 from tests.faults.children import LEFT, NAME, RIGHT
@@ -55,7 +55,7 @@ def test_a_pending_run_that_was_changed_is_not_applied_and_the_others_are(
         assert space.get(LEFT) is None
         row = port_of(store).side(space.did, RUN, "two")
         assert row is not None
-        assert entry_in(row).state == "commit_aborted"
+        assert run_in(row).state == "commit_aborted"
         with pytest.raises(Corrupt, match="one"):
             store.recover()
 

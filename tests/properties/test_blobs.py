@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import PatchFailed
-from rote.kernel.committing import payloads
+from rote.kernel.committing import blob_data
 from rote.space import Space
 from rote.testing import FixedClock, StoreSettings
 from rote.testing.naive_patch import DoesNotApply, apply_naively
@@ -111,8 +111,8 @@ def test_the_blobs_of_any_story_are_those_of_the_model(kind: str) -> None:
     def tell(story: list[Step]) -> None:
         clock = FixedClock()
         with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patching:
-            patching.setattr(payloads, "BLOB_CHUNK_BYTES", 7)
-            patching.setattr(payloads, "BLOB_PIECE_BYTES", 30)
+            patching.setattr(blob_data, "BLOB_CHUNK_BYTES", 7)
+            patching.setattr(blob_data, "BLOB_PIECE_BYTES", 30)
             with OPENERS[kind](Path(folder), StoreSettings(clock=clock)) as store:
                 space, model = store.space("notes"), Model()
                 for step in [*story, ("gc", 0, 0)]:

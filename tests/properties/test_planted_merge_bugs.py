@@ -15,7 +15,7 @@ from rote.kernel.branching import merge_bases as bases
 from rote.kernel.branching import merges
 from rote.kernel.log import branches, commit_graph
 from rote.kernel.log.branches import NEWEST, Branches
-from rote.kernel.log.commit_graph import Graph, Merge, Point, last_node, merge_bases
+from rote.kernel.log.commit_graph import CommitGraph, Merge, Point, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry
 from rote.patch import threeway
 from tests.properties.test_merges import STEPS, Step, in_memory
@@ -57,17 +57,17 @@ def cap_only_at_the_nearest_fork(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the base is always where the branches parted."""
-    monkeypatch.setattr(Graph, "add", lambda self, branch, merge: None)
+    monkeypatch.setattr(CommitGraph, "add", lambda self, branch, merge: None)
 
 
 def follow_only_the_last_merge(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Graph.add
+    add = CommitGraph.add
 
-    def replacing(self: Graph, branch: int, merge: Merge) -> None:
+    def replacing(self: CommitGraph, branch: int, merge: Merge) -> None:
         self._merges[branch], self._versions[branch] = [], []
         add(self, branch, merge)
 
-    monkeypatch.setattr(Graph, "add", replacing)
+    monkeypatch.setattr(CommitGraph, "add", replacing)
 
 
 def take_one_base_of_several(monkeypatch: pytest.MonkeyPatch) -> None:

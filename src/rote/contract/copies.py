@@ -34,7 +34,7 @@ class CopyPage(Struct, frozen=True, gc=False):
 
 # Where a page of a foundation ends: (branch, id, version); in the commits, which come first, the
 # branch and the id are empty.
-FoundationPlace = tuple[str, str, int]
+FoundationCursor = tuple[str, str, int]
 
 
 class LeftFact(Struct, frozen=True, gc=False):
@@ -61,7 +61,7 @@ class FoundationPage(Struct, frozen=True, gc=False):
     commits: tuple[Commit, ...]  # that are left, without facts; the line's own has all of its
     keys: tuple[SideRow, ...]  # one for each commit with a key, in the same order
     facts: tuple[LeftFact, ...]  # by branch, id and version; the last of an entity in a commit
-    next: FoundationPlace | None  # None at the end
+    next: FoundationCursor | None  # None at the end
     remains: tuple[Remains, ...] = ()  # one for each erased fact of the commits, in the same order
 
 

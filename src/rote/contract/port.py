@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
 from rote.contract.branches import Branch, BranchRequest, Change, MergeRequest, MergeResult
 from rote.contract.compactions import Compaction
-from rote.contract.copies import CopyPage, FoundationPage, FoundationPlace, SidePage
+from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
 from rote.contract.erasures import Erasure
 from rote.contract.facts import Commit, Glance, State
 from rote.contract.index import Hit
@@ -239,7 +239,9 @@ class Port(Protocol):
         """
         ...
 
-    def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
+    def foundation_out(
+        self, space: str, *, after: FoundationCursor | None
+    ) -> FoundationPage | None:
         """A page of what a compacted space stands on; None when it was never compacted."""
         ...
 

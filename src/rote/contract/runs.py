@@ -41,7 +41,7 @@ class AnswerRead(Struct, frozen=True):
     ranges: list[tuple[str, str, str | None]]  # branch and ids, half open, that can change it
 
 
-class Payload(Struct, frozen=True):
+class PendingCommit(Struct, frozen=True):
     """All that it takes to make the commit of a run."""
 
     operations: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class Payload(Struct, frozen=True):
         )
 
 
-class LedgerEntry(Struct, frozen=True, kw_only=True):
+class RunBody(Struct, frozen=True, kw_only=True):
     """One run."""
 
     run_id: str
@@ -94,7 +94,7 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
 
     def aborted(
         self, reason_code: str, at: str, conflicts: tuple[dict[str, Any], ...] = ()
-    ) -> "LedgerEntry":
+    ) -> "RunBody":
         return structs.replace(
             self, state=COMMIT_ABORTED, reason_code=reason_code, at=at, payload=None,
             conflicts=list(conflicts),
@@ -105,18 +105,18 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
         return body
 
 
-def payload_of(entry: LedgerEntry) -> Payload | None:
+def pending_in(entry: RunBody) -> PendingCommit | None:
     if entry.payload is None:
         return None
     try:
-        return convert(decode_canonical(entry.payload.encode()), Payload)
+        return convert(decode_canonical(entry.payload.encode()), PendingCommit)
     except (ValidationError, ValueError) as error:
         raise Corrupt(f"the ledger of run {entry.run_id!r} was changed: {error}") from None
 
 
-def entry_in(row: SideRow) -> LedgerEntry:
+def run_in(row: SideRow) -> RunBody:
     try:
-        return convert(row.body, LedgerEntry)
+        return convert(row.body, RunBody)
     except ValidationError as error:
         raise Corrupt(f"the ledger of run {row.key!r} was changed: {error}") from None
 

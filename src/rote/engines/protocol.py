@@ -19,10 +19,10 @@ from rote.engines.rows import (
     CommitRow,
     DerivedRow,
     EntityRow,
+    FactPlace,
     FactRow,
     HeadRow,
     Line,
-    Place,
     SideRecord,
     SpaceRow,
     Span,
@@ -100,13 +100,13 @@ class Reader(Protocol):
         ...
 
     def places(
-        self, space: int, *, branch: int | None, until: int, after: Place | None, limit: int
-    ) -> list[Place]:
+        self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int
+    ) -> list[FactPlace]:
         """Where the facts up to version `until` are, above a place, in the order of places; on one
         branch, or on all."""
         ...
 
-    def operations_at(self, space: int, places: Sequence[Place]) -> dict[Place, int]:
+    def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         """The operation codes of the facts at these places; those where none is are left out."""
         ...
 
@@ -248,7 +248,7 @@ class Writer(Reader, Protocol):
         """Give facts that are there the salt, body and value of these; what else they hold stays."""
         ...
 
-    def drop_facts(self, space: int, places: Sequence[Place]) -> None: ...
+    def drop_facts(self, space: int, places: Sequence[FactPlace]) -> None: ...
 
     def drop_commits(self, space: int, *, before: int) -> None:
         """Drop the commits below a version that have neither a key nor an event."""

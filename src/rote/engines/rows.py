@@ -17,7 +17,7 @@ DELETE = 3
 Line = tuple[tuple[int, int], ...]
 
 # (id, version, index, branch): where a fact is, in the order in which those of an entity are kept.
-Place = tuple[str, int, int, int]
+FactPlace = tuple[str, int, int, int]
 
 # (branch, after, until): what was written on that branch itself in the versions (after, until].
 Span = tuple[int, int, int]

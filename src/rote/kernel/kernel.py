@@ -27,8 +27,8 @@ from rote.contract import (
     CopyProgress,
     Erasure,
     FactPage,
+    FoundationCursor,
     FoundationPage,
-    FoundationPlace,
     GcReport,
     Glance,
     Head,
@@ -54,9 +54,9 @@ from rote.engines import Engine, Reader
 from rote.kernel.blobs.blob_keeper import BlobKeeper
 from rote.kernel.branching import branch_tasks, diffs, merges
 from rote.kernel.committing import rechecks, rehearsals, side_rows
+from rote.kernel.committing.blob_data import BlobData
 from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.jobs import Task, job_of, task_job
-from rote.kernel.committing.payloads import Payload
 from rote.kernel.copying import copies, foundation_copies
 from rote.kernel.keeping import checkpoints, compactions, erasures, gc
 from rote.kernel.log.entries import ABSENT, Entry, glance_at, state_of
@@ -343,7 +343,7 @@ class Kernel:
     def put_blob(self, space: str, data: bytes | ByteStream, request: BlobRequest) -> str:
         return self._blobs.put(self._spaces.cache(space), data, request)
 
-    def _commit_blob(self, cache: SpaceCache, request: CommitRequest, blob: Payload) -> Commit:
+    def _commit_blob(self, cache: SpaceCache, request: CommitRequest, blob: BlobData) -> Commit:
         job = job_of(request, author=self._author, attempt=self._tokens.token())
         job.blob = blob
         return self._committer.commit(cache, job)
@@ -436,7 +436,9 @@ class Kernel:
         cache = self._spaces.cache(space)
         return copies.copy_in(self._engine, cache, page, attempt=self._tokens.token)
 
-    def foundation_out(self, space: str, *, after: FoundationPlace | None) -> FoundationPage | None:
+    def foundation_out(
+        self, space: str, *, after: FoundationCursor | None
+    ) -> FoundationPage | None:
         cache = self._spaces.cache(space)
         return foundation_copies.foundation_out(cache, self._engine.reader(), after=after)
 

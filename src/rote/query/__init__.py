@@ -3,9 +3,9 @@ brings the states."""
 
 from rote.query.expansion import Place
 from rote.query.filling import Filling
-from rote.query.graph import Graph, Overflow
 from rote.query.links import Absent
 from rote.query.request import Cursor, Query, foreign_cursor, parse_query
+from rote.query.result_graph import Overflow, ResultGraph
 from rote.query.schemas import Schemas
 from rote.query.walk import Fetch, Root, Truncated, Walk, batches, is_deleted
 
@@ -14,10 +14,10 @@ __all__ = [
     "Cursor",
     "Fetch",
     "Filling",
-    "Graph",
     "Overflow",
     "Place",
     "Query",
+    "ResultGraph",
     "Root",
     "Schemas",
     "Truncated",

@@ -36,7 +36,7 @@ _ERASE = "erase"
 _Item = TypeVar("_Item")
 
 
-class Place(Struct, frozen=True):
+class CorpusKey(Struct, frozen=True):
     """Where the corpus of a branch's head is kept."""
 
     did: str
@@ -45,7 +45,7 @@ class Place(Struct, frozen=True):
 
     def is_beside(self, other: Hashable) -> bool:
         """Whether another place is of the same space."""
-        return isinstance(other, Place) and other.did == self.did
+        return isinstance(other, CorpusKey) and other.did == self.did
 
 
 def read_state(named: Named, cache: CorpusCache) -> Corpus:
@@ -61,7 +61,7 @@ def read_state(named: Named, cache: CorpusCache) -> Corpus:
 
 def _newest(named: Named, cache: CorpusCache) -> "StateCorpus":
     space = named.space
-    place = Place(space.did, space.branch, named.path)
+    place = CorpusKey(space.did, space.branch, named.path)
     kept = of_newest(space, lambda view: _kept(view, place, cache, micros_of(space.now)))
     if kept is not None:
         return kept
@@ -69,12 +69,12 @@ def _newest(named: Named, cache: CorpusCache) -> "StateCorpus":
         return of_newest(space, lambda view: _bring_up(view, place, cache, micros_of(space.now)))
 
 
-def _kept(view: Space, place: Place, cache: CorpusCache, now: int) -> "StateCorpus | None":
+def _kept(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "StateCorpus | None":
     last = cache.last(place)
     return last if isinstance(last, StateCorpus) and last.is_of(view, now) else None
 
 
-def _bring_up(view: Space, place: Place, cache: CorpusCache, now: int) -> "StateCorpus":
+def _bring_up(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "StateCorpus":
     """The corpus of the head: the one that is kept, one that follows it, or one read anew."""
     last = cache.last(place)
     found = None

@@ -18,23 +18,23 @@ from rote.contract.runs import (
     COMMIT_APPLIED,
     RUN,
     AnswerRead,
-    LedgerEntry,
-    Payload,
-    payload_of,
+    PendingCommit,
+    RunBody,
+    pending_in,
 )
 from rote.errors import Conflict, ReadConflict, RoteError, Unavailable
 from rote.runs.answers import Moment, digest_at
-from rote.runs.ledger import Line
+from rote.runs.ledger import RunRow
 from rote.runs.reads import Range, holds_ids
 from rote.values.limits import ANSWER_ROUNDS_MAX
 
 KEY_PREFIX = "rote:run:"
 
 
-def commit_run(port: Port, space: SpaceInfo, line: Line) -> Commit:
+def commit_run(port: Port, space: SpaceInfo, line: RunRow) -> Commit:
     """Apply a pending run. Conflict when what it read does not hold, Denied when its row of the ledger has
     moved on, and what else a commit may raise; then nothing was written."""
-    payload = payload_of(line.entry)
+    payload = pending_in(line.entry)
     assert payload is not None
     answers = _Answers(port, space, line.entry, payload)
     for _ in range(ANSWER_ROUNDS_MAX if payload.answers else 0):
@@ -50,7 +50,7 @@ def commit_run(port: Port, space: SpaceInfo, line: Line) -> Commit:
 
 
 def _request(
-    line: Line, operations: Sequence[dict[str, Any]], reads: Sequence[dict[str, Any]]
+    line: RunRow, operations: Sequence[dict[str, Any]], reads: Sequence[dict[str, Any]]
 ) -> CommitRequest:
     entry = line.entry
     applied = {**_object(entry), "state": COMMIT_APPLIED, "payload": None}
@@ -61,7 +61,7 @@ def _request(
     )
 
 
-def _object(entry: LedgerEntry) -> dict[str, Any]:
+def _object(entry: RunBody) -> dict[str, Any]:
     body: Any = entry.body()
     assert type(body) is dict
     return body
@@ -77,7 +77,9 @@ class _Asked(Struct):
 class _Answers:
     """The answers of a run while its commit is tried."""
 
-    def __init__(self, port: Port, space: SpaceInfo, entry: LedgerEntry, payload: Payload) -> None:
+    def __init__(
+        self, port: Port, space: SpaceInfo, entry: RunBody, payload: PendingCommit
+    ) -> None:
         self._port = port
         self._space = space
         self._entry = entry

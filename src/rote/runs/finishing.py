@@ -29,14 +29,14 @@ from rote.errors import (
 )
 from rote.runs.committing import commit_run
 from rote.runs.identities import payload_fingerprint
-from rote.runs.ledger import Ledger, Line
+from rote.runs.ledger import Ledger, RunRow
 from rote.values.limits import RUN_CONFLICTS_KEPT, TAKEOVER_LOOK_SECONDS, TAKEOVER_LOOKS_MAX
 
 
 class Finish(Struct, frozen=True):
     """What became of a run."""
 
-    line: Line
+    line: RunRow
     commit: Commit | None = None
     error: RunAborted | None = None  # when it was aborted
 
@@ -48,7 +48,7 @@ class Finisher:
         self._port = port
         self._ledger = ledger
 
-    def finish(self, space: SpaceInfo, line: Line, *, is_recovery: bool = False) -> Finish:
+    def finish(self, space: SpaceInfo, line: RunRow, *, is_recovery: bool = False) -> Finish:
         """Apply a run that is pending and ours, or abort it. Unavailable when the store cannot answer:
         then it is still pending, or whatever the ledger says when it can."""
         try:
@@ -63,7 +63,7 @@ class Finisher:
         found = self._ledger.read(space.did, line.entry.run_id)
         return Finish(line if found is None else found, commit)
 
-    def abort(self, space: SpaceInfo, line: Line, error: RoteError, reason_code: str) -> Finish:
+    def abort(self, space: SpaceInfo, line: RunRow, error: RoteError, reason_code: str) -> Finish:
         """Say in the ledger that nothing was applied, and why."""
         conflicts = error.conflicts if isinstance(error, Conflict) else ()
         kept = tuple(asdict(conflict) for conflict in conflicts[:RUN_CONFLICTS_KEPT])
@@ -75,7 +75,7 @@ class Finisher:
         aborted.__cause__ = error
         return Finish(line, error=aborted)
 
-    def look(self, space: SpaceInfo, line: Line) -> Finish:
+    def look(self, space: SpaceInfo, line: RunRow) -> Finish:
         """What the ledger says of a run that is not ours any more. Whoever took it over may be about to
         end it, so it is waited for, for a while."""
         waiting = threading.Event()
@@ -128,6 +128,6 @@ def _reason_code(error: RoteError) -> str:
             return STORAGE_APPLY_FAILED
 
 
-def _aborted(line: Line, what: str, conflicts: tuple[ReadConflict, ...]) -> RunAborted:
+def _aborted(line: RunRow, what: str, conflicts: tuple[ReadConflict, ...]) -> RunAborted:
     code = line.entry.reason_code or STORAGE_APPLY_FAILED
     return RunAborted(code, message=f"run {line.entry.run_id}: {code}; {what}", conflicts=conflicts)

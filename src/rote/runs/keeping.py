@@ -10,11 +10,11 @@ from collections.abc import Callable
 from msgspec import structs
 
 from rote.contract import SpaceInfo
-from rote.contract.runs import COMMIT_PENDING, STORAGE_APPLY_FAILED, LedgerEntry, Payload
+from rote.contract.runs import COMMIT_PENDING, STORAGE_APPLY_FAILED, PendingCommit, RunBody
 from rote.errors import Denied, InvalidInput, RoteError, Unavailable
 from rote.runs.finishing import Finish, Finisher
 from rote.runs.leases import Leases, owned
-from rote.runs.ledger import Ledger, Line
+from rote.runs.ledger import Ledger, RunRow
 from rote.runs.recovery import Recovery
 
 
@@ -32,7 +32,7 @@ class Keeping:
     def now(self) -> str:
         return self._ledger.now()
 
-    def open(self, space: SpaceInfo, entry: LedgerEntry, *, is_named: bool) -> Line:
+    def open(self, space: SpaceInfo, entry: RunBody, *, is_named: bool) -> RunRow:
         """A new run under a lease. An id that somebody chose is looked for in all spaces."""
         if is_named:
             self._ledger.check_unused(entry.run_id)
@@ -49,8 +49,8 @@ class Keeping:
             raise
         return line
 
-    def _open(self, space: SpaceInfo, entry: LedgerEntry) -> Line:
-        line: Line | None = None
+    def _open(self, space: SpaceInfo, entry: RunBody) -> RunRow:
+        line: RunRow | None = None
 
         def write(owner: str) -> None:
             nonlocal line, entry
@@ -66,15 +66,15 @@ class Keeping:
             raise
         except BaseException:
             # It may be in the ledger all the same, and is not to stay there as if it went on.
-            self.leave(space, Line(space.did, 0, entry))
+            self.leave(space, RunRow(space.did, 0, entry))
             raise
 
-    def leave(self, space: SpaceInfo, line: Line) -> None:
+    def leave(self, space: SpaceInfo, line: RunRow) -> None:
         """A run could not be ended: the ledger will say how it ended as soon as it can."""
         if not line.entry.has_ended:
             self._recovery.leave(space, line)
 
-    def discard(self, space: SpaceInfo, line: Line) -> Line:
+    def discard(self, space: SpaceInfo, line: RunRow) -> RunRow:
         """Its buffer is gone already; when the ledger cannot say so now, it will later."""
         try:
             return self._end(space, line, lambda: self._ledger.discard(line))
@@ -82,15 +82,15 @@ class Keeping:
             self.leave(space, line)
             return line
 
-    def close_empty(self, space: SpaceInfo, line: Line, payload_fingerprint: str) -> Line:
+    def close_empty(self, space: SpaceInfo, line: RunRow, payload_fingerprint: str) -> RunRow:
         """The end of a run that has written nothing; one whose lease was lost has lost nothing."""
         return self._end(space, line, lambda: self._ledger.close_empty(line, payload_fingerprint))
 
-    def abort(self, space: SpaceInfo, line: Line, reason_code: str) -> Line:
+    def abort(self, space: SpaceInfo, line: RunRow, reason_code: str) -> RunRow:
         """The end of a run that its policy rejects."""
         return self._end(space, line, lambda: self._ledger.abort(line, reason_code))
 
-    def _end(self, space: SpaceInfo, line: Line, move: Callable[[], Line]) -> Line:
+    def _end(self, space: SpaceInfo, line: RunRow, move: Callable[[], RunRow]) -> RunRow:
         """Move a run to its end; one that others have moved is what they made of it."""
         try:
             done = move()
@@ -100,7 +100,7 @@ class Keeping:
         return done
 
     def commit(
-        self, space: SpaceInfo, line: Line, payload: Payload, payload_fingerprint: str
+        self, space: SpaceInfo, line: RunRow, payload: PendingCommit, payload_fingerprint: str
     ) -> Finish:
         """Pending, durably; then applied or aborted."""
         try:
@@ -111,7 +111,7 @@ class Keeping:
         return finish
 
     def _commit(
-        self, space: SpaceInfo, line: Line, payload: Payload, payload_fingerprint: str
+        self, space: SpaceInfo, line: RunRow, payload: PendingCommit, payload_fingerprint: str
     ) -> Finish:
         try:
             pending = self._ledger.move(
@@ -124,7 +124,7 @@ class Keeping:
             return self._finisher.look(space, line)
         return self._finisher.finish(space, pending)
 
-    def _give_up(self, space: SpaceInfo, line: Line, error: Unavailable) -> Finish:
+    def _give_up(self, space: SpaceInfo, line: RunRow, error: Unavailable) -> Finish:
         """The store failed. If it can say now what became of the run, that counts; if it can say that
         nothing did, the run is aborted. Otherwise it is pending still, and the caller hears why."""
         try:
@@ -135,7 +135,7 @@ class Keeping:
         except RoteError:
             raise error from None
 
-    def _let_go(self, space: SpaceInfo, line: Line, done: Line) -> None:
+    def _let_go(self, space: SpaceInfo, line: RunRow, done: RunRow) -> None:
         """Nobody has to look after a run that has ended, nor we after one that is another's."""
         if done.entry.has_ended or done.entry.owner != line.entry.owner:
             self._leases.release(space.did, line.entry.run_id)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from rote.contract import Port, SideRow
-from rote.contract.runs import BUFFER_OPEN, COMMIT_APPLIED, RUN, LedgerEntry, entry_in
+from rote.contract.runs import BUFFER_OPEN, COMMIT_APPLIED, RUN, RunBody, run_in
 from rote.errors import Denied, InvalidInput, invariant
 from rote.values import format_time
 from rote.values.limits import PAGE_MAX
@@ -34,12 +34,12 @@ class RunRecord(Struct, frozen=True, kw_only=True):
         return structs.asdict(self)
 
 
-class Line(Struct, frozen=True):
+class RunRow(Struct, frozen=True):
     """A row of the ledger as it was read, or written."""
 
     space: str
     fence: int
-    entry: LedgerEntry
+    entry: RunBody
 
     def record(self) -> RunRecord:
         entry = self.entry
@@ -70,43 +70,43 @@ class Ledger:
         if any(self._port.side(space, RUN, run_id) for space in spaces):
             raise _used(run_id)
 
-    def open(self, space: str, entry: LedgerEntry) -> Line:
+    def open(self, space: str, entry: RunBody) -> RunRow:
         """A new run; a run id that was ever used in its space is refused."""
         try:
             row = self._port.put_side(space, RUN, entry.run_id, entry.body(), fence=0)
         except Denied:
             raise _used(entry.run_id) from None
-        return Line(space, row.fence, entry)
+        return RunRow(space, row.fence, entry)
 
-    def move(self, line: Line, **changes: Any) -> Line:
+    def move(self, line: RunRow, **changes: Any) -> RunRow:
         """The row with some members changed; Denied when it is not as it was read any more."""
         entry = structs.replace(line.entry, **changes)
         return self.put(line, entry)
 
-    def put(self, line: Line, entry: LedgerEntry) -> Line:
+    def put(self, line: RunRow, entry: RunBody) -> RunRow:
         invariant(not line.entry.has_ended, "a run that has ended was to be moved")
         row = self._port.put_side(line.space, RUN, entry.run_id, entry.body(), fence=line.fence)
-        return Line(line.space, row.fence, entry)
+        return RunRow(line.space, row.fence, entry)
 
-    def discard(self, line: Line) -> Line:
+    def discard(self, line: RunRow) -> RunRow:
         return self.move(line, state=BUFFER_OPEN, discarded=True, at=self.now(), payload=None)
 
-    def close_empty(self, line: Line, payload_fingerprint: str) -> Line:
+    def close_empty(self, line: RunRow, payload_fingerprint: str) -> RunRow:
         """End a run that has written nothing."""
         return self.move(
             line, state=COMMIT_APPLIED, at=self.now(), payload_fingerprint=payload_fingerprint
         )
 
     def abort(
-        self, line: Line, reason_code: str, conflicts: tuple[dict[str, Any], ...] = ()
-    ) -> Line:
+        self, line: RunRow, reason_code: str, conflicts: tuple[dict[str, Any], ...] = ()
+    ) -> RunRow:
         return self.put(line, line.entry.aborted(reason_code, self.now(), conflicts))
 
-    def read(self, space: str, run_id: str) -> Line | None:
+    def read(self, space: str, run_id: str) -> RunRow | None:
         row = self._port.side(space, RUN, run_id)
         return None if row is None else self.line_of(space, row)
 
-    def lines(self, space: str) -> Iterator[Line]:
+    def lines(self, space: str) -> Iterator[RunRow]:
         """All runs of a space, by run id."""
         return (self.line_of(space, row) for row in self.rows(space))
 
@@ -117,8 +117,8 @@ class Ledger:
             yield from rows
             after = rows[-1].key
 
-    def line_of(self, space: str, row: SideRow) -> Line:
-        return Line(space, row.fence, entry_in(row))
+    def line_of(self, space: str, row: SideRow) -> RunRow:
+        return RunRow(space, row.fence, run_in(row))
 
     def now(self) -> str:
         return format_time(self._port.now())

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from rote.contract import Port, SideRow, SpaceInfo
-from rote.contract.runs import BUFFER_OPEN, LEASE, LedgerEntry, lease_in, payload_of
+from rote.contract.runs import BUFFER_OPEN, LEASE, RunBody, lease_in, pending_in
 from rote.errors import Corrupt, Denied, RoteError, Unavailable
 from rote.runs.finishing import Finisher
 from rote.runs.identities import payload_fingerprint
 from rote.runs.leases import Leases, owned
-from rote.runs.ledger import Ledger, Line
+from rote.runs.ledger import Ledger, RunRow
 from rote.values.limits import LEASE_ATTEMPTS_MAX, PAGE_MAX
 
 
@@ -31,9 +31,9 @@ class Recovery:
         self._ledger = ledger
         self._leases = leases
         self._finisher = finisher
-        self._left: dict[tuple[str, str], tuple[SpaceInfo, Line]] = {}  # by space and run id
+        self._left: dict[tuple[str, str], tuple[SpaceInfo, RunRow]] = {}  # by space and run id
 
-    def recover(self) -> list[Line]:
+    def recover(self) -> list[RunRow]:
         """The runs that were ended here. Where one cannot be, the others are ended, and then that is
         told."""
         failures: list[RoteError] = []
@@ -44,11 +44,11 @@ class Recovery:
             raise failures[0]
         return ended
 
-    def _recover_in(self, space: SpaceInfo, failures: list[RoteError]) -> list[Line]:
+    def _recover_in(self, space: SpaceInfo, failures: list[RoteError]) -> list[RunRow]:
         owners = self._claim_all(space, failures)
         if not owners:
             return []
-        ended: list[Line] = []
+        ended: list[RunRow] = []
         unended: set[str] = set()  # owners of runs that could not be ended
         for row in self._ledger.rows(space.did):
             owner = ""
@@ -93,7 +93,7 @@ class Recovery:
         except Denied:
             pass  # others have claimed it once more, and find nothing to do
 
-    def _take_over(self, space: SpaceInfo, run_id: str, owner: str) -> Line | None:
+    def _take_over(self, space: SpaceInfo, run_id: str, owner: str) -> RunRow | None:
         """End one run of an owner that was given up; None when somebody else does."""
         for _ in range(LEASE_ATTEMPTS_MAX):
             line = self._ledger.read(space.did, run_id)
@@ -107,7 +107,7 @@ class Recovery:
                 continue  # its owner was quick, and is too late all the same
         return None
 
-    def _finish(self, space: SpaceInfo, line: Line) -> Line:
+    def _finish(self, space: SpaceInfo, line: RunRow) -> RunRow:
         taken = _checked(line)
 
         def take(owner: str) -> None:
@@ -128,7 +128,7 @@ class Recovery:
 
     # -- runs of this store that it could not end --------------------------------------------------
 
-    def leave(self, space: SpaceInfo, line: Line) -> None:
+    def leave(self, space: SpaceInfo, line: RunRow) -> None:
         """A run of this store is to be ended when the store can answer again. Its lease is kept."""
         # Without a lock: it is also called when garbage is collected, in the middle of anything.
         self._left[space.did, line.entry.run_id] = (space, line)
@@ -140,8 +140,8 @@ class Recovery:
         if failures:
             raise failures[0]
 
-    def _attend(self, failures: list[RoteError]) -> list[Line]:
-        ended: list[Line] = []
+    def _attend(self, failures: list[RoteError]) -> list[RunRow]:
+        ended: list[RunRow] = []
         for key in list(self._left):
             left = self._left.pop(key, None)
             if left is None:
@@ -159,7 +159,7 @@ class Recovery:
             ended += [] if done is None else [done]
         return ended
 
-    def _end_left(self, space: SpaceInfo, left: LedgerEntry) -> Line | None:
+    def _end_left(self, space: SpaceInfo, left: RunBody) -> RunRow | None:
         found = self._ledger.read(space.did, left.run_id)
         if found is None or found.entry.has_ended:
             return found
@@ -170,10 +170,10 @@ class Recovery:
         return self._finisher.finish(space, _checked(found), is_recovery=True).line
 
 
-def _checked(line: Line) -> Line:
+def _checked(line: RunRow) -> RunRow:
     """A pending run as it was when it was written; Corrupt when its row was changed since."""
     entry = line.entry
-    payload = payload_of(entry)
+    payload = pending_in(entry)
     operations = [] if payload is None else payload.operations
     if payload_fingerprint(entry.branch, operations) != entry.payload_fingerprint:
         raise Corrupt(

@@ -22,8 +22,8 @@ from rote.contract.runs import (
     BUFFER_OPEN,
     POLICY_REJECTED,
     AnswerRead,
-    LedgerEntry,
-    Payload,
+    PendingCommit,
+    RunBody,
 )
 from rote.errors import Denied, InvalidInput
 from rote.questions import SPACE_SCHEME, parse_request
@@ -37,7 +37,7 @@ from rote.runs.faces import LiveSpace, ReadingSpace, WritingSpace
 from rote.runs.finishing import Finish
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.keeping import Keeping
-from rote.runs.ledger import Line
+from rote.runs.ledger import RunRow
 from rote.runs.memory import RunMemory
 from rote.runs.modes import BUFFERED, OFF
 from rote.runs.reads import ReadSet
@@ -86,7 +86,7 @@ class Run:
         self._terms = terms
         self._replay = replay
         self._now = snapshot.at or 0
-        self._line: Line | None = None
+        self._line: RunRow | None = None
         self._events: RunEvents | None = None
         self._state = "new"  # then open, then ended
         self._finish: Finish | None = None
@@ -309,9 +309,9 @@ class Run:
             raise
         return self
 
-    def _entry(self) -> LedgerEntry:
+    def _entry(self) -> RunBody:
         terms = self._terms
-        return LedgerEntry(
+        return RunBody(
             run_id=terms.run_id,
             workflow_id=terms.workflow_id,
             policy_set_id=terms.policy_set_id,
@@ -392,7 +392,7 @@ class Run:
         finish = keeping.commit(
             self._space,
             line,
-            Payload(operations, reads, answers, self._moment.root),
+            PendingCommit(operations, reads, answers, self._moment.root),
             self.payload_fingerprint,
         )
         self._line, self._finish = finish.line, finish

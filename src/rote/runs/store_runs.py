@@ -18,7 +18,7 @@ from rote.runs.recordings import Replay
 from rote.runs.recovery import Recovery
 from rote.runs.run import Run, Terms
 from rote.space.arguments import check_path
-from rote.space.running import RunPlace
+from rote.space.running import RunStart
 from rote.traces.formats import LIVE
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
@@ -69,7 +69,7 @@ class StoreRuns:
 
     def start(
         self,
-        place: RunPlace,
+        place: RunStart,
         *,
         workflow_id: str,
         model: ModelConfig | None,
@@ -136,7 +136,7 @@ class StoreRuns:
                 recorded.discard()
             raise
 
-    def _base(self, place: RunPlace, recorded: Replay | None) -> tuple[str, Head]:
+    def _base(self, place: RunStart, recorded: Replay | None) -> tuple[str, Head]:
         """The branch, and the head whose state is read."""
         did = place.space.did
         if recorded is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rote.traces.profiles import ToolProfile
 
 
-class RunPlace(Struct, frozen=True):
+class RunStart(Struct, frozen=True):
     """Where a run begins."""
 
     space: SpaceInfo
@@ -30,7 +30,7 @@ class Runs(Protocol):
 
     def start(
         self,
-        place: RunPlace,
+        place: RunStart,
         *,
         workflow_id: str,
         model: "ModelConfig | None",

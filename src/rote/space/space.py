@@ -37,7 +37,7 @@ from rote.contract import (
 from rote.errors import Compacted, Conflict, InvalidInput
 from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_text
 from rote.space.blobs import BlobFile, check_data, open_blob
-from rote.space.running import RunPlace, Runs, check_runs
+from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
 from rote.values import (
     Json,
@@ -369,7 +369,7 @@ class Space:
         record, replay a file to write replies of tools and models to, or to take them from
         """
         return check_runs(self._runs).start(
-            RunPlace(self._info, self.branch, self._pinned),
+            RunStart(self._info, self.branch, self._pinned),
             workflow_id=workflow_id,
             model=model,
             policy_set_id=policy_set_id,

@@ -13,10 +13,10 @@ from rote.engines.rows import (
     CommitRow,
     DerivedRow,
     EntityRow,
+    FactPlace,
     FactRow,
     HeadRow,
     Line,
-    Place,
     SideRecord,
     SpaceRow,
     Span,
@@ -174,8 +174,8 @@ class PostgresReader:
         return [FactRow(*row) for row in rows]
 
     def places(
-        self, space: int, *, branch: int | None, until: int, after: Place | None, limit: int
-    ) -> list[Place]:
+        self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int
+    ) -> list[FactPlace]:
         on_branch, bounds = ("", ()) if branch is None else (" and branch = $8", (branch,))
         return self._all(
             f"select id, version, position, branch from {self._schema}.facts where space = $1"
@@ -184,7 +184,7 @@ class PostgresReader:
             space, *(after or ("", 0, 0, 0)), until, limit, *bounds,
         )  # fmt: skip
 
-    def operations_at(self, space: int, places: Sequence[Place]) -> dict[Place, int]:
+    def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         if not places:
             return {}
         ids, *numbers = zip(*places, strict=True)

@@ -26,10 +26,10 @@ from rote.engines.rows import (
     BlobRow,
     ChunkRow,
     DerivedRow,
+    FactPlace,
     FactRow,
     HeadRow,
     Line,
-    Place,
     SideRecord,
 )
 from rote.errors import NotFound, RoteError, Unavailable
@@ -97,7 +97,7 @@ class PostgresWriter(PostgresReader, ABC):
     def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
         self.write(Writes(rewritten=facts))
 
-    def drop_facts(self, space: int, places: Sequence[Place]) -> None:
+    def drop_facts(self, space: int, places: Sequence[FactPlace]) -> None:
         self.write(Writes(dropped_facts=places))
 
     def drop_commits(self, space: int, *, before: int) -> None:

@@ -27,8 +27,8 @@ from rote.engines.rows import (
     ChunkRow,
     DerivedRow,
     EntityRow,
+    FactPlace,
     FactRow,
-    Place,
     SideRecord,
 )
 from rote.values.limits import BUSY_SECONDS_MAX
@@ -108,7 +108,7 @@ class Writes(Struct):
     dropped: set[str] = field(default_factory=set)  # whole derived indexes
     underived: set[str] = field(default_factory=set)  # entities that leave every index
     rewritten: Sequence[FactRow] = ()  # facts that get another salt, body and value
-    dropped_facts: Sequence[Place] = ()
+    dropped_facts: Sequence[FactPlace] = ()
     commits_from: int = 0  # below it go those without key and event
     blobs: dict[bytes, BlobRow | None] = field(default_factory=dict)  # by upload; None: dropped
     chunks: dict[bytes, Sequence[ChunkRow]] = field(default_factory=dict)

@@ -16,10 +16,10 @@ from rote.engines.rows import (
     CommitRow,
     DerivedRow,
     EntityRow,
+    FactPlace,
     FactRow,
     HeadRow,
     Line,
-    Place,
     SideRecord,
     SpaceRow,
     Span,
@@ -239,8 +239,8 @@ class SqliteReader:
         return [FactRow(*row) for row in rows]
 
     def places(
-        self, space: int, *, branch: int | None, until: int, after: Place | None, limit: int
-    ) -> list[Place]:
+        self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int
+    ) -> list[FactPlace]:
         on_branch, bounds = ("", ()) if branch is None else (" and branch = ?", (branch,))
         return self._all(
             "select id, version, position, branch from facts indexed by facts_by_entity"
@@ -249,7 +249,7 @@ class SqliteReader:
             (space, *(after or ("", 0, 0, 0)), until, *bounds, limit),
         )
 
-    def operations_at(self, space: int, places: Sequence[Place]) -> dict[Place, int]:
+    def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         return {
             place: op
             for place in places

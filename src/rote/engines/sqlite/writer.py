@@ -14,9 +14,9 @@ from rote.engines.rows import (
     ChunkRow,
     DerivedRow,
     EntityRow,
+    FactPlace,
     FactRow,
     HeadRow,
-    Place,
     SideRecord,
 )
 from rote.engines.sqlite.reader import SqliteReader
@@ -144,7 +144,7 @@ class SqliteWriter(SqliteReader):
             [(f.salt, f.body, f.value, space, f.id, f.version, f.index, f.branch) for f in facts],
         )
 
-    def drop_facts(self, space: int, places: Sequence[Place]) -> None:
+    def drop_facts(self, space: int, places: Sequence[FactPlace]) -> None:
         self._cursor.executemany(
             f"delete from facts where {_PLACE}", [(space, *place) for place in places]
         )

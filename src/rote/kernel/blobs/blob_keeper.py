@@ -17,7 +17,7 @@ from rote.contract import (
 from rote.engines import Abandoning, Engine, Reader
 from rote.engines.rows import BlobRow
 from rote.errors import Corrupt, InvalidInput, NotFound
-from rote.kernel.committing.payloads import CONDEMNED, Payload, PayloadGone, Upload
+from rote.kernel.committing.blob_data import CONDEMNED, BlobData, BlobDataGone, Upload
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import blob_record
 from rote.kernel.state.cache import SpaceCache
@@ -32,7 +32,7 @@ from rote.values.blobs import (
 )
 
 # Commits a request that makes a payload count.
-CommitBlob = Callable[[SpaceCache, CommitRequest, Payload], object]
+CommitBlob = Callable[[SpaceCache, CommitRequest, BlobData], object]
 ReadStates = Callable[[str, Sequence[str], View], tuple[State, ...]]
 
 
@@ -61,12 +61,12 @@ class BlobKeeper:
         self._engine.check_usable()
         _check(request)
         if isinstance(data, bytes):
-            payload = Payload(sha256(data).digest(), len(data), None)
+            payload = BlobData(sha256(data).digest(), len(data), None)
             _check_expected(request, payload)
             if self._is_there(cache, payload):
                 try:
                     return self._describe(cache, payload, request)
-                except PayloadGone:
+                except BlobDataGone:
                     pass  # collected in between
             data = BytesIO(data)
         return self._upload(cache, data, request)
@@ -81,7 +81,7 @@ class BlobKeeper:
             # Unless it counts now: others may have stored the same bytes before.
             upload.discard()
 
-    def _describe(self, cache: SpaceCache, payload: Payload, request: BlobRequest) -> str:
+    def _describe(self, cache: SpaceCache, payload: BlobData, request: BlobRequest) -> str:
         hash = payload.hash.hex()
         meta = {
             "blob": hash,
@@ -98,7 +98,7 @@ class BlobKeeper:
         self._commit(cache, wanted, payload)
         return hash
 
-    def _is_there(self, cache: SpaceCache, payload: Payload) -> bool:
+    def _is_there(self, cache: SpaceCache, payload: BlobData) -> bool:
         return self._engine.reader().blob(cache.number, payload.hash) is not None
 
     # -- reading -----------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class BlobKeeper:
         finally:
             upload.discard()
 
-    def _count(self, cache: SpaceCache, payload: Payload) -> bool:
+    def _count(self, cache: SpaceCache, payload: BlobData) -> bool:
         assert payload.upload is not None
         at = micros_of(self._clock.now())
         with Abandoning(self._engine), self._engine.writer(cache.number) as writes:
@@ -184,7 +184,7 @@ class BlobKeeper:
                 return False
             row = writes.upload(cache.number, payload.upload)
             if row is None or row.at == CONDEMNED:
-                raise PayloadGone()
+                raise BlobDataGone()
             record = blob_record(cache.did, row.upload, payload.hash, row.size, at)
             writes.put_blob(cache.number, record)
         return True
@@ -197,7 +197,7 @@ def _check(request: BlobRequest) -> None:
         check_blob_hash(request.expect)
 
 
-def _check_expected(request: BlobRequest, payload: Payload) -> None:
+def _check_expected(request: BlobRequest, payload: BlobData) -> None:
     hash = payload.hash.hex()
     if request.expect not in (None, hash):
         raise InvalidInput(

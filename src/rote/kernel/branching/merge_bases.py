@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rote.engines import Reader
 from rote.kernel.log.branches import Branches
-from rote.kernel.log.commit_graph import Graph, Point, merge_bases
+from rote.kernel.log.commit_graph import CommitGraph, Point, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, load, same
 
 # Where the bases conflict: absent, and equal to nothing.
@@ -21,7 +21,7 @@ NO_BASE = Entry(0, None, None, False)
 class Ground(Struct, frozen=True):
     """What a merge stands on."""
 
-    graph: Graph
+    graph: CommitGraph
     reads: Reader
     space: int
     branches: Branches

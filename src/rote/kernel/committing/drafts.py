@@ -22,7 +22,7 @@ from rote.kernel.committing.operations import Operation
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.seals import KEY
 from rote.kernel.state.cache import SpaceCache
-from rote.kernel.state.index_coverage import Change, Coverage
+from rote.kernel.state.index_coverage import Coverage, IndexChange
 from rote.schemas import REGISTRY_ID
 
 
@@ -44,7 +44,7 @@ class Draft(Struct):
     entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
     sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
-    changes: list[Change] = field(default_factory=list)
+    changes: list[IndexChange] = field(default_factory=list)
     presumed: set[str] = field(default_factory=set)  # entities that were taken for new so
     found_new: bool = False  # whether something was new that was looked for
     coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow

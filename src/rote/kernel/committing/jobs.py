@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from rote.contract import Commit, CommitRequest, Guard
 from rote.engines.rows import BranchRow
 from rote.errors import RoteError
+from rote.kernel.committing.blob_data import BlobData
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.operations import (
     Operation,
@@ -16,7 +17,6 @@ from rote.kernel.committing.operations import (
     parse_operations,
     payload_digest,
 )
-from rote.kernel.committing.payloads import Payload
 from rote.kernel.committing.reads import Read, parse_reads
 from rote.kernel.committing.side_rows import check_own
 from rote.kernel.log.entries import Entry
@@ -60,7 +60,7 @@ class Job(Struct, eq=False):
     attempt: bytes
     task: Task | None = None
     call: Mapping[str, Json] | None = None  # what its key stands for, where a task is all it does
-    blob: Payload | None = None  # that counts from this commit on
+    blob: BlobData | None = None  # that counts from this commit on
     known: dict[str, Entry] | None = None  # the entities before it, where a task has them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None

@@ -21,11 +21,11 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
+from rote.kernel.committing.blob_data import counted
 from rote.kernel.committing.documents import patched, stamped
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
 from rote.kernel.committing.operations import Operation
-from rote.kernel.committing.payloads import counted
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.committing.schema_checks import check_conformance
 from rote.kernel.log.branches import writable
@@ -34,7 +34,7 @@ from rote.kernel.log.commits import commit_of
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.events import told_of_call
 from rote.kernel.log.seals import KEY, side_record
-from rote.kernel.state.index_coverage import Change
+from rote.kernel.state.index_coverage import IndexChange
 from rote.schemas import REGISTRY_ID, RESERVED_PREFIX
 from rote.values import canonical, decode_canonical, format_time
 
@@ -44,7 +44,7 @@ SALT_BYTES = 16
 # One operation, applied: what the fact is (a patch that found nothing became a set), its body, the
 # snapshot kept beside it, and the entity before and after, the latter still without version, hash
 # and salt. A plain tuple: there are as many as operations.
-Step = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
+Applied = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
 
 
 def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
@@ -181,13 +181,13 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
 
 def apply_operations(
     draft: Draft, branch: str, operations: Sequence[Operation], current: dict[str, Entry], at: int
-) -> list[Step]:
+) -> list[Applied]:
     """The operations in order, each on what those before it left, and the values that come out of
     them as the schemas will have them."""
     if not operations:
         return []  # of a commit that only records an event
     is_free = draft.is_ungoverned(branch)
-    steps: list[Step] = []
+    steps: list[Applied] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
         is_free = is_free and not id.startswith(RESERVED_PREFIX)
@@ -214,7 +214,7 @@ def apply_operations(
     return steps
 
 
-def _change(operation: Operation, before: Entry, at: int) -> Step:
+def _change(operation: Operation, before: Entry, at: int) -> Applied:
     if operation.kind == DELETE:
         return operation, DELETE, None, None, before, Entry(0, None, None, False)
     assert operation.data is not None
@@ -226,7 +226,7 @@ def _add(
     draft: Draft,
     job: Job,
     branch: BranchRow,
-    steps: list[Step],
+    steps: list[Applied],
     *,
     at: int,
     ids: IdSource,
@@ -274,13 +274,13 @@ def _add(
     draft.commits.append(row)
     draft.facts += facts
     for id, own in changed.items():
-        draft.changes.append(Change(version, number, id, entries[(number, id)], own))
+        draft.changes.append(IndexChange(version, number, id, entries[(number, id)], own))
     if job.key is not None or job.guard is not None:
         _add_sides(draft, job, version)
     return commit
 
 
-def _salts(draft: Draft, job: Job, steps: list[Step], ids: IdSource) -> dict[str, bytes]:
+def _salts(draft: Draft, job: Job, steps: list[Applied], ids: IdSource) -> dict[str, bytes]:
     """The salt of each entity, drawn where it is new. To draw may fail: nothing is added before."""
     salts: dict[str, bytes] = {}
     known: dict[str, bytes] | None = None

@@ -41,7 +41,7 @@ from rote.kernel.log.chain import (
     fact_hash_of,
     quoted,
 )
-from rote.kernel.log.commit_graph import Graph, Merge, last_node, merge_bases
+from rote.kernel.log.commit_graph import CommitGraph, Merge, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, entry_of
 from rote.kernel.log.erased_facts import check_remains, encode_remains, is_sha256
 from rote.kernel.log.events import (
@@ -115,7 +115,7 @@ class Adoption:
         self._remains: Mapping[tuple[int, int], Remains] = {}  # of facts, by version and index
         self._erased: str | None = None  # by the last commit
         self._written: dict[int, list[int]] = {}  # versions with facts that came, by branch
-        self._graph: Graph | None = None
+        self._graph: CommitGraph | None = None
         self.version, self.hash, self.at = version, hash, at  # of the newest commit so far
         self.commits: list[CommitRow] = []
         self.facts: list[FactRow] = []

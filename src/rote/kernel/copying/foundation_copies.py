@@ -16,8 +16,8 @@ from msgspec import structs
 from rote.contract import (
     Commit,
     Fact,
+    FoundationCursor,
     FoundationPage,
-    FoundationPlace,
     Head,
     LeftFact,
     Remains,
@@ -47,7 +47,7 @@ from rote.kernel.log.foundations import (
     commits_below,
     facts_below,
     foundation_of,
-    line_record,
+    horizon_record,
     standing,
 )
 from rote.kernel.log.outcomes import settle
@@ -58,19 +58,19 @@ from rote.values import canonical, check_entity_id, decode, format_time, parse_t
 from rote.values.limits import PAGE_BYTES_MAX, VALUE_BYTES_MAX
 
 _FACT_BYTES = 256  # what a fact takes in a page beside its id and value
-_START: FoundationPlace = ("", "", 0)
+_START: FoundationCursor = ("", "", 0)
 
 
 # -- out -------------------------------------------------------------------------------------------
 
 
 def foundation_out(
-    cache: SpaceCache, reads: Reader, *, after: FoundationPlace | None
+    cache: SpaceCache, reads: Reader, *, after: FoundationCursor | None
 ) -> FoundationPage | None:
     return cache.steadily(reads, None, lambda _: _page(cache, reads, after or _START))
 
 
-def _page(cache: SpaceCache, reads: Reader, after: FoundationPlace) -> FoundationPage | None:
+def _page(cache: SpaceCache, reads: Reader, after: FoundationCursor) -> FoundationPage | None:
     foundation = foundation_of(reads, cache.number)
     if foundation is None:
         return None
@@ -78,7 +78,7 @@ def _page(cache: SpaceCache, reads: Reader, after: FoundationPlace) -> Foundatio
     keys: list[SideRow] = []
     facts: list[LeftFact] = []
     remains: list[Remains] = []
-    place: FoundationPlace | None = None
+    place: FoundationCursor | None = None
     pace = Pace(PAGE_BYTES_MAX)
     for reached, item, size in _items(cache, reads, foundation.before, after):
         if isinstance(item, Commit):
@@ -101,8 +101,8 @@ def _page(cache: SpaceCache, reads: Reader, after: FoundationPlace) -> Foundatio
 
 
 def _items(
-    cache: SpaceCache, reads: Reader, before: int, after: FoundationPlace
-) -> Iterator[tuple[FoundationPlace, Commit | LeftFact, int]]:
+    cache: SpaceCache, reads: Reader, before: int, after: FoundationCursor
+) -> Iterator[tuple[FoundationCursor, Commit | LeftFact, int]]:
     """Everything above a place, with its own place and its size."""
     branch, id, version = after
     if not branch:
@@ -226,7 +226,7 @@ class _Founding:
         except (InvalidInput, LimitExceeded, NotFound) as error:
             raise _refusal(str(error)) from error
 
-    def _pass(self, place: FoundationPlace) -> None:
+    def _pass(self, place: FoundationCursor) -> None:
         if not self._place < place:
             raise InvalidInput("it is not in order")
         self._place = place
@@ -374,14 +374,14 @@ class _Founding:
                 before=before,
                 version=self._foundation.version,
             )
-            faults = checkpoints.faults_of_line(
+            faults = checkpoints.faults_of_horizon(
                 cache, self._writes, self._foundation.checkpoint, before=before, state=left.state
             )
         except InvalidInput as error:
             raise _refusal(str(error)) from error
         if faults:
             raise _refusal(faults[0])
-        self._writes.put_side(cache.number, line_record(cache.did, self._foundation))
+        self._writes.put_side(cache.number, horizon_record(cache.did, self._foundation))
 
 
 def _is_live(fact: FactRow) -> bool:

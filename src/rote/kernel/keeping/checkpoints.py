@@ -109,7 +109,7 @@ def faults_against(
     return []
 
 
-def faults_of_line(
+def faults_of_horizon(
     cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, before: int, state: str
 ) -> list[str]:
     """What is wrong with the checkpoint of a compaction, of which this is left."""

@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 
 from rote.contract import Commit, Compaction, CopyProgress
 from rote.engines import Abandoning, Contended, Engine, Reader, Writer
-from rote.engines.rows import MAIN, PATCH, FactRow, HeadRow, Line, Place
+from rote.engines.rows import MAIN, PATCH, FactPlace, FactRow, HeadRow, Line
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
@@ -30,13 +30,13 @@ from rote.kernel.keeping.ledger import refuse_below_runs
 from rote.kernel.log.entries import entry_of
 from rote.kernel.log.events import SpaceCompacted, compactions_above
 from rote.kernel.log.foundations import (
-    LINE,
+    HORIZON,
     Foundation,
     commits_below,
     facts_at,
     foundation_of,
+    horizon_record,
     judged,
-    line_record,
     lines_to_keep,
     standing,
 )
@@ -140,7 +140,7 @@ class Compacting(Struct):
         )
         fence = 1 if earlier is None else earlier.fence + 1
         foundation = Foundation(self.before, version, checkpoint, fence)
-        draft.sides[(COMPACTION, LINE)] = line_record(cache.did, foundation)
+        draft.sides[(COMPACTION, HORIZON)] = horizon_record(cache.did, foundation)
         event = {"type": "compact", "before": self.before, "checkpoint": checkpoint}
         return Prepared(cache.branches.row(MAIN), canonical(event), oldest=self.before)
 
@@ -232,7 +232,7 @@ def follow_compaction(
         version=version,
         tell=lambda phase, done, total: None,
     )
-    faults = checkpoints.faults_of_line(
+    faults = checkpoints.faults_of_horizon(
         cache, writes, compacted.checkpoint, before=compacted.before, state=shrunk.state
     )
     prior = None if earlier is None else digest(earlier.checkpoint)
@@ -240,7 +240,7 @@ def follow_compaction(
         faults.append("it does not name the compaction before it")
     if faults:
         raise InvalidInput(faults[0])
-    writes.put_side(cache.number, line_record(cache.did, foundation))
+    writes.put_side(cache.number, horizon_record(cache.did, foundation))
     return True
 
 
@@ -281,7 +281,7 @@ def _verdicts(
     before: int,
     total: int,
     tell: CopyProgress,
-) -> Iterator[tuple[Place, bool]]:
+) -> Iterator[tuple[FactPlace, bool]]:
     """Every place below the line and whether it stays; tells how far it is."""
     for number, verdict in enumerate(judged(reads, space, lines, before=before), start=1):
         if number % PAGE_MAX == 0:
@@ -290,7 +290,7 @@ def _verdicts(
     tell(phase, total, total)
 
 
-def _snapshot(cache: SpaceCache, writes: Writer, places: Iterator[Place], before: int) -> None:
+def _snapshot(cache: SpaceCache, writes: Writer, places: Iterator[FactPlace], before: int) -> None:
     """Below the line a patch is its result."""
     page: list[FactRow] = []
     wanted = 1
@@ -323,7 +323,7 @@ def _value_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> bytes:
     return entry_of(reads, cache.number, fact, line).canonical_value()
 
 
-def _drop(writes: Writer, space: int, places: Iterator[Place]) -> int:
+def _drop(writes: Writer, space: int, places: Iterator[FactPlace]) -> int:
     dropped = 0
     while page := list(islice(places, PAGE_MAX)):
         writes.drop_facts(space, page)

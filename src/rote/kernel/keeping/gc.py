@@ -22,7 +22,7 @@ from rote.engines import Abandoning, Engine, Reader, Writer
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.blobs.blob_references import newest_described, referred
-from rote.kernel.committing.payloads import CONDEMNED, condemn, drop, give_up
+from rote.kernel.committing.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.keeping.erasures import PAYLOADS, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
 from rote.kernel.log.events import erasures

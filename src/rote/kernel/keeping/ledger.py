@@ -11,10 +11,10 @@ from rote.contract.runs import (
     LEASE,
     RUN,
     VALIDATION_FAILED,
-    LedgerEntry,
-    entry_in,
+    RunBody,
     lease_in,
-    payload_of,
+    pending_in,
+    run_in,
 )
 from rote.engines import Reader, Writer
 from rote.errors import Busy
@@ -31,7 +31,7 @@ def forget_in_ledger(
     """Abort pending commits that hold an erased entity, and leave no digest of what those that were
     made have written. Their owners find that the row has moved on."""
     for row, entry in _entries(writes, cache):
-        payload = payload_of(entry)
+        payload = pending_in(entry)
         if payload is not None and payload.holds(id):
             after = entry.aborted(VALIDATION_FAILED, at)
         elif entry.version is not None and has_written(entry.version):
@@ -60,7 +60,7 @@ def refuse_below_runs(reads: Reader, cache: SpaceCache, *, before: int, now: int
             )
 
 
-def _is_in_the_way(reads: Reader, cache: SpaceCache, entry: LedgerEntry, now: int) -> bool:
+def _is_in_the_way(reads: Reader, cache: SpaceCache, entry: RunBody, now: int) -> bool:
     """Whether it lives, or is pending and can be recovered. In a copy there are no leases: its runs go
     on in the store that it was made of."""
     row = reads.side(cache.number, LEASE, entry.owner)
@@ -69,10 +69,10 @@ def _is_in_the_way(reads: Reader, cache: SpaceCache, entry: LedgerEntry, now: in
     return entry.state == COMMIT_PENDING or lease_in(seen(row)).until >= now
 
 
-def _entries(reads: Reader, cache: SpaceCache) -> Iterator[tuple[SideRow, LedgerEntry]]:
+def _entries(reads: Reader, cache: SpaceCache) -> Iterator[tuple[SideRow, RunBody]]:
     after = (RUN, "")
     while rows := reads.sides(cache.number, RUN, after=after, limit=PAGE_MAX):
         for record in rows:
             row = seen(record)
-            yield row, entry_in(row)
+            yield row, run_in(row)
         after = (RUN, rows[-1].key)

@@ -36,7 +36,7 @@ class Merge(Struct, frozen=True, gc=False):
     source: Point
 
 
-class Graph:
+class CommitGraph:
     """The merges of a space, by the branch that took them in, oldest first."""
 
     def __init__(self) -> None:
@@ -64,9 +64,9 @@ class Graph:
             source = (branches.number(happening.source), happening.source_version)
             self.add(row.branch, Merge(row.version, source))
 
-    def copy(self) -> "Graph":
+    def copy(self) -> "CommitGraph":
         """One that can grow by itself."""
-        graph = Graph()
+        graph = CommitGraph()
         graph._merges = {branch: list(merges) for branch, merges in self._merges.items()}
         graph._versions = {branch: list(versions) for branch, versions in self._versions.items()}
         graph.until = self.until
@@ -102,14 +102,14 @@ class Writes(Protocol):
     def last_written(self, space: int, line: Line, /) -> dict[int, int]: ...
 
 
-class Walk:
+class Descent:
     """Follows points downwards, and notes how far each side reaches.
 
     A line is taken in at once: it is short. The merges on it wait, and are passed in the order of
     versions, so that each is met after all that come from it.
     """
 
-    def __init__(self, graph: Graph, branches: Branches, sides: int) -> None:
+    def __init__(self, graph: CommitGraph, branches: Branches, sides: int) -> None:
         self._graph = graph
         self._branches = branches
         self._waiting: list[tuple[int, int, int, int]] = []  # negative version, branch, place, side
@@ -149,7 +149,7 @@ class Walk:
 
 
 def last_node(
-    graph: Graph, reads: Writes, space: int, branches: Branches, point: Point
+    graph: CommitGraph, reads: Writes, space: int, branches: Branches, point: Point
 ) -> Point | None:
     """The newest node on a point's line; None when nothing has happened there."""
     line = branches.line_of(*point)
@@ -163,7 +163,7 @@ def last_node(
 
 
 def merge_bases(
-    graph: Graph,
+    graph: CommitGraph,
     reads: Writes,
     space: int,
     branches: Branches,
@@ -172,7 +172,7 @@ def merge_bases(
     right: Iterable[Point],
 ) -> list[Point]:
     """The maximal common ancestors of two sets of nodes, lowest version first."""
-    walk = Walk(graph, branches, 2)
+    walk = Descent(graph, branches, 2)
     for side, points in enumerate((left, right)):
         for point in points:
             walk.start(side, point)
@@ -187,9 +187,9 @@ def merge_bases(
     return _maximal(graph, branches, [node for node in nodes if node[1]])
 
 
-def _maximal(graph: Graph, branches: Branches, nodes: Sequence[Point]) -> list[Point]:
+def _maximal(graph: CommitGraph, branches: Branches, nodes: Sequence[Point]) -> list[Point]:
     """Those that no other comes from."""
-    walk = Walk(graph, branches, 1)
+    walk = Descent(graph, branches, 1)
     kept: list[Point] = []
     reach = walk.reach[0]
     for branch, version in sorted(nodes, key=lambda node: -node[1]):

@@ -24,11 +24,11 @@ from typing import Any
 from msgspec import Struct
 
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, SET, CommitRow, FactRow, Line, Place, SideRecord
+from rote.engines.rows import DELETE, PATCH, SET, CommitRow, FactPlace, FactRow, Line, SideRecord
 from rote.errors import Corrupt
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.chain import OPERATION_NAMES
-from rote.kernel.log.commit_graph import Graph, Point, Walk, Writes, last_node, merge_bases
+from rote.kernel.log.commit_graph import CommitGraph, Descent, Point, Writes, last_node, merge_bases
 from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.page_sizes import next_page, size_of
 from rote.kernel.log.seals import COMPACTION, side_record
@@ -36,7 +36,7 @@ from rote.values import Json, canonical, decode_canonical, digest, format_time
 from rote.values.limits import PAGE_MAX
 
 # The one side row of its kind.
-LINE = "line"
+HORIZON = "line"
 
 
 class Foundation(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Foundation(Struct, frozen=True):
 
 
 def foundation_of(reads: Reader, space: int) -> Foundation | None:
-    row = reads.side(space, COMPACTION, LINE)
+    row = reads.side(space, COMPACTION, HORIZON)
     if row is None:
         return None
     body = decode_canonical(row.body)
@@ -61,9 +61,9 @@ def foundation_of(reads: Reader, space: int) -> Foundation | None:
     raise Corrupt("the row of the last compaction was changed; run `rote verify`")
 
 
-def line_record(did: str, foundation: Foundation) -> SideRecord:
+def horizon_record(did: str, foundation: Foundation) -> SideRecord:
     """The side row that says it."""
-    return side_record(did, COMPACTION, LINE, foundation.fence, canonical(foundation.body()))
+    return side_record(did, COMPACTION, HORIZON, foundation.fence, canonical(foundation.body()))
 
 
 # -- which points ----------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class _Remembered:
 
 
 def points(
-    graph: Graph, reads: Writes, space: int, branches: Branches, *, before: int
+    graph: CommitGraph, reads: Writes, space: int, branches: Branches, *, before: int
 ) -> set[Point]:
     """The last nodes of all branches at the line, and every base that merges of what comes from
     them can ask for."""
@@ -109,8 +109,8 @@ def points(
     return found
 
 
-def _reach(graph: Graph, branches: Branches, node: Point) -> dict[int, int]:
-    walk = Walk(graph, branches, 1)
+def _reach(graph: CommitGraph, branches: Branches, node: Point) -> dict[int, int]:
+    walk = Descent(graph, branches, 1)
     walk.start(0, node)
     walk.down_to(0)
     return walk.reach[0]
@@ -121,7 +121,7 @@ def _comes_from(reach: dict[int, int], node: Point) -> bool:
 
 
 def lines_to_keep(
-    graph: Graph, reads: Writes, space: int, branches: Branches, *, before: int
+    graph: CommitGraph, reads: Writes, space: int, branches: Branches, *, before: int
 ) -> list[Line]:
     """The lines on which the newest facts stay."""
     found = {branches.line(row.name, before) for row in branches.rows()}
@@ -136,7 +136,7 @@ def lines_to_keep(
 
 def judged(
     reads: Reader, space: int, lines: Sequence[Line], *, before: int
-) -> Iterator[tuple[Place, bool]]:
+) -> Iterator[tuple[FactPlace, bool]]:
     """Every place below the line, and whether its fact stays. Holds a page and what stays of one
     entity."""
     caps: dict[int, list[int]] = {}
@@ -149,11 +149,11 @@ def judged(
 
 
 def _judged(
-    found: Iterable[Place], lines: Sequence[Line], caps: dict[int, list[int]]
-) -> Iterator[tuple[Place, bool]]:
+    found: Iterable[FactPlace], lines: Sequence[Line], caps: dict[int, list[int]]
+) -> Iterator[tuple[FactPlace, bool]]:
     """The places of one entity, which come oldest first."""
-    last: dict[int, Place] = {}
-    candidates: dict[int, list[Place]] = {}  # by branch: the newest there at some cap
+    last: dict[int, FactPlace] = {}
+    candidates: dict[int, list[FactPlace]] = {}  # by branch: the newest there at some cap
     for place in found:
         branch = place[3]
         earlier, last[branch] = last.get(branch), place
@@ -178,7 +178,7 @@ def _is_newest_somewhere(caps: list[int], version: int, superseded: int) -> bool
     return bisect_left(caps, version) < bisect_left(caps, superseded)
 
 
-def _on_lines(candidates: dict[int, list[Place]], lines: Sequence[Line]) -> set[Place]:
+def _on_lines(candidates: dict[int, list[FactPlace]], lines: Sequence[Line]) -> set[FactPlace]:
     """Those that no nearer branch hides on every line. What a branch holds itself is newer than
     what it has inherited."""
     versions = {branch: [place[1] for place in places] for branch, places in candidates.items()}
@@ -193,8 +193,8 @@ def _on_lines(candidates: dict[int, list[Place]], lines: Sequence[Line]) -> set[
 
 
 def _places(
-    reads: Reader, space: int, *, branch: int | None, until: int, after: Place | None = None
-) -> Iterator[Place]:
+    reads: Reader, space: int, *, branch: int | None, until: int, after: FactPlace | None = None
+) -> Iterator[FactPlace]:
     while True:
         page = reads.places(space, branch=branch, until=until, after=after, limit=PAGE_MAX)
         yield from page
@@ -207,10 +207,10 @@ def _places(
 
 
 def facts_at(
-    reads: Reader, space: int, places: Iterable[Place], *, until: int
+    reads: Reader, space: int, places: Iterable[FactPlace], *, until: int
 ) -> Iterator[FactRow]:
     """The facts at some places up to a version, each the last of its entity in its commit."""
-    page: list[Place] = []
+    page: list[FactPlace] = []
     wanted = 1
     for place in places:
         page.append(place)
@@ -222,7 +222,7 @@ def facts_at(
     yield from _load(reads, space, page, until)
 
 
-def _load(reads: Reader, space: int, places: Sequence[Place], until: int) -> list[FactRow]:
+def _load(reads: Reader, space: int, places: Sequence[FactPlace], until: int) -> list[FactRow]:
     by_branch: dict[int, dict[str, None]] = {}
     for id, _, _, branch in places:
         by_branch.setdefault(branch, {})[id] = None
@@ -234,7 +234,7 @@ def _load(reads: Reader, space: int, places: Sequence[Place], until: int) -> lis
     return [newest.get(place) or _load_one(reads, space, place) for place in places]
 
 
-def _load_one(reads: Reader, space: int, place: Place) -> FactRow:
+def _load_one(reads: Reader, space: int, place: FactPlace) -> FactRow:
     """One that is not the newest of its entity on its branch."""
     id, version, index, branch = place
     for fact in reads.newest(space, [id], ((branch, version),)):
@@ -253,7 +253,7 @@ def facts_below(
     return facts_at(reads, space, _last_places(places), until=until)
 
 
-def _last_places(places: Iterator[Place]) -> Iterator[Place]:
+def _last_places(places: Iterator[FactPlace]) -> Iterator[FactPlace]:
     for _, found in groupby(places, key=itemgetter(0, 1)):
         *_, last = found
         yield last

@@ -126,7 +126,7 @@ def _inspect_standing(inspection: Inspection, reads: Reader, foundation: Foundat
     )
     inspection.facts, inspection.commits = left.facts, left.commits
     inspection.gone = foundation.before - 1 - left.commits
-    for message in checkpoints.faults_of_line(
+    for message in checkpoints.faults_of_horizon(
         inspection.cache, reads, foundation.checkpoint, before=foundation.before, state=left.state
     ):
         inspection.fault("compaction", message, version=foundation.before)

@@ -6,8 +6,8 @@ from rote.engines import Reader
 from rote.engines.rows import (
     DELETE,
     EntityRow,
+    FactPlace,
     FactRow,
-    Place,
 )
 from rote.kernel.log.page_sizes import next_page, size_of
 from rote.kernel.proving.inspection import Inspection
@@ -49,7 +49,7 @@ def _leading_nowhere(
     """Those that do not tell rightly if an entity exists, or lead neither to its newest fact nor,
     while it lives, to an earlier one, which a compaction may have taken away."""
     wrong: list[EntityRow] = []
-    earlier: dict[Place, EntityRow] = {}
+    earlier: dict[FactPlace, EntityRow] = {}
     for row in pointers:
         fact = newest.get((row.branch, row.id))
         if fact is None or row.live != (fact.op != DELETE and fact.salt is not None):

@@ -19,7 +19,7 @@ from rote.engines import Engine, Reader
 from rote.engines.rows import SideRecord
 from rote.errors import Busy
 from rote.kernel.keeping import checkpoints
-from rote.kernel.log.foundations import LINE
+from rote.kernel.log.foundations import HORIZON
 from rote.kernel.log.seals import COMPACTION
 from rote.kernel.proving.beside_pass import inspect_beside
 from rote.kernel.proving.blob_pass import inspect_blobs
@@ -53,7 +53,7 @@ def verify(
 
 
 def _ground(engine: Engine, cache: SpaceCache) -> SideRecord | None:
-    return engine.reader().side(cache.number, COMPACTION, LINE)
+    return engine.reader().side(cache.number, COMPACTION, HORIZON)
 
 
 def _report(

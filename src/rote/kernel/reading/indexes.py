@@ -26,7 +26,7 @@ from rote.kernel.log.entries import Entry, entry_of, load
 from rote.kernel.log.foundations import facts_below
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.state.cache import SpaceCache
-from rote.kernel.state.index_coverage import NOTHING, Change, Coverage
+from rote.kernel.state.index_coverage import NOTHING, Coverage, IndexChange
 from rote.values import decode_canonical
 from rote.values.limits import (
     CACHE_CATCH_UP_MAX,
@@ -51,7 +51,7 @@ def follow(
     writes: Writer,
     cache: SpaceCache,
     index: Index,
-    changes: Sequence[Change],
+    changes: Sequence[IndexChange],
     *,
     before: int,
     after: int,
@@ -127,7 +127,7 @@ def _start(cache: SpaceCache, writes: Writer, index: Index) -> int:
         facts = facts_below(writes, space, branch.branch, until=until)
         while page := list(islice(facts, INDEX_BATCH_COMMITS)):
             changes = [
-                Change(fact.version, fact.branch, fact.id, _entry_at(cache, writes, fact))
+                IndexChange(fact.version, fact.branch, fact.id, _entry_at(cache, writes, fact))
                 for fact in page
                 if fact.id.startswith(index.prefix)
             ]
@@ -245,7 +245,7 @@ def terms_of(index: Index, id: str, entry: Entry) -> set[str]:
 
 
 def _advance(
-    writes: Writer, space: int, index: Index, changes: Iterable[Change], indexed: int
+    writes: Writer, space: int, index: Index, changes: Iterable[IndexChange], indexed: int
 ) -> None:
     rows: list[DerivedRow] = []
     ended: list[DerivedRow] = []
@@ -282,7 +282,7 @@ def _in_order(rows: list[DerivedRow]) -> list[DerivedRow]:
     return [row for term in sorted(by_term) for row in by_term[term]]
 
 
-def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> set[str]:
+def _open_terms(reads: Reader, space: int, index: Index, change: IndexChange) -> set[str]:
     """The terms of the rows that are open before a change. What is known of the entity says it;
     its rows would too, but there is one for every term that it ever had."""
     if change.before is None:
@@ -298,14 +298,14 @@ def _open_terms(reads: Reader, space: int, index: Index, change: Change) -> set[
 
 def _changes(
     cache: SpaceCache, reads: Reader, index: Index, *, after: int, until: int
-) -> list[Change]:
+) -> list[IndexChange]:
     """What the commits in (after, until] left of each entity they wrote, from the log."""
     left: dict[tuple[int, str], FactRow] = {}  # by version
     for fact in reads.facts(cache.number, after=after, until=until):
         if fact.id.startswith(index.prefix):
             left[(fact.version, fact.id)] = fact
     return [
-        Change(version, fact.branch, id, _entry_at(cache, reads, fact))
+        IndexChange(version, fact.branch, id, _entry_at(cache, reads, fact))
         for (version, id), fact in left.items()
     ]
 
@@ -343,7 +343,7 @@ def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> C
     return Coverage(noted, version, pending, erasures)
 
 
-def _left(cache: SpaceCache, reads: Reader, id: str, own: Line, *, after: int) -> list[Change]:
+def _left(cache: SpaceCache, reads: Reader, id: str, own: Line, *, after: int) -> list[IndexChange]:
     """What the commits above a version left of an entity on its branch."""
     left: dict[int, FactRow] = {}  # by version
     for fact in reads.history(
@@ -351,12 +351,12 @@ def _left(cache: SpaceCache, reads: Reader, id: str, own: Line, *, after: int) -
     ):
         left.setdefault(fact.version, fact)
     return [
-        Change(version, fact.branch, id, _entry_at(cache, reads, fact))
+        IndexChange(version, fact.branch, id, _entry_at(cache, reads, fact))
         for version, fact in left.items()
     ]
 
 
-def _is_little(pending: Sequence[Change]) -> bool:
+def _is_little(pending: Sequence[IndexChange]) -> bool:
     """Whether changes may wait: whoever asks reads the entities, and they are remembered."""
     size = sum([change.entry.size_bound for change in pending])
     return len(pending) <= INDEX_PENDING_MAX and size <= INDEX_PENDING_BYTES_MAX

@@ -17,7 +17,7 @@ from rote.engines import Contended, Reader
 from rote.engines.rows import BranchRow, HeadRow, Line, SpaceRow
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput, VersionNotFound
 from rote.kernel.log.branches import Branches
-from rote.kernel.log.commit_graph import Graph
+from rote.kernel.log.commit_graph import CommitGraph
 from rote.kernel.log.entries import ABSENT, Entry, entry_of, load
 from rote.kernel.log.events import erased_by
 from rote.kernel.log.foundations import foundation_of
@@ -57,7 +57,7 @@ class SpaceCache:
         self._ready = False
         self.losses = 0  # how often the log did not lead to what was known any more
         self.blob_room = 0  # bytes that payloads may take before all of them are added up again
-        self._graph = Graph()
+        self._graph = CommitGraph()
         self._graph_lock = threading.Lock()
         # Branches that are known to have no registry of schemas, as of `known`.
         self.ungoverned: set[int] = set()
@@ -152,7 +152,7 @@ class SpaceCache:
             self.coverage.clear()
             self.behind_until.clear()
         with self._graph_lock:
-            self._graph = Graph()
+            self._graph = CommitGraph()
 
     def _changed(self, reads: Reader, version: int) -> set[_Key] | None:
         """What was written above `known`; None when it is too much to name, or not worth it."""
@@ -380,7 +380,7 @@ class SpaceCache:
                 return answer
         raise Busy("the space is compacted all the time; try again")
 
-    def graph(self, reads: Reader) -> Graph:
+    def graph(self, reads: Reader) -> CommitGraph:
         """The merges up to `known`, or to what it was a moment ago."""
         # In this order: others may catch up in between, and merges must be of branches that are known.
         known, branches = self.known, self.branches

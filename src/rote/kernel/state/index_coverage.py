@@ -5,7 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 from rote.kernel.log.entries import Entry
 
 
-class Change(Struct, frozen=True, gc=False):
+class IndexChange(Struct, frozen=True, gc=False):
     """An entity after one commit, for the indexes."""
 
     version: int
@@ -19,7 +19,7 @@ class Change(Struct, frozen=True, gc=False):
 class Coverage(Struct, frozen=True, gc=False):
     noted: int  # its rows list everything up to this version, which stands in the store
     complete: int  # up to here it is known what has changed since
-    pending: tuple[Change, ...]  # that, as far as it concerns the index, oldest first
+    pending: tuple[IndexChange, ...]  # that, as far as it concerns the index, oldest first
     erasures: int  # that this process had met by then; after another one all is looked up again
 
 

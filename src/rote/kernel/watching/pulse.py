@@ -26,7 +26,7 @@ from rote.values.limits import (
 )
 
 # A branch, how often the log was lost before, and the versions from which to which.
-Step = tuple[str, int, int, int]
+Interval = tuple[str, int, int, int]
 
 
 class Pulse:
@@ -38,7 +38,7 @@ class Pulse:
         self._led_until = 0.0  # unless it looks again
         self._bells: set[threading.Lock] = set()  # each held until its watcher is woken
         self.newest = 0  # that was seen last
-        self._changes: dict[Step, frozenset[str]] = {}
+        self._changes: dict[Interval, frozenset[str]] = {}
         self._turns_max = turns_max
         self._turns: dict[threading.Lock, float] = {}  # when each is over, at the latest
         self._line: dict[threading.Lock, None] = {}  # those who wait for a turn, in order
@@ -62,7 +62,7 @@ class Pulse:
         finally:
             self._leave(bell)
 
-    def changes(self, key: Step, read: Callable[[], frozenset[str]]) -> frozenset[str]:
+    def changes(self, key: Interval, read: Callable[[], frozenset[str]]) -> frozenset[str]:
         """What changed between two versions. Watchers go the same steps, so one reads for all."""
         found = self._changes.get(key)
         if found is None:

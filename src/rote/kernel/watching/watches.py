@@ -16,7 +16,7 @@ from rote.kernel.log.events import erasures
 from rote.kernel.reading.queries import Pinned, fact_of, not_found, roots_of, walk_of
 from rote.kernel.state.cache import SpaceCache
 from rote.kernel.watching.pulse import Pulse
-from rote.query import Graph, Overflow, Place, Root, Schemas, Truncated, batches, parse_query
+from rote.query import Overflow, Place, ResultGraph, Root, Schemas, Truncated, batches, parse_query
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
     INTEGER_MAX,
@@ -111,7 +111,7 @@ class Watcher:
         self._query = parse_query(raw, self._schemas, is_watch=True)
         self._text = canonical(dict(raw))
         self._branch = view.branch if self._query.branch is None else self._query.branch
-        self._graph: Graph | None = None  # none while there is more than the limits allow
+        self._graph: ResultGraph | None = None  # none while there is more than the limits allow
         self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
         self._sent: int | None = None  # the version of the last frame
         self._truncated: Truncated | None = None  # what is left out at `version`
@@ -157,7 +157,7 @@ class Watcher:
         self._sent = self.version
         return frame
 
-    def _is_lost(self, since: int, graph: Graph | None) -> bool:
+    def _is_lost(self, since: int, graph: ResultGraph | None) -> bool:
         """Whether what was shown at a version cannot be told any more. What was erased is absent at
         every version: had the query met it there, nobody knows what it led to or pushed out. Asked
         after that result was read, so that no erasure comes in between."""
@@ -258,14 +258,16 @@ class Watcher:
         self._graph, facts, self._truncated = self._result(self._pinned(self.version))
         return {**dict.fromkeys(self._shown), **facts}
 
-    def _result(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State], Truncated | None]:
+    def _result(
+        self, pinned: Pinned
+    ) -> tuple[ResultGraph | None, Mapping[str, State], Truncated | None]:
         """What the query shows, with the graph if that is within the limits."""
         graph, facts = self._build(pinned)
         return (graph, facts, graph.truncated) if graph is not None else (None, *self._walk(pinned))
 
-    def _build(self, pinned: Pinned) -> tuple[Graph | None, Mapping[str, State]]:
+    def _build(self, pinned: Pinned) -> tuple[ResultGraph | None, Mapping[str, State]]:
         query = self._query
-        graph = Graph(
+        graph = ResultGraph(
             self._schemas,
             depth_max=query.max_depth,
             entities_max=query.max_entities,

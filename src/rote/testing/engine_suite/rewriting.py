@@ -10,8 +10,8 @@ from rote.engines.rows import (
     Batch,
     DerivedRow,
     EntityRow,
+    FactPlace,
     HeadRow,
-    Place,
 )
 from rote.testing.engine_suite.ground import EngineGround, commit, fact
 
@@ -35,8 +35,8 @@ class RewritingTests(EngineGround):
     def test_operations_are_told_by_place(self) -> None:
         self.write(fact("urn:a", 1), fact("urn:a", 1, index=1, op=PATCH))
         self.write(fact("urn:a", 2, op=DELETE), fact("urn:a", 3, branch=2))
-        places: list[Place] = [("urn:a", 1, 1, MAIN), ("urn:a", 2, 0, MAIN), ("urn:a", 3, 0, 2)]
-        nowhere: list[Place] = [
+        places: list[FactPlace] = [("urn:a", 1, 1, MAIN), ("urn:a", 2, 0, MAIN), ("urn:a", 3, 0, 2)]
+        nowhere: list[FactPlace] = [
             ("urn:a", 3, 0, MAIN), ("urn:b", 1, 0, MAIN), ("urn:a", 1, 2**63 - 1, MAIN)
         ]  # fmt: skip
         reads = self.engine.reader()
@@ -81,8 +81,8 @@ class RewritingTests(EngineGround):
             on_main = [place for place in on_all if place[3] == MAIN]
             assert self._places(until=2, branch=MAIN, limit=limit) == on_main
 
-    def _places(self, *, until: int, branch: int | None, limit: int) -> list[Place]:
-        found: list[Place] = []
+    def _places(self, *, until: int, branch: int | None, limit: int) -> list[FactPlace]:
+        found: list[FactPlace] = []
         while True:
             page = self.engine.reader().places(
                 self.space,

@@ -6,7 +6,7 @@ import pytest
 
 from rote.contract import DELETE, MergeRequest, MergeResult, State
 from rote.errors import InvalidInput, NotFound, PayloadMismatch
-from rote.kernel.log.commit_graph import Graph, Merge
+from rote.kernel.log.commit_graph import CommitGraph, Merge
 from rote.space import Space
 from rote.testing.space_suite.formulas import commit_hash
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, logged, put, remove
@@ -237,13 +237,13 @@ class MergeTests(SpaceGround):
         """Every merge into a branch of main once went down to where that branch had left main, and
         passed all merges on the way."""
         passed: list[int] = []
-        merge_at = Graph.merge_at
+        merge_at = CommitGraph.merge_at
 
-        def counting(graph: Graph, branch: int, place: int) -> Merge:
+        def counting(graph: CommitGraph, branch: int, place: int) -> Merge:
             passed.append(place)
             return merge_at(graph, branch, place)
 
-        monkeypatch.setattr(Graph, "merge_at", counting)
+        monkeypatch.setattr(CommitGraph, "merge_at", counting)
         counts = []
         for number in range(30):
             topic.create_branch(f"part-{number}").set(A, number)

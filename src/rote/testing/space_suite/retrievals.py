@@ -12,7 +12,7 @@ from rote.records import Memory
 from rote.retrieval import receipt, retrieve
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus
-from rote.retrieval.states import Place
+from rote.retrieval.states import CorpusKey
 from rote.testing.naive_retrieval import naive_retrieve
 from rote.testing.retrieval_draws import Memories
 from rote.testing.retrieval_histories import RetrievalHistory, plain_lines, renamed
@@ -247,7 +247,7 @@ def _corpora(did: str) -> list[Corpus]:
     return [
         kept.corpus
         for place, kept in CORPORA._kept.items()
-        if isinstance(place, Place) and place.did == did
+        if isinstance(place, CorpusKey) and place.did == did
     ]
 
 

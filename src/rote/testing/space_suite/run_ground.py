@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rote.contract.runs import RUN, LedgerEntry, entry_in
+from rote.contract.runs import RUN, RunBody, run_in
 from rote.errors import RunAborted
 from rote.runs import Run, RunRecord
 from rote.space import Space, Store
@@ -34,10 +34,10 @@ class RunGround(SpaceGround):
     def record_of(self, run: Run) -> RunRecord:
         return next(each for each in self.agents.runs() if each.run_id == run.run_id)
 
-    def entry_of(self, run: Run) -> LedgerEntry:
+    def entry_of(self, run: Run) -> RunBody:
         row = port_of(self.agents).side(self.notes.did, RUN, run.run_id)
         assert row is not None
-        return entry_in(row)
+        return run_in(row)
 
     @contextmanager
     def aborts(self, reason_code: str) -> "Iterator[list[RunAborted]]":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rote.contract.runs import LEASE, RUN, Lease, entry_in
+from rote.contract.runs import LEASE, RUN, Lease, run_in
 from rote.errors import Busy, Corrupt, RunAborted, Unavailable
 from rote.runs import Run
 from rote.space import Space, Store
@@ -92,7 +92,7 @@ class SharedRunInterruptionTests(RunGround):
                 is_past = len(made) < number
             store.recover()
             row = port_of(store).side(store.space("other").did, RUN, run.run_id)
-            assert row is None or entry_in(row).has_ended
+            assert row is None or run_in(row).has_ended
             store.close()
             if is_past:
                 return
@@ -103,7 +103,7 @@ class SharedRunInterruptionTests(RunGround):
         store.recover()
         row = port_of(store).side(space.did, RUN, run.run_id)
         if row is not None:
-            entry = entry_in(row)
+            entry = run_in(row)
             assert entry.has_ended
             assert "secret" not in str(row.body)
             wrote = "secret" if entry.version is not None else None

@@ -10,9 +10,9 @@ from rote.contract import CommitRequest
 from rote.engines.sqlite.reader import SqliteReader
 from rote.errors import Corrupt, LimitExceeded
 from rote.kernel import Kernel
-from rote.kernel.committing import payloads
+from rote.kernel.committing import blob_data
+from rote.kernel.committing.blob_data import Upload
 from rote.kernel.committing.jobs import job_of
-from rote.kernel.committing.payloads import Upload
 from rote.testing import FixedClock
 from tests.faults.tampering import raw
 
@@ -43,7 +43,7 @@ def test_a_chunk_that_says_to_end_elsewhere_is_found(
     store_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its bytes are right and so is their order: only a reader from the middle would be misled."""
-    monkeypatch.setattr(payloads, "BLOB_CHUNK_BYTES", 8)
+    monkeypatch.setattr(blob_data, "BLOB_CHUNK_BYTES", 8)
     with rote.open(store_path) as store:
         hash = store.space("agent").put_blob(b"0123456789abcdefghijklmnop")
     with raw(store_path) as connection:
@@ -61,7 +61,7 @@ def test_a_chunk_that_says_to_end_elsewhere_is_found(
 
 
 def test_a_space_that_is_full_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payloads, "SPACE_BLOB_BYTES_MAX", 100)
+    monkeypatch.setattr(blob_data, "SPACE_BLOB_BYTES_MAX", 100)
     with rote.open(":memory:") as store:
         space = store.space("agent")
         space.put_blob(b"x" * 60)
@@ -95,7 +95,7 @@ def test_a_put_costs_the_same_however_many_blobs_there_are(
 
 def test_a_space_is_full_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though its blobs are added up only now and then."""
-    monkeypatch.setattr(payloads, "SPACE_BLOB_BYTES_MAX", 10_000)
+    monkeypatch.setattr(blob_data, "SPACE_BLOB_BYTES_MAX", 10_000)
     with rote.open(":memory:") as store:
         space = store.space("agent")
         for number in range(1_000):
@@ -105,7 +105,7 @@ def test_a_space_is_full_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_blob_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payloads, "BLOB_BYTES_MAX", 100)
+    monkeypatch.setattr(blob_data, "BLOB_BYTES_MAX", 100)
     with rote.open(":memory:") as store:
         space = store.space("agent")
         space.put_blob(b"x" * 100)

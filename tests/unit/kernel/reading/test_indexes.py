@@ -11,7 +11,7 @@ from rote.engines.rows import FactRow
 from rote.engines.sqlite import SqliteEngine
 from rote.engines.sqlite.reader import SqliteReader
 from rote.kernel.reading.indexes import catch_up
-from rote.kernel.state.index_coverage import Change
+from rote.kernel.state.index_coverage import IndexChange
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
@@ -83,7 +83,7 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
         assert engine.reader().indexed(1, "records/1") == INDEX_BATCH_COMMITS
 
 
-def pending(space: Space) -> tuple[Change, ...]:
+def pending(space: Space) -> tuple[IndexChange, ...]:
     """What is remembered and not in the rows."""
     port: Any = space._port
     coverage = port._spaces.cache(space.did).coverage.get(WORDS.name)

@@ -64,7 +64,7 @@ class _Fresh:
         return {id: self.states.get(id) or read[id] for id in ids}
 
 
-class Graph:
+class ResultGraph:
     """After an Overflow it is of no more use."""
 
     def __init__(

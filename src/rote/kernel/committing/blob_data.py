@@ -37,7 +37,7 @@ from rote.values.limits import (
 CONDEMNED = 0
 
 
-class PayloadGone(Unavailable):
+class BlobDataGone(Unavailable):
     """What was uploaded has been collected since."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class PayloadGone(Unavailable):
         )
 
 
-class Payload(Struct, frozen=True, gc=False):
+class BlobData(Struct, frozen=True, gc=False):
     """Bytes that a commit makes count."""
 
     hash: bytes
@@ -54,14 +54,14 @@ class Payload(Struct, frozen=True, gc=False):
     upload: bytes | None  # where their chunks are; None when they were there before
 
 
-def counted(draft: Draft, payload: Payload, at: int) -> BlobRow | None:
+def counted(draft: Draft, payload: BlobData, at: int) -> BlobRow | None:
     """The row that makes a payload count; None when there is one already."""
     number = draft.cache.number
     if payload.hash in draft.blobs or draft.reads.blob(number, payload.hash) is not None:
         return None
     row = None if payload.upload is None else draft.reads.upload(number, payload.upload)
     if row is None or row.at == CONDEMNED:
-        raise PayloadGone()
+        raise BlobDataGone()
     invariant(row.size == payload.size, "an upload has another size than was sent")
     return blob_record(draft.cache.did, row.upload, payload.hash, row.size, at)
 
@@ -76,7 +76,7 @@ class Upload:
         self._token = token
         self._size = 0
 
-    def take(self, stream: ByteStream) -> Payload:
+    def take(self, stream: ByteStream) -> BlobData:
         """Everything that the stream holds; what was taken of one that fails is dropped."""
         try:
             hasher = sha256()
@@ -87,7 +87,7 @@ class Upload:
                     hasher.update(piece)
                     self._keep(piece)
                 if len(piece) < BLOB_PIECE_BYTES:
-                    return Payload(hasher.digest(), self._size, self._token)
+                    return BlobData(hasher.digest(), self._size, self._token)
         except BaseException:
             self.discard()
             raise
@@ -130,7 +130,7 @@ class Upload:
         number = self._cache.number
         row = writes.upload(number, self._token)
         if self._size and (row is None or row.at == CONDEMNED):
-            raise PayloadGone()
+            raise BlobDataGone()
         self._take_room(writes, size - self._size)
         at = micros_of(self._clock.now())
         writes.put_chunks(number, self._token, rows)
