@@ -92,8 +92,7 @@ def frame(effort: Effort) -> Result:
             write_tree(space, size)
             kernel: Any = space._port
             watcher = Watcher(
-                kernel._engine,
-                kernel._spaces.cache(space.did),
+                kernel._spaces.open(space.did),
                 Pulse(),
                 query_of(size),
                 View("main"),

@@ -133,8 +133,8 @@ def _put_blobs(port: Kernel, space: rote.Space) -> None:
         hash = space.put_blob(b"referred to only")
         space.set("urn:entity:file", {"$blob": hash})
         space.delete(f"urn:blob-meta:{hash}")
-        cache = port._spaces.cache(space.did)
-        unfinished = Upload(port._engine, cache, clock=Ticks(), token=b"given up")
+        opened = port._spaces.open(space.did)
+        unfinished = Upload(opened, clock=Ticks(), token=b"given up")
         unfinished.take(BytesIO(b"0123456789"))
 
 

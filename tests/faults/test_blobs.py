@@ -100,7 +100,7 @@ def check_nothing_is_left_behind(url: str) -> None:
 def engine_of(store: rote.Store, space: rote.Space) -> tuple[Engine, int]:
     kernel = store._port
     assert isinstance(kernel, Kernel)
-    return kernel._engine, kernel._spaces.cache(space.did).number
+    return kernel._engine, kernel._spaces.open(space.did).number
 
 
 # -- kill -9 ---------------------------------------------------------------------------------------

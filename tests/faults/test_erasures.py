@@ -238,7 +238,8 @@ class _Killed(BaseException):
 def _dying_after(space: rote.Space, transactions: int) -> Iterator[None]:
     """The next transaction after so many is not begun."""
     kernel: Any = space._port
-    actual, left = kernel._engine, [transactions]
+    opened, left = kernel._spaces.open(space.did), [transactions]
+    actual = opened.engine
 
     class Dying:
         def __getattr__(self, name: str) -> Any:
@@ -253,11 +254,11 @@ def _dying_after(space: rote.Space, transactions: int) -> Iterator[None]:
         def scrub(self, **named: Any) -> Any:
             raise _Killed()
 
-    kernel._engine = Dying()
+    opened.engine = Dying()
     try:
         yield
     finally:
-        kernel._engine = actual
+        opened.engine = actual
 
 
 def test_a_payload_that_was_collected_before_goes_when_its_description_is_erased(

@@ -31,7 +31,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import NotFound, Unavailable
 from rote.kernel import Kernel
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
 from rote.opening.keys import MemoryKeys
 from rote.testing import FixedClock, StoreSettings, open_on
 from rote.values import Json
@@ -222,7 +222,7 @@ class Line:
         self.space.set(IDS[0], 0)
         self._clock = clock
         kernel = cast(Kernel, store._port)
-        group = kernel._committer._groups[kernel._spaces.cache(self.space.did).number]
+        group = kernel._committer._groups[kernel._spaces.open(self.space.did).number]
         clock.in_line = lambda: len(group._line)
 
     def run(self, *calls: Callable[[], Commit]) -> list[Future[Commit]]:
@@ -285,7 +285,7 @@ def test_followers_of_a_leader_interrupted_while_it_answers_get_their_commits(
     with line_on(store_path) as (line, _):
 
         def leader() -> Commit:
-            interrupt_before(SpaceCache.committed.__code__, KeyboardInterrupt())
+            interrupt_before(OpenSpace.committed.__code__, KeyboardInterrupt())
             return line.space.set(IDS[0], 1)
 
         lead, *followers = line.run(leader, *[partial(line.space.set, id, 1) for id in IDS[1:4]])

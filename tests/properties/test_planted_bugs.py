@@ -20,7 +20,7 @@ from rote.kernel.committing.documents import Patched
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.log import branches
 from rote.kernel.log.entries import ABSENT, Entry
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import overlap
 from rote.space import Transaction
 from rote.testing.machine import make_machine
@@ -93,7 +93,7 @@ def take_any_payload_for_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keep_stale_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SpaceCache, "_changed", lambda self, reads, version: set())
+    monkeypatch.setattr(SpaceReader, "_changed", lambda self, version: set())
 
 
 def ignore_that_array_elements_move(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def start_a_childs_entity_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def own(self: Draft, branch: str, ids: Any, **how: bool) -> dict[str, Entry]:
         found = look_up(self, branch, ids, **how)
-        created = self.cache.branches.find(branch).created_version
+        created = self.space.branches.find(branch).created_version
         return {id: entry if entry.version > created else ABSENT for id, entry in found.items()}
 
     monkeypatch.setattr(Draft, "look_up", own)

@@ -74,8 +74,7 @@ class Held:
         space = self.history.space
         kernel: Any = space._port
         self.watcher = Watcher(
-            kernel._engine,
-            kernel._spaces.cache(space.did),
+            kernel._spaces.open(space.did),
             self.history.pulse,
             self.query,
             self.view,

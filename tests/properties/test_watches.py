@@ -27,9 +27,7 @@ class Held:
         since = graphs.random.choice([None, *range(space.version + 1)])
         facts = {} if since is None else self.space.at(since).query(self.query)["facts"]
         kernel: Any = space._port
-        self.watcher = Watcher(
-            kernel._engine, kernel._spaces.cache(space.did), Pulse(), self.query, View(branch)
-        )
+        self.watcher = Watcher(kernel._spaces.open(space.did), Pulse(), self.query, View(branch))
         self.folded = Folded(since, facts)
         frame = self.watcher.start(since)
         assert frame["from"] == since, "it starts over only after erasures"

@@ -1,7 +1,7 @@
 """The kernel: answers the Port in process, on any engine. Here it only decides who does the work.
 
 commit   job -> group -> plan (validation, documents, chain) -> draft -> engine
-read     cache -> entry -> engine
+read     opened -> entry -> engine
 verify   the log against itself
 copy     copies -> adoption -> engine
 blob     blobs -> payloads -> engine; then a commit that makes it count
@@ -50,7 +50,7 @@ from rote.contract import (
     VerifyReport,
     View,
 )
-from rote.engines import Engine, Reader
+from rote.engines import Engine
 from rote.kernel.blobs.blob_keeper import BlobKeeper
 from rote.kernel.branching import branch_tasks, diffs, merges
 from rote.kernel.committing import rechecks, rehearsals, side_rows
@@ -62,8 +62,10 @@ from rote.kernel.keeping import checkpoints, compactions, erasures, gc
 from rote.kernel.log.entries import ABSENT, Entry, glance_at, state_of
 from rote.kernel.proving import verification
 from rote.kernel.reading import history, indexes, queries, scans, view_heads
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader
 from rote.kernel.state.spaces import Spaces
+from rote.kernel.state.wiring import Wiring
 from rote.kernel.watching import watches
 from rote.kernel.watching.pulse import Pulse
 from rote.values import Json, check_branch_name, check_entity_id, micros_of
@@ -96,7 +98,8 @@ class Kernel:
         self._presumes = presumes
         self._indexes = {index.name: index for index in indexes}
         self._pulses: dict[str, Pulse] = {}  # of the spaces that are watched
-        self._spaces = Spaces(engine, keys=keys, ids=ids, seed=seed)
+        self._wiring = Wiring(engine, clock, ids, tokens, keys, self._indexes, presumes)
+        self._spaces = Spaces(self._wiring, seed=seed)
         self._committer = Committer(
             engine,
             clock=clock,
@@ -105,7 +108,7 @@ class Kernel:
             presumes=presumes,
         )
         self._blobs = BlobKeeper(
-            engine, clock=clock, token=tokens.token, commit=self._commit_blob, read=self.read
+            clock=clock, token=tokens.token, commit=self._commit_blob, read=self.read
         )
 
     # -- spaces ------------------------------------------------------------------------------------
@@ -129,8 +132,8 @@ class Kernel:
         job = job_of(request, self._author, self._tokens.token())
         if holds is not None:
             job.task = rechecks.Assuring(holds)
-        cache = self._spaces.caches.get(space) or self._spaces.cache(space)
-        return self._committer.commit(cache, job)
+        opened = self._spaces.opened.get(space) or self._spaces.open(space)
+        return self._committer.commit(opened, job)
 
     def rehearse(
         self,
@@ -142,25 +145,25 @@ class Kernel:
         now: int,
     ) -> tuple[Rehearsal, ...]:
         return rehearsals.rehearse(
-            self._spaces.cache(space), self._engine.reader(), operations, view, own, now=now
+            self._spaces.open(space).reader(), operations, view, own, now=now
         )
 
     # -- reads -------------------------------------------------------------------------------------
 
     def head(self, space: str) -> Head:
-        cache = self._spaces.cache(space)
-        row = cache.sync(self._engine.reader())
+        opened = self._spaces.open(space)
+        row = opened.reader().sync()
         return Head(0, None, None) if row is None else Head(row.version, row.hash.hex(), row.at)
 
     def snapshot(self, space: str, view: View) -> Head:
-        return view_heads.snapshot(self._spaces.cache(space), self._engine.reader(), view)
+        return view_heads.snapshot(self._spaces.open(space).reader(), view)
 
     def head_at(self, space: str, *, version: int | None = None, at: int | None = None) -> Head:
-        cache = self._spaces.cache(space)
-        return history.head_at(cache, self._engine.reader(), version=version, at=at)
+        opened = self._spaces.open(space)
+        return history.head_at(opened.reader(), version=version, at=at)
 
     def read(self, space: str, ids: Sequence[str], view: View) -> tuple[State, ...]:
-        cache = self._spaces.caches.get(space) or self._spaces.cache(space)
+        opened = self._spaces.opened.get(space) or self._spaces.open(space)
         branch, version = view.branch, view.version
         if len(ids) == 1:
             # The most frequent call of all.
@@ -168,17 +171,17 @@ class Kernel:
             if type(id) is not str:
                 check_entity_id(id)
             if version is None:
-                return (state_of(id, cache.current(self._engine.reader(), branch, id)),)
-            entry = cache.remembered(branch, id, version)
+                return (state_of(id, opened.reader().current(branch, id)),)
+            entry = opened.remembered(branch, id, version)
             if entry is not None:
                 return (state_of(id, entry),)
         for id in ids:
             check_entity_id(id)
-        reads = self._engine.reader()
+        reads = opened.reader()
         if version is None:
-            entries = cache.steadily(reads, None, lambda _: cache.newest(reads, branch, ids))
+            entries = reads.steadily(None, lambda _: reads.newest(branch, ids))
         else:
-            entries = self._entries_at(cache, reads, branch, ids, version)
+            entries = self._entries_at(reads, branch, ids, version)
         return tuple([state_of(id, entries[id]) for id in ids])
 
     def glance(
@@ -192,43 +195,41 @@ class Kernel:
         may_be_new: bool = False,
     ) -> Glance:
         check_entity_id(id)
-        cache, reads = self._spaces.cache(space), self._engine.reader()
+        reads = self._spaces.open(space).reader()
         if view.version is not None:
-            entry = self._entries_at(cache, reads, view.branch, (id,), view.version)[id]
-        elif may_be_new and self._presumes and cache.presumes_new(view.branch, id):
+            entry = self._entries_at(reads, view.branch, (id,), view.version)[id]
+        elif may_be_new and self._presumes and reads.space.presumes_new(view.branch, id):
             entry = ABSENT
         else:
-            entry = cache.current(reads, view.branch, id)
+            entry = reads.current(view.branch, id)
         return glance_at(entry, values, sizes)
 
     def _entries_at(
-        self, cache: SpaceCache, reads: Reader, branch: str, ids: Sequence[str], version: int
+        self, reads: SpaceReader, branch: str, ids: Sequence[str], version: int
     ) -> dict[str, Entry]:
-        cache.check_version(reads, version)
-        remembered = {id: cache.remembered(branch, id, version) for id in ids}
+        reads.check_version(version)
+        remembered = {id: reads.space.remembered(branch, id, version) for id in ids}
         entries = {id: entry for id, entry in remembered.items() if entry is not None}
         missing = [id for id in remembered if id not in entries]
-        return entries | cache.entries_at(reads, branch, missing, version) if missing else entries
+        return entries | reads.entries_at(branch, missing, version) if missing else entries
 
     def scan(
         self, space: str, *, start: str, end: str | None, after: str | None, limit: int, view: View
     ) -> ScanPage:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         return scans.scan(
-            cache, self._engine.reader(), start=start, end=end, after=after, limit=limit, view=view
+            opened.reader(), start=start, end=end, after=after, limit=limit, view=view
         )
 
     def history(
         self, space: str, id: str, *, before: tuple[int, int] | None, limit: int, view: View
     ) -> FactPage:
-        cache = self._spaces.cache(space)
-        return history.history(
-            cache, self._engine.reader(), id, before=before, limit=limit, view=view
-        )
+        opened = self._spaces.open(space)
+        return history.history(opened.reader(), id, before=before, limit=limit, view=view)
 
     def log(self, space: str, *, since: int, limit: int) -> tuple[Commit, ...]:
-        cache = self._spaces.cache(space)
-        return history.log(cache, self._engine.reader(), since=since, limit=limit)
+        opened = self._spaces.open(space)
+        return history.log(opened.reader(), since=since, limit=limit)
 
     def find(
         self,
@@ -242,8 +243,7 @@ class Kernel:
         view: View,
     ) -> tuple[Hit, ...]:
         return indexes.find(
-            self._engine,
-            self._spaces.cache(space),
+            self._spaces.open(space),
             indexes.declared(self._indexes, index),
             start=start,
             end=end,
@@ -253,17 +253,17 @@ class Kernel:
         )
 
     def reindex(self, space: str, *, progress: Progress | None) -> None:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         for index in self._indexes.values():
-            indexes.rebuild(self._engine, cache, index, progress=progress)
+            indexes.rebuild(opened, index, progress=progress)
 
     # -- queries -----------------------------------------------------------------------------------
 
     def query(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
-        return queries.query(self._spaces.cache(space), self._engine.reader(), query, view)
+        return queries.query(self._spaces.open(space).reader(), query, view)
 
     def values(self, space: str, query: Mapping[str, Any], view: View) -> dict[str, Json]:
-        return queries.values(self._spaces.cache(space), self._engine.reader(), query, view)
+        return queries.values(self._spaces.open(space).reader(), query, view)
 
     def watch(
         self,
@@ -274,15 +274,15 @@ class Kernel:
         since: int | None,
         timeout: float | None,
     ) -> Iterator[dict[str, Any]]:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         turns_max = WATCH_TURNS_REMOTE if self._engine.is_remote else 1
-        pulse = self._pulses.setdefault(cache.did, Pulse(turns_max=turns_max))
-        return watches.watch(self._engine, cache, pulse, query, view, since=since, timeout=timeout)
+        pulse = self._pulses.setdefault(opened.did, Pulse(turns_max=turns_max))
+        return watches.watch(opened, pulse, query, view, since=since, timeout=timeout)
 
     # -- branches ----------------------------------------------------------------------------------
 
     def branches(self, space: str, *, version: int | None) -> tuple[Branch, ...]:
-        return branch_tasks.branches_at(self._spaces.cache(space), self._engine.reader(), version)
+        return branch_tasks.branches_at(self._spaces.open(space).reader(), version)
 
     def create_branch(self, space: str, request: BranchRequest) -> Commit:
         branch_tasks.check_request(request)
@@ -306,58 +306,56 @@ class Kernel:
     ) -> Commit:
         attempt = self._tokens.token()
         job = task_job(branch, task, key=key, call=call, author=self._author, attempt=attempt)
-        return self._committer.commit(self._spaces.cache(space), job)
+        return self._committer.commit(self._spaces.open(space), job)
 
     def merge(self, space: str, request: MergeRequest) -> MergeResult:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         return merges.merge(
-            cache,
-            self._engine.reader(),
+            opened.reader(),
             request,
-            commit=lambda job: self._committer.commit(cache, job),
+            commit=lambda job: self._committer.commit(opened, job),
             author=self._author,
             attempt=self._tokens.token(),
         )
 
     def diff(self, space: str, before: View, after: View) -> tuple[Change, ...]:
-        return diffs.diff(self._spaces.cache(space), self._engine.reader(), before, after)
+        return diffs.diff(self._spaces.open(space).reader(), before, after)
 
     # -- side rows ---------------------------------------------------------------------------------
 
     def side(self, space: str, kind: str, key: str) -> SideRow | None:
-        return side_rows.get(self._engine, self._spaces.cache(space), kind, key)
+        return side_rows.get(self._spaces.open(space), kind, key)
 
     def sides(self, space: str, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
-        cache = self._spaces.cache(space)
-        return side_rows.page(self._engine, cache, kind, after=after, limit=limit)
+        opened = self._spaces.open(space)
+        return side_rows.page(opened, kind, after=after, limit=limit)
 
     def put_side(self, space: str, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
-        cache = self._spaces.cache(space)
-        return side_rows.put(self._engine, cache, kind, key, body, fence=fence)
+        opened = self._spaces.open(space)
+        return side_rows.put(opened, kind, key, body, fence=fence)
 
     def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
-        side_rows.drop(self._engine, self._spaces.cache(space), kind, key, fence=fence)
+        side_rows.drop(self._spaces.open(space), kind, key, fence=fence)
 
     # -- blobs -------------------------------------------------------------------------------------
 
     def put_blob(self, space: str, data: bytes | ByteStream, request: BlobRequest) -> str:
-        return self._blobs.put(self._spaces.cache(space), data, request)
+        return self._blobs.put(self._spaces.open(space), data, request)
 
-    def _commit_blob(self, cache: SpaceCache, request: CommitRequest, blob: BlobData) -> Commit:
+    def _commit_blob(self, opened: OpenSpace, request: CommitRequest, blob: BlobData) -> Commit:
         job = job_of(request, author=self._author, attempt=self._tokens.token())
         job.blob = blob
-        return self._committer.commit(cache, job)
+        return self._committer.commit(opened, job)
 
     def blob_info(self, space: str, hash: str, view: View) -> BlobInfo:
-        return self._blobs.info(self._spaces.cache(space), hash, view)
+        return self._blobs.info(self._spaces.open(space), hash, view)
 
     def blob_piece(self, space: str, hash: str, *, offset: int) -> bytes:
-        return self._blobs.piece(self._spaces.cache(space), hash, offset)
+        return self._blobs.piece(self._spaces.open(space), hash, offset)
 
     def gc(self, space: str, *, grace_seconds: float, progress: CopyProgress | None) -> GcReport:
         return gc.collect(
-            self._engine,
-            self._spaces.cache(space),
+            self._spaces.open(space),
             now=self.now(),
             grace_seconds=grace_seconds,
             progress=progress,
@@ -368,25 +366,22 @@ class Kernel:
     def verify(
         self, space: str, *, against: dict[str, Any] | None, progress: Progress | None
     ) -> VerifyReport:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         declared = tuple(self._indexes.values())
-        return verification.verify(
-            self._engine, cache, indexes=declared, against=against, progress=progress
-        )
+        return verification.verify(opened, indexes=declared, against=against, progress=progress)
 
     def checkpoint(self, space: str) -> dict[str, Any]:
-        cache = self._spaces.cache(space)
-        return checkpoints.make(self._engine, cache, keys=self._keys, now=self.now())
+        opened = self._spaces.open(space)
+        return checkpoints.make(opened, keys=self._keys, now=self.now())
 
     def erase(self, space: str, id: str, *, reason: str, key: str | None) -> Erasure:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         return erasures.erase(
-            self._engine,
-            cache,
+            opened,
             id,
             reason=reason,
             key=key,
-            commit=lambda job: self._committer.commit(cache, job),
+            commit=lambda job: self._committer.commit(opened, job),
             author=self._author,
             attempt=self._tokens.token(),
         )
@@ -401,18 +396,17 @@ class Kernel:
         key: str | None,
         progress: CopyProgress | None,
     ) -> Compaction:
-        cache = self._spaces.cache(space)
+        opened = self._spaces.open(space)
         aim = compactions.aim_of(before, keep)
         tell = progress or (lambda phase, done, total: None)
         if dry_run:
-            return compactions.foresee(cache, self._engine.reader(), aim, tell)
+            return compactions.foresee(opened.reader(), aim, tell)
         task = compactions.Compacting(
-            aim, checkpoints.signer(cache, self._keys), self.now(), self.shared_now(), tell
+            aim, checkpoints.signer(opened, self._keys), self.now(), self.shared_now(), tell
         )
         call: dict[str, Json] = {"name": "compact", **aim.call()}
         return compactions.compact(
-            self._engine,
-            cache,
+            opened,
             task,
             commit=lambda: self._commit_task(space, task, "main", key, call),
         )
@@ -426,39 +420,37 @@ class Kernel:
         return self._spaces.adopt(did, name, seed)
 
     def seed(self, space: str) -> bytes:
-        return self._spaces.seed(self._spaces.cache(space).did)
+        return self._spaces.seed(self._spaces.open(space).did)
 
     def copy_out(self, space: str, *, since: int, until: int) -> CopyPage:
-        cache = self._spaces.cache(space)
-        return copies.copy_out(cache, self._engine.reader(), since=since, until=until)
+        opened = self._spaces.open(space)
+        return copies.copy_out(opened.reader(), since=since, until=until)
 
     def copy_in(self, space: str, page: CopyPage) -> Head:
-        cache = self._spaces.cache(space)
-        return copies.copy_in(self._engine, cache, page, attempt=self._tokens.token)
+        opened = self._spaces.open(space)
+        return copies.copy_in(opened, page, attempt=self._tokens.token)
 
     def foundation_out(
         self, space: str, *, after: FoundationCursor | None
     ) -> FoundationPage | None:
-        cache = self._spaces.cache(space)
-        return foundation_copies.foundation_out(cache, self._engine.reader(), after=after)
+        opened = self._spaces.open(space)
+        return foundation_copies.foundation_out(opened.reader(), after=after)
 
     def foundation_in(self, space: str, pages: Iterable[FoundationPage]) -> Head:
-        cache = self._spaces.cache(space)
-        return foundation_copies.foundation_in(
-            self._engine, cache, pages, attempt=self._tokens.token
-        )
+        opened = self._spaces.open(space)
+        return foundation_copies.foundation_in(opened, pages, attempt=self._tokens.token)
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
-        return copies.sides_out(self._spaces.cache(space), self._engine.reader(), after=after)
+        return copies.sides_out(self._spaces.open(space).reader(), after=after)
 
     def sides_in(self, space: str, page: SidePage) -> None:
-        copies.sides_in(self._engine, self._spaces.cache(space), page)
+        copies.sides_in(self._spaces.open(space), page)
 
     def blobs(self, space: str, *, after: str, limit: int) -> tuple[BlobPart, ...]:
-        return self._blobs.page(self._spaces.cache(space), after=after, limit=limit)
+        return self._blobs.page(self._spaces.open(space), after=after, limit=limit)
 
     def adopt_blob(self, space: str, hash: str, stream: ByteStream) -> bool:
-        return self._blobs.adopt(self._spaces.cache(space), hash, stream)
+        return self._blobs.adopt(self._spaces.open(space), hash, stream)
 
     def close(self) -> None:
         self._engine.close()

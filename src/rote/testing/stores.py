@@ -6,6 +6,8 @@ from pathlib import Path
 from rote.contract import Clock, IdSource, Index, KeyRing
 from rote.engines import Engine
 from rote.kernel import Kernel
+from rote.kernel.state.wiring import Wiring
+from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
 from rote.records import RECORDS
 from rote.runs import StoreRuns
@@ -27,6 +29,12 @@ class StoreSettings:
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
     traces: Path | None = None  # folder of the traces of runs
     presumes: bool = False  # whether it may draw more from the ids than it needs
+
+
+def wiring_on(engine: Engine) -> Wiring:
+    """The wiring of a kernel on an engine that is used without a store."""
+    keys, ids = MemoryKeys(), SeededIds()
+    return Wiring(engine, FixedClock(), ids, SystemTokens(), keys, {}, presumes=False)
 
 
 def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.opening import open as open_store
 from rote.records import Memory
 from rote.testing import SeededIds, SteppingClock
@@ -16,13 +16,13 @@ class Looks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        current = SpaceCache.current
+        current = SpaceReader.current
 
-        def counted(cache: SpaceCache, *arguments: object) -> object:
+        def counted(reads: SpaceReader, *arguments: object) -> object:
             self.count += 1
-            return current(cache, *arguments)  # type: ignore[arg-type]
+            return current(reads, *arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(SpaceCache, "current", counted)
+        monkeypatch.setattr(SpaceReader, "current", counted)
 
 
 @pytest.fixture

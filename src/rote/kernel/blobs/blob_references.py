@@ -8,14 +8,13 @@ it makes, because the hash may have come from elsewhere in the document.
 
 from collections.abc import Callable
 
-from rote.engines import Reader
 from rote.engines.rows import DELETE, PATCH, SET, FactRow
 from rote.errors import Corrupt
 from rote.kernel.log.entries import entry_of
 from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.foundations import facts_below
 from rote.kernel.log.page_sizes import Pace, size_of
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.values import decode_canonical
 from rote.values.blobs import META_PREFIX, REFERENCE, is_blob_hash, meta_id, references
 from rote.values.limits import PAGE_BYTES_MAX, PAGE_MAX
@@ -24,8 +23,7 @@ _MARK = REFERENCE.encode()
 
 
 def referred(
-    cache: SpaceCache,
-    reads: Reader,
+    reads: SpaceReader,
     *,
     after: int,
     until: int,
@@ -34,30 +32,30 @@ def referred(
 ) -> None:
     """Tell every reference that values of the commits in (after, until] make, and those that a
     compaction has left."""
-    if after + 1 < cache.oldest:
-        _left(cache, reads, found)
-        after = cache.oldest - 1
+    if after + 1 < reads.space.oldest:
+        _left(reads, found)
+        after = reads.space.oldest - 1
     pace = Pace(PAGE_BYTES_MAX)
     while after < until:
         if not pace.wanted:
             pace = Pace(PAGE_BYTES_MAX)
-        rows = reads.commits(cache.number, after=after, limit=min(pace.wanted, until - after))
+        rows = reads.rows.commits(reads.number, after=after, limit=min(pace.wanted, until - after))
         if not rows:
             raise Corrupt(f"commit {after + 1} is missing; run `rote verify`")
         sizes = {row.version: 0 for row in rows}
-        for fact in reads.facts(cache.number, after=after, until=rows[-1].version):
+        for fact in reads.rows.facts(reads.number, after=after, until=rows[-1].version):
             sizes[fact.version] += size_of(fact)
-            for hash in references_of(cache, reads, fact):
+            for hash in references_of(reads, fact):
                 found(hash, fact)
         pace.took(sizes.values())
         after = rows[-1].version
         advance(after)
 
 
-def references_in(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:
+def references_in(reads: SpaceReader, fact: FactRow) -> set[str]:
     """The hashes that an entity refers to after a fact, wherever the fact stands."""
-    if fact.version > cache.oldest:
-        return references_of(cache, reads, fact)
+    if fact.version > reads.space.oldest:
+        return references_of(reads, fact)
     # Up to the line the result of a patch has them all, also where the operations of the line's
     # own commit do not.
     value = fact.value if fact.op == PATCH else fact.body
@@ -72,34 +70,34 @@ def described_by(id: str) -> frozenset[str]:
     return frozenset({hash} if hash != id and is_blob_hash(hash) else ())
 
 
-def _left(cache: SpaceCache, reads: Reader, found: Callable[[str, FactRow], object]) -> None:
+def _left(reads: SpaceReader, found: Callable[[str, FactRow], object]) -> None:
     """Tell the references in what is left up to the line."""
-    for branch in cache.branches.rows():
-        for fact in facts_below(reads, cache.number, branch.branch, until=cache.oldest):
-            for hash in references_in(cache, reads, fact):
+    for branch in reads.space.branches.rows():
+        for fact in facts_below(reads.rows, reads.number, branch.branch, until=reads.space.oldest):
+            for hash in references_in(reads, fact):
                 found(hash, fact)
 
 
-def references_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> set[str]:
+def references_of(reads: SpaceReader, fact: FactRow) -> set[str]:
     """The hashes that an entity refers to after a fact, if the fact may have made a reference."""
     if fact.body is None or _MARK not in fact.body:
         return set()
     if fact.op == SET:
         return set(references(decode_canonical(fact.body)))
-    line = cache.branches.line(cache.branches.name(fact.branch), fact.version)
-    entry = entry_of(reads, cache.number, fact, line)
+    line = reads.space.branches.line(reads.space.branches.name(fact.branch), fact.version)
+    entry = entry_of(reads.rows, reads.number, fact, line)
     return set(references(entry.shared_document())) if entry.exists else set()
 
 
-def newest_described(cache: SpaceCache, reads: Reader, hashes: set[str]) -> dict[str, int | None]:
+def newest_described(reads: SpaceReader, hashes: set[str]) -> dict[str, int | None]:
     """For each blob that was ever described: None while it is on some branch, else the version of
     the last deletion or erasure."""
     ids = sorted(meta_id(hash) for hash in hashes)
     known: dict[str, int | None] = {}
-    for branch in cache.branches.rows():
-        line = cache.branches.line(branch.name)
+    for branch in reads.space.branches.rows():
+        line = reads.space.branches.line(branch.name)
         for start in range(0, len(ids), PAGE_MAX):
-            for fact in reads.newest(cache.number, ids[start : start + PAGE_MAX], line):
+            for fact in reads.rows.newest(reads.number, ids[start : start + PAGE_MAX], line):
                 hash = fact.id[-64:]
                 before = known.get(hash, 0)
                 gone = _gone(fact)

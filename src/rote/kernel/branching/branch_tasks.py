@@ -3,13 +3,12 @@
 from msgspec import Struct
 
 from rote.contract import Branch, BranchRequest
-from rote.engines import Reader
 from rote.engines.rows import MAIN
 from rote.errors import Compacted, InvalidInput, VersionNotFound
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.log.branch_rows import created_row, deleted_row
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.values import canonical, check_branch_name
 
 
@@ -19,7 +18,7 @@ class Creation(Struct, frozen=True):
     request: BranchRequest
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
-        request, branches = self.request, draft.cache.branches
+        request, branches = self.request, draft.space.branches
         if request.name in branches:
             raise InvalidInput(
                 f"there is, or was, a branch {request.name!r}; names are not used again, take"
@@ -30,10 +29,10 @@ class Creation(Struct, frozen=True):
         fork_version = draft.version if request.fork_version is None else request.fork_version
         if fork_version > draft.version:
             raise VersionNotFound(fork_version, newest=draft.version)
-        if 0 < fork_version < draft.cache.oldest:
-            raise Compacted(fork_version, oldest=draft.cache.oldest)
+        if 0 < fork_version < draft.space.oldest:
+            raise Compacted(fork_version, oldest=draft.space.oldest)
         row = created_row(
-            draft.cache.did, branches, request.name, parent=parent, fork_version=fork_version,
+            draft.space.did, branches, request.name, parent=parent, fork_version=fork_version,
             version=draft.version + 1,
         )  # fmt: skip
         event = {
@@ -51,12 +50,12 @@ class Deletion(Struct, frozen=True):
     name: str
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
-        row = draft.cache.branches.find(self.name)
+        row = draft.space.branches.find(self.name)
         if row.branch == MAIN:
             raise InvalidInput("main cannot be deleted", branch=self.name)
         if row.deleted_version is not None:
             raise InvalidInput(f"the branch {self.name!r} was deleted already", branch=self.name)
-        gone = deleted_row(draft.cache.did, row, draft.version + 1)
+        gone = deleted_row(draft.space.did, row, draft.version + 1)
         return Prepared(gone, canonical({"type": "branch.delete", "name": self.name}), gone)
 
 
@@ -68,20 +67,20 @@ def check_request(request: BranchRequest) -> None:
         raise InvalidInput("a branch is made at a version, an integer from 0 on")
 
 
-def branches_at(cache: SpaceCache, reads: Reader, version: int | None) -> tuple[Branch, ...]:
+def branches_at(reads: SpaceReader, version: int | None) -> tuple[Branch, ...]:
     """The branches as of a version, in the order in which they were made."""
-    return cache.steadily(reads, version, lambda at: _branches_at(cache, reads, at))
+    return reads.steadily(version, lambda at: _branches_at(reads, at))
 
 
-def _branches_at(cache: SpaceCache, reads: Reader, at: int) -> tuple[Branch, ...]:
-    graph = cache.graph(reads)
-    rows = [row for row in cache.branches.rows() if row.created_version <= at]
-    written = reads.last_written(cache.number, tuple([(row.branch, at) for row in rows]))
+def _branches_at(reads: SpaceReader, at: int) -> tuple[Branch, ...]:
+    graph = reads.graph()
+    rows = [row for row in reads.space.branches.rows() if row.created_version <= at]
+    written = reads.rows.last_written(reads.number, tuple([(row.branch, at) for row in rows]))
     found = []
     for row in sorted(rows, key=lambda row: row.branch):
         deleted = 0 < (row.deleted_version or 0) <= at
         head_version = max(written.get(row.branch, 0), graph.last_event(row.branch, at))
-        parent = None if row.parent is None else cache.branches.name(row.parent)
+        parent = None if row.parent is None else reads.space.branches.name(row.parent)
         found.append(
             Branch(row.name, parent, row.fork_version, row.created_version, head_version, deleted)
         )

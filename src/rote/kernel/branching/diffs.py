@@ -1,31 +1,28 @@
 """What turns one state of a space into another. Costs what was written between them."""
 
 from rote.contract import Change, View
-from rote.engines import Reader
 from rote.kernel.log.branches import spans
 from rote.kernel.log.entries import ABSENT, Entry, load, same, state_of
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import diff as patch_between
 from rote.values.limits import PAGE_MAX
 
 
-def diff(cache: SpaceCache, reads: Reader, before: View, after: View) -> tuple[Change, ...]:
+def diff(reads: SpaceReader, before: View, after: View) -> tuple[Change, ...]:
     """The changes in id order; both states are of one moment where a view names none."""
-    return cache.steadily(reads, None, lambda newest: _diff(cache, reads, before, after, newest))
+    return reads.steadily(None, lambda newest: _diff(reads, before, after, newest))
 
 
-def _diff(
-    cache: SpaceCache, reads: Reader, before: View, after: View, newest: int
-) -> tuple[Change, ...]:
+def _diff(reads: SpaceReader, before: View, after: View, newest: int) -> tuple[Change, ...]:
     lines = []
     for view in (before, after):
-        version = newest if view.version is None else cache.resolve(reads, view.version)
-        lines.append(cache.line(reads, view.branch, version))
-    ids = sorted(reads.written(cache.number, spans(*lines)))
+        version = newest if view.version is None else reads.resolve(view.version)
+        lines.append(reads.line(view.branch, version))
+    ids = sorted(reads.rows.written(reads.number, spans(*lines)))
     changes: list[Change] = []
     for start in range(0, len(ids), PAGE_MAX):
         page = ids[start : start + PAGE_MAX]
-        olds, news = (load(reads, cache.number, page, line) for line in lines)
+        olds, news = (load(reads.rows, reads.number, page, line) for line in lines)
         for id in page:
             old, new = olds.get(id, ABSENT), news.get(id, ABSENT)
             if not same(old, new):

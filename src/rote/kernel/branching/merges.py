@@ -17,7 +17,6 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from rote.contract import Commit, MergeConflict, MergeRequest, MergeResult, Resolution
-from rote.engines import Reader
 from rote.engines.rows import DELETE, SET
 from rote.errors import Busy, InvalidInput
 from rote.kernel.branching.merge_bases import NO_BASE, Ground, resolve
@@ -31,7 +30,7 @@ from rote.kernel.log.commit_graph import Point, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, same, state_of
 from rote.kernel.log.events import erased_by
 from rote.kernel.log.seals import KEY
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import threeway
 from rote.values import Json, canonical, check_branch_name, check_entity_id, check_key
 from rote.values.limits import PAGE_MAX
@@ -74,22 +73,20 @@ class MergeTask(Struct):
     plan: MergePlan
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
-        cache, request = draft.cache, self.request
-        target = writable(cache.branches, request.target)
-        source = cache.branches.find(request.source)
+        space, request = draft.space, self.request
+        target = writable(space.branches, request.target)
+        source = space.branches.find(request.source)
         if draft.version != self.plan.version and _moved(
             draft, self.plan.version, (target.branch, source.branch)
         ):
-            self.plan = plan_merge(
-                cache, draft.reads, request, self.resolutions, version=draft.version
-            )
+            self.plan = plan_merge(draft.reads, request, self.resolutions, version=draft.version)
         # Also when it was made anew by an attempt before this one, and still holds.
         if self.plan.status != "merged":
             raise Replanned(self.plan)
         # A copy each time: planning writes into it, and may happen again.
         job.operations, job.known = self.plan.operations, dict(self.plan.before)
         event = merge_event(
-            cache.branches, request.source, self.plan.source_version, self.plan.bases
+            space.branches, request.source, self.plan.source_version, self.plan.bases
         )
         return Prepared(target, canonical(event))
 
@@ -109,17 +106,16 @@ def merge_event(
 
 def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
     """Whether anything has happened on the branches since, or was erased; when in doubt it has."""
-    if draft.cache.oldest > version + 1:
+    if draft.space.oldest > version + 1:
         return True  # the log no longer says
-    rows = draft.reads.commits(draft.cache.number, after=version, limit=PAGE_MAX)
+    rows = draft.reads.rows.commits(draft.space.number, after=version, limit=PAGE_MAX)
     return len(rows) == PAGE_MAX or any(
         row.branch in branches or erased_by(row) is not None for row in rows
     )
 
 
 def merge(
-    cache: SpaceCache,
-    reads: Reader,
+    reads: SpaceReader,
     request: MergeRequest,
     *,
     commit: Callable[[Job], Commit],
@@ -128,17 +124,16 @@ def merge(
 ) -> MergeResult:
     """Plan, and write if there is something to record and nothing in the way."""
     resolutions = check_request(request)
-    cache.sync(reads)
-    if _is_known_key(cache, reads, request):
+    reads.sync()
+    if _is_known_key(reads, request):
         plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
     else:
-        plan = cache.steadily(
-            reads,
+        plan = reads.steadily(
             None,
-            lambda version: plan_merge(cache, reads, request, resolutions, version=version),
+            lambda version: plan_merge(reads, request, resolutions, version=version),
         )
     if request.dry_run and plan.status == "merged":
-        _check_conformance(cache, reads, request.target, plan)
+        _check_conformance(reads, request.target, plan)
     if request.dry_run or plan.status != "merged":
         return MergeResult(plan.status, None, plan.merged, plan.conflicts)
     job = task_job(
@@ -156,20 +151,20 @@ def merge(
     return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
 
 
-def _check_conformance(cache: SpaceCache, reads: Reader, target: str, plan: MergePlan) -> None:
+def _check_conformance(reads: SpaceReader, target: str, plan: MergePlan) -> None:
     """What the plan of every commit does; a dry run does not come that far."""
     left = {
         operation.id: ABSENT if operation.data is None else _holding(operation.data)
         for operation in plan.operations
     }
-    judge = Judge(lambda ids: cache.entries_at(reads, target, ids, plan.version), left)
+    judge = Judge(lambda ids: reads.entries_at(target, ids, plan.version), left)
     judge.check(list(left))
 
 
-def _is_known_key(cache: SpaceCache, reads: Reader, request: MergeRequest) -> bool:
+def _is_known_key(reads: SpaceReader, request: MergeRequest) -> bool:
     if request.key is None or request.dry_run:
         return False
-    return reads.side(cache.number, KEY, request.key) is not None
+    return reads.rows.side(reads.number, KEY, request.key) is not None
 
 
 # -- the request -----------------------------------------------------------------------------------
@@ -214,24 +209,28 @@ def _payload(request: MergeRequest, resolutions: Resolutions) -> dict[str, Json]
 
 
 def plan_merge(
-    cache: SpaceCache,
-    reads: Reader,
+    reads: SpaceReader,
     request: MergeRequest,
     resolutions: Resolutions,
     *,
     version: int,
 ) -> MergePlan:
-    """The merge as of a version at or below `cache.known`."""
-    branches, graph = cache.branches, cache.graph(reads)
+    """The merge as of a version at or below `reads.space.known`."""
+    branches, graph = reads.space.branches, reads.graph()
     target = writable(branches, request.target)
     source = branches.find(request.source)
-    ground = Ground(graph, reads, cache.number, branches)
-    theirs = last_node(graph, reads, cache.number, branches, (source.branch, version))
-    ours = last_node(graph, reads, cache.number, branches, (target.branch, version))
+    ground = Ground(graph, reads.rows, reads.number, branches)
+    theirs = last_node(graph, reads.rows, reads.number, branches, (source.branch, version))
+    ours = last_node(graph, reads.rows, reads.number, branches, (target.branch, version))
     if theirs is None:
         return MergePlan("nothing", version, 0, (), [], {}, ())
     bases = merge_bases(
-        graph, reads, cache.number, branches, left=[] if ours is None else [ours], right=[theirs]
+        graph,
+        reads.rows,
+        reads.number,
+        branches,
+        left=[] if ours is None else [ours],
+        right=[theirs],
     )
     if bases == [theirs]:
         return MergePlan("nothing", version, theirs[1], tuple(bases), [], {}, ())

@@ -15,12 +15,13 @@ from hashlib import sha256
 from msgspec import Struct
 
 from rote.contract import ByteStream, Clock
-from rote.engines import Abandoning, Contended, Engine, OutcomeUnknown, Writer
+from rote.engines import Abandoning, Contended, OutcomeUnknown, Writer
 from rote.engines.rows import BlobRow, ChunkRow
 from rote.errors import Busy, InvalidInput, LimitExceeded, RoteError, Unavailable, invariant
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.log.seals import blob_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceWriter
 from rote.values import micros_of
 from rote.values.limits import (
     BLOB_BYTES_MAX,
@@ -56,22 +57,21 @@ class BlobData(Struct, frozen=True, gc=False):
 
 def counted(draft: Draft, payload: BlobData, at: int) -> BlobRow | None:
     """The row that makes a payload count; None when there is one already."""
-    number = draft.cache.number
-    if payload.hash in draft.blobs or draft.reads.blob(number, payload.hash) is not None:
+    number = draft.space.number
+    if payload.hash in draft.blobs or draft.reads.rows.blob(number, payload.hash) is not None:
         return None
-    row = None if payload.upload is None else draft.reads.upload(number, payload.upload)
+    row = None if payload.upload is None else draft.reads.rows.upload(number, payload.upload)
     if row is None or row.at == CONDEMNED:
         raise BlobDataGone()
     invariant(row.size == payload.size, "an upload has another size than was sent")
-    return blob_record(draft.cache.did, row.upload, payload.hash, row.size, at)
+    return blob_record(draft.space.did, row.upload, payload.hash, row.size, at)
 
 
 class Upload:
     """Bytes on their way in, under a token of their own."""
 
-    def __init__(self, engine: Engine, cache: SpaceCache, *, clock: Clock, token: bytes) -> None:
-        self._engine = engine
-        self._cache = cache
+    def __init__(self, space: OpenSpace, *, clock: Clock, token: bytes) -> None:
+        self._space = space
         self._clock = clock
         self._token = token
         self._size = 0
@@ -95,9 +95,9 @@ class Upload:
     def discard(self) -> None:
         """Drop it now unless it counts; what cannot be dropped now is collected later."""
         with suppress(RoteError):
-            row = self._engine.reader().upload(self._cache.number, self._token)
-            if row is not None and give_up(self._engine, self._cache, row):
-                drop(self._engine, self._cache, row)
+            row = self._space.engine.reader().upload(self._space.number, self._token)
+            if row is not None and give_up(self._space, row):
+                drop(self._space, row)
 
     def _keep(self, piece: bytes) -> None:
         after = self._size + len(piece)
@@ -111,9 +111,10 @@ class Upload:
             ChunkRow(self._size + start + len(chunk), chunk)
             for start, chunk in zip(starts, chunks, strict=True)
         ]
+        space = self._space
         for _ in range(CONTENTION_ATTEMPTS_MAX):
             try:
-                with Abandoning(self._engine), self._engine.writer(self._cache.number) as writes:
+                with Abandoning(space.engine), space.engine.writer(space.number) as writes:
                     self._append(writes, rows, after)
             except Contended:
                 continue
@@ -127,64 +128,66 @@ class Upload:
         raise Busy("others write to this space all the time; try again")
 
     def _append(self, writes: Writer, rows: list[ChunkRow], size: int) -> None:
-        number = self._cache.number
+        number = self._space.number
         row = writes.upload(number, self._token)
         if self._size and (row is None or row.at == CONDEMNED):
             raise BlobDataGone()
         self._take_room(writes, size - self._size)
         at = micros_of(self._clock.now())
         writes.put_chunks(number, self._token, rows)
-        writes.put_blob(number, blob_record(self._cache.did, self._token, None, size, at))
+        writes.put_blob(number, blob_record(self._space.did, self._token, None, size, at))
 
     def _take_room(self, writes: Writer, size: int) -> None:
         """To add up all payloads costs more the more there are, so it is done only now and then:
         when a small part of what was left is used up, since others take of it too."""
-        cache = self._cache
-        cache.blob_room -= size
-        if cache.blob_room >= 0:
+        space = self._space
+        space.blob_room -= size
+        if space.blob_room >= 0:
             return
-        kept = writes.blob_bytes(cache.number) + size
+        kept = writes.blob_bytes(space.number) + size
         if kept > SPACE_BLOB_BYTES_MAX:
             raise LimitExceeded(
                 "all blobs of the space in bytes", size=kept, limit=SPACE_BLOB_BYTES_MAX,
                 advice="delete what describes and refers to some, and run gc",
             )  # fmt: skip
-        cache.blob_room = (SPACE_BLOB_BYTES_MAX - kept) // BLOB_ROOM_PARTS
+        space.blob_room = (SPACE_BLOB_BYTES_MAX - kept) // BLOB_ROOM_PARTS
 
 
-def condemn(writes: Writer, cache: SpaceCache, row: BlobRow) -> None:
+def condemn(writes: SpaceWriter, row: BlobRow) -> None:
     """From here on the payload counts nothing and takes nothing; its chunks may go."""
-    writes.put_blob(cache.number, blob_record(cache.did, row.upload, None, row.size, CONDEMNED))
+    writes.rows.put_blob(
+        writes.number, blob_record(writes.space.did, row.upload, None, row.size, CONDEMNED)
+    )
 
 
-def give_up(engine: Engine, cache: SpaceCache, row: BlobRow) -> bool:
+def give_up(space: OpenSpace, row: BlobRow) -> bool:
     """Condemn an upload, unless it counts or has moved since its row was read."""
     if row.hash is not None:
         return False
-    with Abandoning(engine), engine.writer(cache.number) as writes:
-        if writes.upload(cache.number, row.upload) != row:
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
+        if writes.rows.upload(writes.number, row.upload) != row:
             return False
-        condemn(writes, cache, row)
+        condemn(writes, row)
     return True
 
 
 def drop(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     row: BlobRow,
     *,
-    then: Callable[[Writer], None] = lambda writes: None,
+    then: Callable[[SpaceWriter], None] = lambda writes: None,
 ) -> None:
     """Drop a condemned payload, in transactions of a bounded size, its row last; and what is to be
     done in that last one."""
-    number = cache.number
+    number = space.number
     for until in range(BLOB_DROP_BYTES, row.size, BLOB_DROP_BYTES):
-        with Abandoning(engine), engine.writer(number) as writes:
+        with Abandoning(space.engine), space.engine.writer(number) as writes:
             writes.drop_chunks(number, row.upload, until=until)
-    with Abandoning(engine), engine.writer(number) as writes:
-        writes.drop_chunks(number, row.upload, until=INTEGER_MAX)
-        writes.drop_blob(number, row.upload)
-        then(writes)
+    with Abandoning(space.engine), space.engine.writer(number) as rows:
+        rows.drop_chunks(number, row.upload, until=INTEGER_MAX)
+        rows.drop_blob(number, row.upload)
+        then(SpaceWriter(space, rows))
 
 
 def _read(stream: ByteStream, size: int) -> bytes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from rote.contract import Clock, Commit, IdSource, Index
-from rote.engines import Contended, Engine, OutcomeUnknown, Writer
+from rote.engines import Contended, Engine, OutcomeUnknown
 from rote.engines.rows import HeadRow
 from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable
 from rote.kernel.committing.commit_queue import Group, Take
@@ -14,7 +14,8 @@ from rote.kernel.committing.jobs import Job, fail
 from rote.kernel.committing.plans import plan
 from rote.kernel.log.outcomes import settle
 from rote.kernel.reading import indexes
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceWriter
 from rote.values import micros_of
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
 
@@ -50,10 +51,10 @@ class Committer:
         self._groups: dict[int, Group] = {}
         self._mutex = threading.Lock()
 
-    def commit(self, cache: SpaceCache, job: Job) -> Commit:
+    def commit(self, space: OpenSpace, job: Job) -> Commit:
         # Before any lock: after a fork those who would release it do not exist.
         self._engine.check_usable()
-        group = self._groups.get(cache.number) or self._new_group(cache)
+        group = self._groups.get(space.number) or self._new_group(space)
         group.run(job)
         if job.error is not None:
             raise job.error
@@ -62,14 +63,14 @@ class Committer:
             raise InternalError("a commit was never answered")
         return result
 
-    def _new_group(self, cache: SpaceCache) -> Group:
+    def _new_group(self, space: OpenSpace) -> Group:
         with self._mutex:
-            return self._groups.setdefault(cache.number, Group(partial(self._lead, cache)))
+            return self._groups.setdefault(space.number, Group(partial(self._lead, space)))
 
-    def _lead(self, cache: SpaceCache, take: Take) -> None:
+    def _lead(self, space: OpenSpace, take: Take) -> None:
         jobs: list[Job] = []
         while True:
-            self._lead_once(cache, jobs, take)
+            self._lead_once(space, jobs, take)
             if len(jobs) == 1:
                 return
             # Those that came behind a task, which is alone in its transaction, are next.
@@ -77,18 +78,18 @@ class Committer:
             if not jobs:
                 return
 
-    def _lead_once(self, cache: SpaceCache, jobs: list[Job], take: Take) -> None:
+    def _lead_once(self, space: OpenSpace, jobs: list[Job], take: Take) -> None:
         """Answers at least the first in line."""
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
             # Without a lock first; with it after that, so that nobody loses every race. Who plans
             # without it may be behind, and draw salts for entities that others have made.
             optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
-            presumes = self._presumes and attempt == 0 and cache.presumes
+            presumes = self._presumes and attempt == 0 and space.presumes
             try:
-                self._write(cache, jobs, take, optimistic, presumes)
+                self._write(space, jobs, take, optimistic, presumes)
                 return
             except Contended:
-                cache.presumes = False
+                space.presumes = False
                 for job in jobs:
                     job.error = None
             except _Undone:
@@ -102,7 +103,7 @@ class Committer:
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
     def _write(
-        self, cache: SpaceCache, jobs: list[Job], take: Take, optimistic: bool, presumes: bool
+        self, space: OpenSpace, jobs: list[Job], take: Take, optimistic: bool, presumes: bool
     ) -> None:
         """Plan everyone in line, write once, and answer them when it is durable."""
         draft: Draft | None = None
@@ -110,15 +111,16 @@ class Committer:
         is_durable = False
         try:
             try:
-                with self._engine.writer(cache.number, optimistic=optimistic) as writes:
-                    head = cache.sync(writes, may_be_old=optimistic) or _EMPTY
+                with self._engine.writer(space.number, optimistic=optimistic) as rows:
+                    writes = SpaceWriter(space, rows)
+                    head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
-                        cache, writes, head.version, head.version, head.hash or None, head.at,
+                        space, writes, head.version, head.version, head.hash or None, head.at,
                         self._followed, not optimistic, presumes,
                     )  # fmt: skip
                     self._plan(draft, jobs, take, answers)
                     if draft.commits:
-                        self._append(draft, writes)
+                        self._append(draft)
             except OutcomeUnknown as error:
                 assert draft is not None
                 self._settle(draft, error)
@@ -153,7 +155,7 @@ class Committer:
                     job.error = error
                     if isinstance(error, Conflict):
                         # What was never written by those who read it has been: no more guesses.
-                        draft.cache.presumes &= all(
+                        draft.space.presumes &= all(
                             read.expected_version for read in error.conflicts
                         )
                     if job.task is not None:
@@ -161,18 +163,18 @@ class Committer:
                 if job.task is not None and draft.commits:
                     return
 
-    def _append(self, draft: Draft, writes: Writer) -> None:
-        number = draft.cache.number
-        writes.append(number, draft.batch())
+    def _append(self, draft: Draft) -> None:
+        number, rows = draft.space.number, draft.reads.rows
+        rows.append(number, draft.batch())
         for row in draft.sides.values():
-            writes.put_side(number, row)
+            rows.put_side(number, row)
         for blob in draft.blobs.values():
-            writes.put_blob(number, blob)
+            rows.put_blob(number, blob)
         if draft.oldest is not None or draft.erased is not None:
             return  # what was known of the indexes is not so any more
         for index in self._indexes:
             coverage = indexes.follow(
-                writes, draft.cache, index, draft.changes, before=draft.base, after=draft.version
+                draft.reads, index, draft.changes, before=draft.base, after=draft.version
             )
             if coverage is not None:
                 draft.coverage[index.name] = coverage
@@ -180,17 +182,17 @@ class Committer:
     def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
         if draft.commits:
             assert draft.hash is not None
-            cache = draft.cache
-            cache.committed(
+            space = draft.space
+            space.committed(
                 draft.base, draft.version, draft.entries, hash=draft.hash,
                 presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
                 oldest=draft.oldest,
             )  # fmt: skip
-            cache.presumes |= draft.found_new
+            space.presumes |= draft.found_new
             if draft.presumed:
                 for number in draft.proven_ungoverned():
-                    cache.note_ungoverned(number, draft.version)
-            cache.coverage.update(draft.coverage)
+                    space.note_ungoverned(number, draft.version)
+            space.coverage.update(draft.coverage)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
             self._engine.harden()
@@ -223,7 +225,7 @@ class Committer:
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         settle(
             self._engine,
-            draft.cache.number,
+            draft.space.number,
             draft.commits,
             error,
             refusal="the store failed while committing; nothing was written, try again",

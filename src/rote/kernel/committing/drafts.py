@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
-from rote.engines import Writer
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -21,16 +20,17 @@ from rote.engines.rows import (
 from rote.kernel.committing.operations import Operation
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.seals import KEY
-from rote.kernel.state.cache import SpaceCache
 from rote.kernel.state.index_coverage import Coverage, IndexChange
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceWriter
 from rote.schemas import REGISTRY_ID
 
 
 class Draft(Struct):
     """Grows by whole commits."""
 
-    cache: SpaceCache
-    reads: Writer  # planning only reads; a task that rewrites history also writes
+    space: OpenSpace
+    reads: SpaceWriter  # planning only reads; a task that rewrites history also writes
     base: int  # the version it starts from
     version: int  # of the newest commit, drafted ones included
     hash: bytes | None
@@ -59,18 +59,18 @@ class Draft(Struct):
         asks could do with the presumption that what nothing is known of is new."""
         presume = self._presume_new if may_be_new and self.presumes else None
         if not self.entries:
-            return self.cache.newest(self.reads, branch, ids, presume)
-        number = self.cache.branches.find(branch).branch
+            return self.reads.newest(branch, ids, presume)
+        number = self.space.branches.find(branch).branch
         drafted = {id: self.entries[(number, id)] for id in ids if (number, id) in self.entries}
         missing = [id for id in ids if id not in drafted]
         if missing:
-            drafted.update(self.cache.newest(self.reads, branch, missing, presume))
+            drafted.update(self.reads.newest(branch, missing, presume))
         return drafted
 
     def is_ungoverned(self, branch: str) -> bool:
         """Whether it is known that the branch has no registry of schemas."""
-        number = self.cache.branches.numbers.get(branch)
-        return number in self.cache.ungoverned and (number, REGISTRY_ID) not in self.entries
+        number = self.space.branches.numbers.get(branch)
+        return number in self.space.ungoverned and (number, REGISTRY_ID) not in self.entries
 
     def proven_ungoverned(self) -> set[int]:
         """The branches that were presumed to have no registry, now that the draft is durable."""
@@ -80,13 +80,13 @@ class Draft(Struct):
         return {number for number in numbers if (number, REGISTRY_ID) not in self.entries}
 
     def _presume_new(self, ids: Sequence[str]) -> bool:
-        if not self.reads.presume_absent(self.cache.number, ids=ids):
+        if not self.reads.rows.presume_absent(self.space.number, ids=ids):
             return False
         self.presumed.update(ids)
         return True
 
     def _presume_unused(self, key: str) -> bool:
-        return self.reads.presume_absent(self.cache.number, sides=[(KEY, key)])
+        return self.reads.rows.presume_absent(self.space.number, sides=[(KEY, key)])
 
     def made_by(self, key: str) -> SideRecord | None:
         """What is noted of the commit that had this key."""
@@ -99,18 +99,18 @@ class Draft(Struct):
 
     def side(self, kind: str, key: str) -> SideRecord | None:
         drafted = self.sides.get((kind, key))
-        return drafted or self.reads.side(self.cache.number, kind, key)
+        return drafted or self.reads.rows.side(self.space.number, kind, key)
 
     def known_salts(self, operations: Sequence[Operation]) -> dict[str, bytes]:
         """Salts of entities that are new to a line but not to the space."""
-        if self.cache.branches.is_alone:
+        if self.space.branches.is_alone:
             return {}
         ids = {operation.id for operation in operations}
         drafted = {
             id: entry.salt for (_, id), entry in self.entries.items() if id in ids and entry.salt
         }
         missing = [id for id in ids if id not in drafted and id not in self.presumed]
-        return {**self.reads.salts(self.cache.number, missing), **drafted}
+        return {**self.reads.rows.salts(self.space.number, missing), **drafted}
 
     def batch(self) -> Batch:
         batch = Batch(self.commits, self.facts, list(self.entities.values()))

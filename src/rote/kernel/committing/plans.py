@@ -63,7 +63,7 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
         commit = _add(draft, job, outcome.branch, steps, at=at, ids=ids, event=outcome.event)
         draft.branch, draft.oldest = outcome.changed, outcome.oldest
         return commit
-    branch = writable(draft.cache.branches, job.branch)
+    branch = writable(draft.space.branches, job.branch)
     current = _look_up(draft, job)
     if job.reads or job.unerased_since is not None:
         conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
@@ -95,12 +95,12 @@ def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
     if commit.event is None or job.call is None:
         is_plain = commit.event is None and job.call is None
         return is_plain and _could_have_written(draft, job, commit)
-    told = told_of_call(draft.reads, draft.cache.number, commit)
+    told = told_of_call(draft.reads.rows, draft.space.number, commit)
     return all(job.call.get(member) in possible for member, possible in told.items())
 
 
 def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
-    if commit.branch != job.branch or commit.version < draft.cache.oldest:
+    if commit.branch != job.branch or commit.version < draft.space.oldest:
         return commit.branch == job.branch
     written = [(fact.id, fact.op) for fact in commit.facts]
     return len(written) == len(job.operations) and all(
@@ -124,20 +124,20 @@ def meaning_of(row: SideRecord) -> tuple[int, str | None]:
 
 def commit_at(draft: Draft, version: int) -> Commit:
     """A commit of the log, or of this draft."""
-    number = draft.cache.number
-    rows = draft.reads.commits(number, after=max(version - 2, 0), limit=2) + draft.commits
+    number = draft.space.number
+    rows = draft.reads.rows.commits(number, after=max(version - 2, 0), limit=2) + draft.commits
     by_version = {row.version: row for row in rows}
     row, previous = by_version.get(version), by_version.get(version - 1)
     if row is None:
         raise Corrupt(f"commit {version} is missing; run `rote verify`")
     facts = [fact for fact in draft.facts if fact.version == version]
     if not facts:
-        facts = draft.reads.facts(number, after=version - 1, until=version)
+        facts = draft.reads.rows.facts(number, after=version - 1, until=version)
     return commit_of(
         row,
         facts,
         previous=None if previous is None else previous.hash,
-        branch=draft.cache.branches.name(row.branch),
+        branch=draft.space.branches.name(row.branch),
     )
 
 
@@ -257,7 +257,7 @@ def _add(
             changed.setdefault(id, before if is_own else None)
     shown_at = format_time(at)
     hash = commit_hash(
-        space=draft.cache.did,
+        space=draft.space.did,
         version=version,
         branch=branch.name,
         previous=draft.hash,
@@ -301,7 +301,7 @@ def _salts(draft: Draft, job: Job, steps: list[Applied], ids: IdSource) -> dict[
 
 
 def _add_sides(draft: Draft, job: Job, version: int) -> None:
-    did = draft.cache.did
+    did = draft.space.did
     if job.key is not None:
         body = canonical({"payload": job.payload, "version": version})
         draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)

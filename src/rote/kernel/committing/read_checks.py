@@ -47,7 +47,7 @@ def find_erased(draft: Draft, job: Job) -> tuple[ReadConflict, ...]:
             actual_version=version,
             actual_hash=None,
         )
-        for version, id in erasures(draft.reads, draft.cache.number, after=since)
+        for version, id in erasures(draft.reads.rows, draft.space.number, after=since)
         if id in written
     )
 
@@ -58,7 +58,7 @@ def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:
             raise InvalidInput(
                 f"a read names version {read.version}, the newest is {draft.version}"
             )
-        if read.branch not in draft.cache.branches:
+        if read.branch not in draft.space.branches:
             raise InvalidInput(f"a read names the branch {read.branch!r}, which does not exist")
 
 
@@ -78,7 +78,7 @@ def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
     versions = [read.version for read in reads if read.id is None]
     if not versions:
         return []
-    return list(erasures(draft.reads, draft.cache.number, after=min(versions)))[::-1]
+    return list(erasures(draft.reads.rows, draft.space.number, after=min(versions)))[::-1]
 
 
 def _conflict(
@@ -94,7 +94,7 @@ def _conflict(
         if entry.version <= read.version:
             return None
         # Of what was compacted away since nobody can tell which paths it touched.
-        is_whole = not read.path or entry.erased or read.version + 1 < draft.cache.oldest
+        is_whole = not read.path or entry.erased or read.version + 1 < draft.space.oldest
         actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
     if actual is None:
         return None
@@ -114,13 +114,13 @@ def _conflict(
 
 def _newest_in_range(draft: Draft, read: Read, erased: list[tuple[int, str]]) -> _Write | None:
     assert read.start is not None
-    branches = draft.cache.branches
+    branches = draft.space.branches
     line = branches.line(read.branch)
     for fact in reversed(draft.facts):
         if _counts(fact, line) and _in_range(fact.id, read):
             return fact.version, fact.hash
-    row = draft.reads.newest_in_range(
-        draft.cache.number, line, start=read.start, end=read.end, after=read.version
+    row = draft.reads.rows.newest_in_range(
+        draft.space.number, line, start=read.start, end=read.end, after=read.version
     )
     written = 0 if row is None else row.version
     for version, id in erased:
@@ -137,7 +137,7 @@ def _in_range(id: str, read: Read) -> bool:
 def _overlapping(draft: Draft, read: Read) -> _Write | None:
     """The newest write since the read that touches its path."""
     assert read.id is not None
-    for fact in _facts_since(draft, read.id, draft.cache.branches.line(read.branch), read.version):
+    for fact in _facts_since(draft, read.id, draft.space.branches.line(read.branch), read.version):
         if fact.op != PATCH or fact.body is None:
             return fact.version, fact.hash
         if overlaps(decode_canonical(fact.body), read.path or ()):
@@ -152,8 +152,8 @@ def _facts_since(draft: Draft, id: str, line: Line, version: int) -> Iterable[Fa
             yield fact
     before = None
     while True:
-        rows = draft.reads.history(
-            draft.cache.number, id, line, before=before, after=version, limit=PAGE_MAX
+        rows = draft.reads.rows.history(
+            draft.space.number, id, line, before=before, after=version, limit=PAGE_MAX
         )
         yield from rows
         if len(rows) < PAGE_MAX:

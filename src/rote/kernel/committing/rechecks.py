@@ -19,7 +19,7 @@ class Assuring(Struct):
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
             raise Contended()
-        branch = writable(draft.cache.branches, job.branch)
+        branch = writable(draft.space.branches, job.branch)
         ids = [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
         current = draft.look_up(job.branch, list(dict.fromkeys(ids)))
         conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)

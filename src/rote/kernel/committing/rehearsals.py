@@ -6,14 +6,13 @@ from typing import Any, cast
 from msgspec import UNSET, Struct
 
 from rote.contract import Rehearsal, State, View
-from rote.engines import Reader, Writer
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.operations import check_size, parse_operations
 from rote.kernel.committing.plans import apply_operations
 from rote.kernel.log.branches import writable
 from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.entries import Entry
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.schemas import REGISTRY_ID
 from rote.values import canonical
 
@@ -29,17 +28,16 @@ class _Stage(Draft, Struct, kw_only=True):
         found = {id: self.own[id] for id in ids if id in self.own}
         missing = [id for id in ids if id not in found]
         if missing:
-            found |= self.cache.entries_at(self.reads, branch, missing, self.base)
+            found |= self.reads.entries_at(branch, missing, self.base)
         return {id: found[id] for id in ids}
 
     def is_ungoverned(self, branch: str) -> bool:
-        is_newest = self.base == self.cache.known and REGISTRY_ID not in self.own
+        is_newest = self.base == self.space.known and REGISTRY_ID not in self.own
         return is_newest and super().is_ungoverned(branch)
 
 
 def rehearse(
-    cache: SpaceCache,
-    reads: Reader,
+    reads: SpaceReader,
     operations: Sequence[Mapping[str, Any]],
     view: View,
     own: Mapping[str, State],
@@ -48,11 +46,11 @@ def rehearse(
 ) -> tuple[Rehearsal, ...]:
     parsed = parse_operations(operations)
     check_size(parsed, None)
-    version = cache.resolve(reads, view.version)
-    cache.line(reads, view.branch, version)  # so that the branch is known, or told to be unknown
-    writable(cache.branches, view.branch)
+    version = reads.resolve(view.version)
+    reads.line(view.branch, version)  # so that the branch is known, or told to be unknown
+    writable(reads.space.branches, view.branch)
     stage = _Stage(
-        cache=cache, reads=cast(Writer, reads), base=version, version=version, hash=None, at=now,
+        space=reads.space, reads=cast(SpaceWriter, reads), base=version, version=version, hash=None, at=now,
         followed=(), locked=False, own={id: _entry_of(state) for id, state in own.items()},
     )  # fmt: skip
     current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))

@@ -43,7 +43,7 @@ def check_conformance(
     is_none = registry is ABSENT or (not registry.exists and 0 < registry.version <= draft.base)
     # What is only presumed is noted when it is proven.
     if is_none and REGISTRY_ID not in draft.presumed:
-        draft.cache.note_ungoverned(draft.cache.branches.number(branch), draft.base)
+        draft.space.note_ungoverned(draft.space.branches.number(branch), draft.base)
     judge.check(ids)
 
 

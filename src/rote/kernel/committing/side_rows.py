@@ -1,51 +1,50 @@
 """Side rows: small mutable rows beside the chain, moved by compare-and-set on a fence."""
 
 from rote.contract import CHECKPOINT, SideRow
-from rote.engines import Abandoning, Engine, Reader
+from rote.engines import Abandoning
 from rote.engines.rows import SideRecord
 from rote.errors import Corrupt, Denied, InvalidInput
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import Json, canonical, decode_canonical
 
 # Kinds the kernel keeps for itself.
 KERNEL_KINDS = frozenset({KEY, SCRUB, COMPACTION, CHECKPOINT})
 
 
-def get(engine: Engine, cache: SpaceCache, kind: str, key: str) -> SideRow | None:
+def get(space: OpenSpace, kind: str, key: str) -> SideRow | None:
     check_names(kind, key)
-    reads = engine.reader()
-    row = reads.side(cache.number, kind, key)
-    return None if row is None else sealed_row(cache, row, kind, key)
+    reads = space.reader()
+    row = reads.rows.side(reads.number, kind, key)
+    return None if row is None else sealed_row(space, row, kind, key)
 
 
-def page(
-    engine: Engine, cache: SpaceCache, kind: str, *, after: str, limit: int
-) -> tuple[SideRow, ...]:
+def page(space: OpenSpace, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
     canonical([kind, after])
-    reads = engine.reader()
-    rows = reads.sides(cache.number, kind, after=(kind, after), limit=page_size(limit))
+    reads = space.reader()
+    rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=page_size(limit))
     return tuple(seen(row) for row in rows)
 
 
-def put(
-    engine: Engine, cache: SpaceCache, kind: str, key: str, body: Json, *, fence: int
-) -> SideRow:
+def put(space: OpenSpace, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
     """Write the row if nobody has since it was read with `fence`."""
     check_own(kind, key, fence)
-    row = side_record(cache.did, kind, key, fence + 1, canonical(body))
-    with Abandoning(engine), engine.writer(cache.number) as writes:
-        _check_fence(writes, cache.number, kind, key, fence)
-        writes.put_side(cache.number, row)
+    row = side_record(space.did, kind, key, fence + 1, canonical(body))
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
+        _check_fence(writes, kind, key, fence)
+        writes.rows.put_side(writes.number, row)
     return seen(row)
 
 
-def drop(engine: Engine, cache: SpaceCache, kind: str, key: str, *, fence: int) -> None:
+def drop(space: OpenSpace, kind: str, key: str, *, fence: int) -> None:
     check_own(kind, key, fence)
-    with Abandoning(engine), engine.writer(cache.number) as writes:
-        _check_fence(writes, cache.number, kind, key, fence)
-        writes.drop_side(cache.number, kind, key)
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
+        _check_fence(writes, kind, key, fence)
+        writes.rows.drop_side(writes.number, kind, key)
 
 
 def check_own(kind: str, key: str, fence: int) -> None:
@@ -64,8 +63,8 @@ def check_names(kind: str, key: str) -> None:
         canonical(text)
 
 
-def _check_fence(reads: Reader, space: int, kind: str, key: str, fence: int) -> None:
-    row = reads.side(space, kind, key)
+def _check_fence(reads: SpaceReader, kind: str, key: str, fence: int) -> None:
+    row = reads.rows.side(reads.number, kind, key)
     actual = 0 if row is None else row.fence
     if actual != fence:
         raise Denied(
@@ -81,9 +80,9 @@ def seen(row: SideRecord) -> SideRow:
     return SideRow(row.kind, row.key, row.fence, decode_canonical(row.body))
 
 
-def sealed_row(cache: SpaceCache, row: SideRecord | None, kind: str, key: str) -> SideRow:
+def sealed_row(space: OpenSpace, row: SideRecord | None, kind: str, key: str) -> SideRow:
     """The row, if it is as it was written. A copy does not take its seal over, and who recovers a run
     does what it says."""
-    if row is None or row != side_record(cache.did, kind, key, row.fence, row.body):
+    if row is None or row != side_record(space.did, kind, key, row.fence, row.body):
         raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
     return seen(row)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from msgspec import UNSET
 
 from rote.contract import Commit, Fact, LeftFact, Remains, SideRow
-from rote.engines import Reader, Writer
+from rote.engines import Reader
 from rote.engines.rows import (
     DELETE,
     PATCH,
@@ -55,7 +55,7 @@ from rote.kernel.log.events import (
 )
 from rote.kernel.log.page_sizes import Pace, size_of
 from rote.kernel.log.seals import KEY, side_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceWriter
 from rote.patch import encode_operations, normalize
 from rote.values import (
     Json,
@@ -92,22 +92,21 @@ class Adoption:
 
     def __init__(
         self,
-        cache: SpaceCache,
-        writes: Writer,
+        writes: SpaceWriter,
         *,
         version: int,
         hash: bytes | None,
         at: int,
         attempt: Callable[[], bytes],
     ) -> None:
-        self._cache = cache
-        self._reads: Reader = writes
+        self._space = writes.space
+        self._reads: Reader = writes.rows
         self._writes = writes  # for what a compaction takes away
         self._attempt = attempt
         self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
         self._entries: dict[_Place, Entry] = {}
         self._entities: dict[_Place, EntityRow] = {}
-        self._lineage = Lineage(cache.did, cache.branches.rows())
+        self._lineage = Lineage(writes.space.did, writes.space.branches.rows())
         self._branches: dict[int, BranchRow] = {}  # new and changed ones, by number
         self._made: set[str] = set()  # names of the new ones
         self._passed: dict[tuple[int, str], list[Entry]] = {}  # all that came, by number and id
@@ -156,16 +155,16 @@ class Adoption:
             or (self._lineage.branches.is_alone and _is(first, "branch.create"))
         )
 
-    def erase(self, writes: Writer) -> bool:
+    def erase(self, writes: SpaceWriter) -> bool:
         """Do what the last commit did, if it erased; whether copies may be left in the files."""
         if self._erased is None:
             return False
         id, branches = self._erased, self._lineage.branches
-        forgotten = forget(writes, self._cache, branches, id, version=self.version)
+        forgotten = forget(writes, branches, id, version=self.version)
         for pointer in forgotten.pointers:
             self._entities[(branches.name(pointer.branch), id)] = pointer
         if forgotten.facts:
-            writes.put_side(self._cache.number, note_of(writes, self._cache, id, self.version))
+            writes.rows.put_side(writes.number, note_of(writes, id, self.version))
         return forgotten.facts > 0
 
     def batch(self) -> Batch:
@@ -191,7 +190,7 @@ class Adoption:
             by_branch.setdefault(branch, []).append(id)
             self._entries[(branch, id)] = ABSENT
         sizes = []
-        number = self._cache.number
+        number = self._space.number
         for branch, ids in by_branch.items():
             line = self._lineage.branches.line(branch, self.version)
             if branch in self._made:
@@ -232,7 +231,7 @@ class Adoption:
     def _check_key_is_free(self, commit: Commit) -> None:
         if commit.key is None:
             return
-        taken = self._reads.side(self._cache.number, KEY, commit.key)
+        taken = self._reads.side(self._space.number, KEY, commit.key)
         if taken is not None or commit.key in self.sides:
             raise _refusal(commit, f"its key {commit.key!r} already stands for another commit")
 
@@ -248,7 +247,7 @@ class Adoption:
         branch, event = self._record(commit)
         facts = [self._fact(commit, fact, index, at) for index, fact in enumerate(commit.facts)]
         hash = commit_hash(
-            space=self._cache.did,
+            space=self._space.did,
             version=commit.version,
             branch=branch.name,
             previous=self.hash,
@@ -271,7 +270,7 @@ class Adoption:
         if facts:
             self._written.setdefault(branch.branch, []).append(commit.version)
         if commit.key is not None:
-            self.sides[commit.key] = key_row(self._cache.did, commit, key)
+            self.sides[commit.key] = key_row(self._space.did, commit, key)
         self.version, self.hash, self.at = commit.version, hash, at
 
     def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
@@ -290,16 +289,14 @@ class Adoption:
         if isinstance(happening, BranchMerged):
             self._check_merge(commit, happening, branch.branch)
         if isinstance(happening, SpaceCompacted):
-            self.has_shrunk = follow_compaction(
-                self._cache, self._writes, happening, commit.version
-            )
+            self.has_shrunk = follow_compaction(self._writes, happening, commit.version)
         return branch, None if commit.event is None else canonical(commit.event)
 
     def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
         """It names the heads and bases that the log has."""
-        branches, space = self._lineage.branches, self._cache.number
+        branches, space = self._lineage.branches, self._space.number
         if self._graph is None:
-            self._graph = self._cache.graph(self._reads).copy()
+            self._graph = self._writes.graph().copy()
         graph, source = self._graph, branches.number(merged.source)
         theirs = last_node(graph, self, space, branches, (source, self.version))
         ours = last_node(graph, self, space, branches, (target, self.version))

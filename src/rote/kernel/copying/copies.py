@@ -18,7 +18,7 @@ from rote.contract import (
     check_row_follows,
 )
 from rote.contract.runs import LEASE
-from rote.engines import Abandoning, Contended, Engine, OutcomeUnknown, Reader, Writer
+from rote.engines import Abandoning, Contended, OutcomeUnknown
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput
 from rote.kernel.committing.side_rows import check_names, sealed_row, seen
@@ -32,7 +32,8 @@ from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.outcomes import settle
 from rote.kernel.log.page_sizes import Pace, size_of
 from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
@@ -55,33 +56,33 @@ _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
 # -- commits ---------------------------------------------------------------------------------------
 
 
-def copy_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
+def copy_out(reads: SpaceReader, *, since: int, until: int) -> CopyPage:
     """Commits in (since, until], oldest first, as they are stored."""
-    return cache.steadily(
-        reads, until, lambda _: _commits_out(cache, reads, since=since, until=until)
-    )
+    return reads.steadily(until, lambda _: _commits_out(reads, since=since, until=until))
 
 
-def _commits_out(cache: SpaceCache, reads: Reader, *, since: int, until: int) -> CopyPage:
-    if since + 1 < cache.oldest:
-        raise Compacted(since + 1, oldest=cache.oldest)
-    number, pace = cache.number, Pace(PAGE_BYTES_MAX)
-    below = reads.commits(number, after=since - 1, limit=1) if since else []
+def _commits_out(reads: SpaceReader, *, since: int, until: int) -> CopyPage:
+    if since + 1 < reads.space.oldest:
+        raise Compacted(since + 1, oldest=reads.space.oldest)
+    number, pace = reads.number, Pace(PAGE_BYTES_MAX)
+    below = reads.rows.commits(number, after=since - 1, limit=1) if since else []
     previous = below[0].hash if below else None
     commits, keys, remains = [], [], []
     while since < until and (wanted := min(pace.wanted, until - since)):
-        rows = reads.commits(number, after=since, limit=wanted)
+        rows = reads.rows.commits(number, after=since, limit=wanted)
         if not rows:
             raise Corrupt(f"commit {since + 1} is missing; run `rote verify`")
-        facts = _by_version(rows, reads.facts(number, after=since, until=rows[-1].version))
+        facts = _by_version(rows, reads.rows.facts(number, after=since, until=rows[-1].version))
         rows = rows[: pace.took([_weight(row, facts[row.version]) for row in rows])]
         for row in rows:
-            branch = cache.branches.name(row.branch)
+            branch = reads.space.branches.name(row.branch)
             commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
             previous = row.hash
             remains += [remains_in(fact) for fact in facts[row.version] if fact.salt is None]
             if row.key is not None:
-                keys.append(sealed_row(cache, reads.side(number, KEY, row.key), KEY, row.key))
+                keys.append(
+                    sealed_row(reads.space, reads.rows.side(number, KEY, row.key), KEY, row.key)
+                )
         since = rows[-1].version
     return CopyPage(tuple(commits), tuple(keys), tuple(remains))
 
@@ -98,28 +99,27 @@ def _weight(row: CommitRow, facts: Iterable[FactRow]) -> int:
     return len(row.meta or b"") + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
 
 
-def copy_in(
-    engine: Engine, cache: SpaceCache, page: CopyPage, *, attempt: Callable[[], bytes]
-) -> Head:
+def copy_in(space: OpenSpace, page: CopyPage, *, attempt: Callable[[], bytes]) -> Head:
     """Append what is not there yet, durably; or raise and write nothing."""
-    engine.check_usable()
+    space.engine.check_usable()
     check_page(page)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         adoption, is_unclean = None, False
         try:
-            with Abandoning(engine), engine.writer(cache.number) as writes:
-                adoption = _adopt(cache, writes, page, attempt)
+            with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+                writes = SpaceWriter(space, rows)
+                adoption = _adopt(writes, page, attempt)
                 is_unclean = adoption.erase(writes)
                 if adoption.commits:
-                    writes.append(cache.number, adoption.batch())
+                    writes.rows.append(writes.number, adoption.batch())
                 for row in adoption.sides.values():
-                    writes.put_side(cache.number, row)
+                    writes.rows.put_side(writes.number, row)
         except Contended:
             continue
         except OutcomeUnknown as error:
             settle(
-                engine,
-                cache.number,
+                space.engine,
+                space.number,
                 [] if adoption is None else adoption.commits,
                 error,
                 refusal="the store failed while committing; this page was not written,"
@@ -128,27 +128,25 @@ def copy_in(
         assert adoption is not None
         if not adoption.commits:
             # Answered from the log alone: its writer may have died before its own sync.
-            engine.harden()
+            space.engine.harden()
         elif is_unclean:
             # Where others are in the way, a note stays and gc does it.
             with suppress(Busy):
-                scrub(engine, cache)
+                scrub(space)
         if adoption.has_shrunk:
-            give_room_back(engine, cache)
+            give_room_back(space)
         if adoption.hash is None:
             return Head(0, None, None)
         return Head(adoption.version, adoption.hash.hex(), adoption.at)
     raise Busy("others commit to this space all the time; try again")
 
 
-def _adopt(
-    cache: SpaceCache, writes: Writer, page: CopyPage, attempt: Callable[[], bytes]
-) -> Adoption:
+def _adopt(writes: SpaceWriter, page: CopyPage, attempt: Callable[[], bytes]) -> Adoption:
     """The commits of the page that the log does not have, checked."""
-    head = cache.sync(writes) or _NOTHING
-    _check_continues(cache, writes, page, head)
+    head = writes.sync() or _NOTHING
+    _check_continues(writes, page, head)
     adoption = Adoption(
-        cache, writes, version=head.version, hash=head.hash or None, at=head.at, attempt=attempt
+        writes, version=head.version, hash=head.hash or None, at=head.at, attempt=attempt
     )
     keys = {row.key: row for row in page.keys}
     adoption.take(
@@ -169,7 +167,7 @@ def _remains_by_place(page: CopyPage) -> dict[tuple[int, int], Remains]:
     return dict(zip(places, page.remains, strict=True))
 
 
-def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: HeadRow) -> None:
+def _check_continues(reads: SpaceReader, page: CopyPage, head: HeadRow) -> None:
     """The page and the log are the same where they meet."""
     if not page.commits:
         return
@@ -180,14 +178,14 @@ def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: Hea
             " send what is between them first"
         )
     meeting = min(last.version, head.version)
-    rows = reads.commits(cache.number, after=meeting - 1, limit=1) if meeting else []
+    rows = reads.rows.commits(reads.number, after=meeting - 1, limit=1) if meeting else []
     there = rows[0].hash.hex() if rows else None
     sent = {commit.version: commit.hash for commit in page.commits}
     if there != sent.get(meeting, first.previous):
         raise InvalidInput(
-            f"{cache.name!r} has another history in the two stores: version {meeting} is not the"
+            f"{reads.space.name!r} has another history in the two stores: version {meeting} is not the"
             " same commit; copy to another store",
-            space=cache.did,
+            space=reads.space.did,
             version=meeting,
         )
 
@@ -195,15 +193,15 @@ def _check_continues(cache: SpaceCache, reads: Reader, page: CopyPage, head: Hea
 # -- side rows -------------------------------------------------------------------------------------
 
 
-def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> SidePage:
+def sides_out(reads: SpaceReader, *, after: tuple[str, str]) -> SidePage:
     """A page of side rows, without those of keys and compactions, which travel with commits."""
     start, pace = after, Pace(PAGE_BYTES_MAX)
     found: list[SideRow] = []
     while wanted := pace.wanted:
-        rows = reads.sides(cache.number, None, after=after, limit=wanted)
+        rows = reads.rows.sides(reads.number, None, after=after, limit=wanted)
         kept = [row for row in rows if row.kind not in _LEFT_OUT]
         fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
-        found += [sealed_row(cache, row, row.kind, row.key) for row in kept[:fitting]]
+        found += [sealed_row(reads.space, row, row.kind, row.key) for row in kept[:fitting]]
         if fitting < len(kept):
             return SidePage(start, (found[-1].kind, found[-1].key), tuple(found))
         if len(rows) < wanted:
@@ -213,28 +211,29 @@ def sides_out(cache: SpaceCache, reads: Reader, *, after: tuple[str, str]) -> Si
     return SidePage(start, after, tuple(found))
 
 
-def sides_in(engine: Engine, cache: SpaceCache, page: SidePage) -> None:
+def sides_in(space: OpenSpace, page: SidePage) -> None:
     """Take over the rows of the page. No fence moves back, and what only this store has stays.
 
     A row that the source has dropped stays as well: it cannot be told from one that it never had.
     """
-    engine.check_usable()
+    space.engine.check_usable()
     incoming = {
         (row.kind, row.key): side_record(
-            cache.did, row.kind, row.key, row.fence, canonical(row.body)
+            space.did, row.kind, row.key, row.fence, canonical(row.body)
         )
         for row in _checked(page)
     }
-    with Abandoning(engine), engine.writer(cache.number) as writes:
-        cache.sync(writes)
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
+        writes.sync()
         for record in incoming.values():
-            _check_checkpoint(cache, writes, record)
-        for there in _rows_there(cache, writes, page):
+            _check_checkpoint(writes, record)
+        for there in _rows_there(writes, page):
             place = (there.kind, there.key)
             if place in incoming and not _follows(there, incoming[place]):
                 del incoming[place]
         for record in incoming.values():
-            writes.put_side(cache.number, record)
+            writes.rows.put_side(writes.number, record)
 
 
 def _follows(there: SideRecord, record: SideRecord) -> bool:
@@ -261,20 +260,20 @@ def _checked(page: SidePage) -> Sequence[SideRow]:
     return page.rows
 
 
-def _check_checkpoint(cache: SpaceCache, reads: Reader, record: SideRecord) -> None:
+def _check_checkpoint(reads: SpaceReader, record: SideRecord) -> None:
     if record.kind != checkpoints.SIDE:
         return
     checkpoint = checkpoints.check_shape(decode_canonical(record.body))
-    faults = checkpoints.faults_against(cache, reads, checkpoint, oldest=cache.oldest)
+    faults = checkpoints.faults_against(reads, checkpoint, oldest=reads.space.oldest)
     if faults and faults[0].kind != UNDECIDED:
         raise Corrupt(f"a checkpoint of the source does not fit its log: {faults[0].message}")
 
 
-def _rows_there(cache: SpaceCache, writes: Writer, page: SidePage) -> Iterable[SideRecord]:
+def _rows_there(writes: SpaceWriter, page: SidePage) -> Iterable[SideRecord]:
     """The rows of the page's range that this store has, but for those of keys."""
     after = page.after
     while True:
-        rows = writes.sides(cache.number, None, after=after, limit=VERIFY_PAGE_ROWS)
+        rows = writes.rows.sides(writes.number, None, after=after, limit=VERIFY_PAGE_ROWS)
         for row in rows:
             if page.until is not None and (row.kind, row.key) > page.until:
                 return

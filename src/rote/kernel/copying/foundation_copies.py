@@ -23,7 +23,7 @@ from rote.contract import (
     Remains,
     SideRow,
 )
-from rote.engines import Abandoning, Engine, OutcomeUnknown, Reader, Writer
+from rote.engines import Abandoning, OutcomeUnknown
 from rote.engines.rows import (
     DELETE,
     PATCH,
@@ -53,7 +53,8 @@ from rote.kernel.log.foundations import (
 from rote.kernel.log.outcomes import settle
 from rote.kernel.log.page_sizes import Pace
 from rote.kernel.log.seals import KEY
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, check_entity_id, decode, format_time, parse_time
 from rote.values.limits import PAGE_BYTES_MAX, VALUE_BYTES_MAX
 
@@ -64,14 +65,12 @@ _START: FoundationCursor = ("", "", 0)
 # -- out -------------------------------------------------------------------------------------------
 
 
-def foundation_out(
-    cache: SpaceCache, reads: Reader, *, after: FoundationCursor | None
-) -> FoundationPage | None:
-    return cache.steadily(reads, None, lambda _: _page(cache, reads, after or _START))
+def foundation_out(reads: SpaceReader, *, after: FoundationCursor | None) -> FoundationPage | None:
+    return reads.steadily(None, lambda _: _page(reads, after or _START))
 
 
-def _page(cache: SpaceCache, reads: Reader, after: FoundationCursor) -> FoundationPage | None:
-    foundation = foundation_of(reads, cache.number)
+def _page(reads: SpaceReader, after: FoundationCursor) -> FoundationPage | None:
+    foundation = foundation_of(reads.rows, reads.number)
     if foundation is None:
         return None
     commits: list[Commit] = []
@@ -80,14 +79,14 @@ def _page(cache: SpaceCache, reads: Reader, after: FoundationCursor) -> Foundati
     remains: list[Remains] = []
     place: FoundationCursor | None = None
     pace = Pace(PAGE_BYTES_MAX)
-    for reached, item, size in _items(cache, reads, foundation.before, after):
+    for reached, item, size in _items(reads, foundation.before, after):
         if isinstance(item, Commit):
             commits.append(item)
             if any(fact.erased for fact in item.facts):
-                remains += _remains_at(cache, reads, item.version)
+                remains += _remains_at(reads, item.version)
             if item.key is not None:
-                row = reads.side(cache.number, KEY, item.key)
-                keys.append(sealed_row(cache, row, KEY, item.key))
+                row = reads.rows.side(reads.number, KEY, item.key)
+                keys.append(sealed_row(reads.space, row, KEY, item.key))
         else:
             facts.append(item)
         pace.took([size])
@@ -101,40 +100,42 @@ def _page(cache: SpaceCache, reads: Reader, after: FoundationCursor) -> Foundati
 
 
 def _items(
-    cache: SpaceCache, reads: Reader, before: int, after: FoundationCursor
+    reads: SpaceReader, before: int, after: FoundationCursor
 ) -> Iterator[tuple[FoundationCursor, Commit | LeftFact, int]]:
     """Everything above a place, with its own place and its size."""
     branch, id, version = after
     if not branch:
-        for commit in _commits(cache, reads, before, after=version):
+        for commit in _commits(reads, before, after=version):
             size = len(commit.meta_data or b"") + _FACT_BYTES
             size += sum(len(fact.data or b"") + len(fact.id) + _FACT_BYTES for fact in commit.facts)
             yield ("", "", commit.version), commit, size
-    for row in sorted(cache.branches.rows(), key=lambda row: row.name):
+    for row in sorted(reads.space.branches.rows(), key=lambda row: row.name):
         if row.name < branch:
             continue
         above = (id, version) if row.name == branch else None
-        for fact in facts_below(reads, cache.number, row.branch, until=before, above=above):
+        for fact in facts_below(reads.rows, reads.number, row.branch, until=before, above=above):
             left = _left(row.name, fact)
             size = len(left.data or b"") + len(fact.id) + _FACT_BYTES
             yield (row.name, fact.id, fact.version), left, size
 
 
-def _commits(cache: SpaceCache, reads: Reader, before: int, *, after: int) -> Iterator[Commit]:
+def _commits(reads: SpaceReader, before: int, *, after: int) -> Iterator[Commit]:
     previous: bytes | None = None
-    for row in commits_below(reads, cache.number, before=before + 1, after=min(after, before - 2)):
+    for row in commits_below(
+        reads.rows, reads.number, before=before + 1, after=min(after, before - 2)
+    ):
         is_line = row.version == before
-        facts = reads.facts(cache.number, after=before - 1, until=before) if is_line else []
+        facts = reads.rows.facts(reads.number, after=before - 1, until=before) if is_line else []
         if row.version > after:
             yield commit_of(
                 row, facts, previous=previous if is_line else None,
-                branch=cache.branches.name(row.branch),
+                branch=reads.space.branches.name(row.branch),
             )  # fmt: skip
         previous = row.hash
 
 
-def _remains_at(cache: SpaceCache, reads: Reader, version: int) -> list[Remains]:
-    facts = reads.facts(cache.number, after=version - 1, until=version)
+def _remains_at(reads: SpaceReader, version: int) -> list[Remains]:
+    facts = reads.rows.facts(reads.number, after=version - 1, until=version)
     return [remains_in(fact) for fact in facts if fact.salt is None]
 
 
@@ -159,33 +160,33 @@ def _left(branch: str, fact: FactRow) -> LeftFact:
 
 
 def foundation_in(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     pages: Iterable[FoundationPage],
     *,
     attempt: Callable[[], bytes],
 ) -> Head:
     """Write all of it, durably; or raise and write nothing."""
-    engine.check_usable()
+    space.engine.check_usable()
     rest = iter(pages)
     first = next(rest)
     founding: _Founding | None = None
     try:
-        with Abandoning(engine), engine.writer(cache.number) as writes:
-            if cache.sync(writes) is not None:
+        with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+            writes = SpaceWriter(space, rows)
+            if writes.sync() is not None:
                 raise InvalidInput(
-                    f"{cache.name!r} is not empty in the target, and the source was compacted;"
+                    f"{space.name!r} is not empty in the target, and the source was compacted;"
                     " copy to a new store",
-                    space=cache.did,
+                    space=space.did,
                 )
-            founding = _Founding(cache, writes, first, attempt)
+            founding = _Founding(writes, first, attempt)
             for page in chain([first], rest):
                 founding.take(page)
             founding.finish()
     except OutcomeUnknown as error:
         settle(
-            engine,
-            cache.number,
+            space.engine,
+            space.number,
             [] if founding is None else founding.commits[-1:],
             error,
             refusal="the store failed while committing; nothing was written, run the copy again",
@@ -199,14 +200,14 @@ class _Founding:
     """What comes, written page by page into one transaction and proven at its end."""
 
     def __init__(
-        self, cache: SpaceCache, writes: Writer, page: FoundationPage, attempt: Callable[[], bytes]
+        self, writes: SpaceWriter, page: FoundationPage, attempt: Callable[[], bytes]
     ) -> None:
         check_foundation_page(page)
-        self._cache = cache
+        self._space = writes.space
         self._writes = writes
         self._attempt = attempt
         self._foundation = Foundation(page.before, page.version, page.checkpoint, 1)
-        self._lineage = Lineage(cache.did)
+        self._lineage = Lineage(writes.space.did)
         self._place = _START
         self._last: FactRow | None = None  # of the facts that came
         self._line: dict[str, FactRow] = {}  # what the line's own commit leaves, by id
@@ -263,10 +264,10 @@ class _Founding:
             EntityRow(branch, fact.id, fact.version, fact.index, _is_live(fact))
             for fact in self._line.values()
         ]
-        self._writes.append(self._cache.number, Batch([made], facts, pointers, changed))
+        self._writes.rows.append(self._space.number, Batch([made], facts, pointers, changed))
         if commit.key is not None:
-            record = key_row(self._cache.did, commit, keys.get(commit.key))
-            self._writes.put_side(self._cache.number, record)
+            record = key_row(self._space.did, commit, keys.get(commit.key))
+            self._writes.rows.put_side(self._space.number, record)
 
     def _line_fact(self, commit: Commit, fact: Fact, branch: int, index: int) -> FactRow:
         op = OPERATIONS.get(fact.op)
@@ -292,7 +293,7 @@ class _Founding:
         if (0 if last is None else last.version) != commit.version - 1:
             raise InvalidInput("the commit before the line is missing")
         hash = commit_hash(
-            space=self._cache.did,
+            space=self._space.did,
             version=commit.version,
             branch=commit.branch,
             previous=None if last is None else last.hash,
@@ -327,9 +328,9 @@ class _Founding:
                 pointers[(row.branch, row.id)] = self._pointer(row, pointers)
             self._last = row
         if rows:
-            self._writes.append(self._cache.number, Batch([], rows, list(pointers.values())))
+            self._writes.rows.append(self._space.number, Batch([], rows, list(pointers.values())))
         if results:
-            self._writes.rewrite_facts(self._cache.number, results)
+            self._writes.rows.rewrite_facts(self._space.number, results)
 
     def _pointer(self, row: FactRow, pointers: dict[tuple[int, str], EntityRow]) -> EntityRow:
         last, earlier = self._last, pointers.get((row.branch, row.id))
@@ -363,25 +364,25 @@ class _Founding:
 
     def finish(self) -> None:
         """All of it is what the space's key has signed, or none of it stays."""
-        cache, before = self._cache, self._foundation.before
+        space, before = self._space, self._foundation.before
         if not self.commits or self.commits[-1].version != before:
             raise _refusal("the commit at the line is missing")
         try:
             left = standing(
-                self._writes,
-                cache.number,
+                self._writes.rows,
+                space.number,
                 self._lineage.branches,
                 before=before,
                 version=self._foundation.version,
             )
             faults = checkpoints.faults_of_horizon(
-                cache, self._writes, self._foundation.checkpoint, before=before, state=left.state
+                self._writes, self._foundation.checkpoint, before=before, state=left.state
             )
         except InvalidInput as error:
             raise _refusal(str(error)) from error
         if faults:
             raise _refusal(faults[0])
-        self._writes.put_side(cache.number, horizon_record(cache.did, self._foundation))
+        self._writes.rows.put_side(space.number, horizon_record(space.did, self._foundation))
 
 
 def _is_live(fact: FactRow) -> bool:

@@ -6,11 +6,12 @@ Frozen: docs/formats/checkpoint.md.
 from typing import Any
 
 from rote.contract import CHECKPOINT, UNDECIDED, Fault, KeyRing
-from rote.engines import Abandoning, Engine, Reader
+from rote.engines import Abandoning
 from rote.engines.rows import HeadRow
 from rote.errors import Denied, InvalidInput
 from rote.kernel.log.seals import side_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import Identity, canonical, format_time, verify_signature
 
 KIND = "checkpoint/1"
@@ -19,25 +20,26 @@ _PREFIX = b"rote checkpoint/1\0"
 _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
 
 
-def make(engine: Engine, cache: SpaceCache, *, keys: KeyRing, now: int) -> dict[str, Any]:
+def make(space: OpenSpace, *, keys: KeyRing, now: int) -> dict[str, Any]:
     """Sign the head as it is now, and keep a copy beside the log."""
-    identity = signer(cache, keys)
-    with Abandoning(engine), engine.writer(cache.number) as writes:
-        checkpoint = sign(cache.did, identity, cache.sync(writes), now=now)
+    identity = signer(space, keys)
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
+        checkpoint = sign(space.did, identity, writes.sync(), now=now)
         key = f"{checkpoint['version']:020d}"
-        earlier = writes.side(cache.number, SIDE, key)
+        earlier = writes.rows.side(writes.number, SIDE, key)
         fence = 1 if earlier is None else earlier.fence + 1
-        row = side_record(cache.did, SIDE, key, fence, canonical(checkpoint))
-        writes.put_side(cache.number, row)
+        row = side_record(space.did, SIDE, key, fence, canonical(checkpoint))
+        writes.rows.put_side(writes.number, row)
     return checkpoint
 
 
-def signer(cache: SpaceCache, keys: KeyRing) -> Identity:
-    identity = keys.load(cache.did)
+def signer(space: OpenSpace, keys: KeyRing) -> Identity:
+    identity = keys.load(space.did)
     if identity is None:
         raise Denied(
-            f"the key of space {cache.name!r} is not in {keys.place}; put its file there to sign",
-            space=cache.did,
+            f"the key of space {space.name!r} is not in {keys.place}; put its file there to sign",
+            space=space.did,
         )
     return identity
 
@@ -78,17 +80,15 @@ def check_shape(checkpoint: Any) -> dict[str, Any]:
     return checkpoint
 
 
-def faults_against(
-    cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, oldest: int
-) -> list[Fault]:
+def faults_against(reads: SpaceReader, checkpoint: dict[str, Any], *, oldest: int) -> list[Fault]:
     """Why today's log does not extend the checkpoint; nothing when it does."""
     version = checkpoint["version"]
 
     def fault(message: str) -> list[Fault]:
         return [Fault("checkpoint", version, None, message)]
 
-    if checkpoint["space"] != cache.did:
-        return fault(f"it is of the space {checkpoint['space']}, not of {cache.did}")
+    if checkpoint["space"] != reads.space.did:
+        return fault(f"it is of the space {checkpoint['space']}, not of {reads.space.did}")
     if not _is_signed(checkpoint):
         return fault("its signature is not of the space's key")
     if 0 < version < oldest - 1:
@@ -100,7 +100,7 @@ def faults_against(
                 " compacted",
             )
         ]  # fmt: skip
-    rows = reads.commits(cache.number, after=version - 1, limit=1) if version else []
+    rows = reads.rows.commits(reads.number, after=version - 1, limit=1) if version else []
     if version and not rows:
         return fault("the log ends before it: commits were cut off")
     actual = rows[0].hash.hex() if rows and rows[0].version == version else None
@@ -110,14 +110,14 @@ def faults_against(
 
 
 def faults_of_horizon(
-    cache: SpaceCache, reads: Reader, checkpoint: dict[str, Any], *, before: int, state: str
+    reads: SpaceReader, checkpoint: dict[str, Any], *, before: int, state: str
 ) -> list[str]:
     """What is wrong with the checkpoint of a compaction, of which this is left."""
     checkpoint = check_shape(checkpoint)
-    rows = reads.commits(cache.number, after=before - 1, limit=1)
+    rows = reads.rows.commits(reads.number, after=before - 1, limit=1)
     head = rows[0].hash.hex() if rows and rows[0].version == before else None
     found = []
-    if checkpoint["space"] != cache.did or not _is_signed(checkpoint):
+    if checkpoint["space"] != reads.space.did or not _is_signed(checkpoint):
         found.append("its checkpoint is not signed by the space's key")
     if (checkpoint["version"], checkpoint["head"]) != (before, head):
         found.append("its checkpoint is not of the first commit that is left")

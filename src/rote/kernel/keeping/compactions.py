@@ -19,7 +19,7 @@ from itertools import islice
 from msgspec import Struct, structs
 
 from rote.contract import Commit, Compaction, CopyProgress
-from rote.engines import Abandoning, Contended, Engine, Reader, Writer
+from rote.engines import Abandoning, Contended, Reader, Writer
 from rote.engines.rows import MAIN, PATCH, FactPlace, FactRow, HeadRow, Line
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
 from rote.kernel.committing.drafts import Draft
@@ -42,7 +42,8 @@ from rote.kernel.log.foundations import (
 )
 from rote.kernel.log.page_sizes import next_page, size_of
 from rote.kernel.log.seals import COMPACTION
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import Identity, Json, canonical, digest
 from rote.values.limits import PAGE_MAX
 
@@ -123,65 +124,59 @@ class Compacting(Struct):
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
             raise Contended()
-        cache, writes = draft.cache, draft.reads
-        earlier = foundation_of(writes, cache.number)
-        self.before = self.aim.line(writes, cache.number, earlier, newest=draft.version)
-        refuse_below_runs(writes, cache, before=self.before, now=self.shared_now)
+        space, writes = draft.space, draft.reads
+        earlier = foundation_of(writes.rows, writes.number)
+        self.before = self.aim.line(writes.rows, writes.number, earlier, newest=draft.version)
+        refuse_below_runs(writes, before=self.before, now=self.shared_now)
         version = draft.version + 1
-        shrunk = shrink(cache, writes, before=self.before, version=version, tell=self.tell)
+        shrunk = shrink(writes, before=self.before, version=version, tell=self.tell)
         self.facts, self.commits = shrunk.facts, shrunk.commits
         checkpoint = checkpoints.sign(
-            cache.did,
+            space.did,
             self.identity,
-            _line_head(cache, writes, self.before),
+            _line_head(writes, self.before),
             now=max(self.now, draft.at),
             state=shrunk.state,
             prior=None if earlier is None else digest(earlier.checkpoint),
         )
         fence = 1 if earlier is None else earlier.fence + 1
         foundation = Foundation(self.before, version, checkpoint, fence)
-        draft.sides[(COMPACTION, HORIZON)] = horizon_record(cache.did, foundation)
+        draft.sides[(COMPACTION, HORIZON)] = horizon_record(space.did, foundation)
         event = {"type": "compact", "before": self.before, "checkpoint": checkpoint}
-        return Prepared(cache.branches.row(MAIN), canonical(event), oldest=self.before)
+        return Prepared(space.branches.row(MAIN), canonical(event), oldest=self.before)
 
 
-def compact(
-    engine: Engine, cache: SpaceCache, task: Compacting, *, commit: Callable[[], Commit]
-) -> Compaction:
+def compact(space: OpenSpace, task: Compacting, *, commit: Callable[[], Commit]) -> Compaction:
     """Make the commit, and give the room back."""
     try:
         made = commit()
     except NothingToCompact as nothing:
         return _nothing(nothing.foundation)
-    is_shrunk = give_room_back(engine, cache)
+    is_shrunk = give_room_back(space)
     assert made.event is not None
     checkpoint, before = made.event["checkpoint"], made.event["before"]
     return Compaction(made, checkpoint, task.facts, task.commits, before, is_shrunk)
 
 
-def foresee(cache: SpaceCache, reads: Reader, aim: Aim, tell: CopyProgress) -> Compaction:
+def foresee(reads: SpaceReader, aim: Aim, tell: CopyProgress) -> Compaction:
     """What a compaction would do; nothing is written."""
-    return cache.steadily(
-        reads, None, lambda newest: _foreseen(cache, reads, aim, tell, newest=newest)
-    )
+    return reads.steadily(None, lambda newest: _foreseen(reads, aim, tell, newest=newest))
 
 
-def _foreseen(
-    cache: SpaceCache, reads: Reader, aim: Aim, tell: CopyProgress, *, newest: int
-) -> Compaction:
-    space = cache.number
-    earlier = foundation_of(reads, space)
+def _foreseen(reads: SpaceReader, aim: Aim, tell: CopyProgress, *, newest: int) -> Compaction:
+    space = reads.number
+    earlier = foundation_of(reads.rows, reads.number)
     try:
-        before = aim.line(reads, space, earlier, newest=newest)
+        before = aim.line(reads.rows, space, earlier, newest=newest)
     except NothingToCompact:
         return _nothing(earlier)
-    lines = lines_to_keep(cache.graph(reads), reads, space, cache.branches, before=before)
-    _, total = reads.counts(space, until=before - 1)
-    verdicts = _verdicts(reads, space, lines, "keeping", before=before, total=total, tell=tell)
+    lines = lines_to_keep(reads.graph(), reads.rows, space, reads.space.branches, before=before)
+    _, total = reads.rows.counts(space, until=before - 1)
+    verdicts = _verdicts(reads.rows, space, lines, "keeping", before=before, total=total, tell=tell)
     facts = sum(not stays for _, stays in verdicts)
     commits = sum(
         row.key is None and row.event is None
-        for row in commits_below(reads, space, before=before - 1)
+        for row in commits_below(reads.rows, reads.number, before=before - 1)
     )
     checkpoint = None if earlier is None else earlier.checkpoint
     return Compaction(None, checkpoint, facts, commits, before)
@@ -193,25 +188,28 @@ def _nothing(foundation: Foundation | None) -> Compaction:
     return Compaction(None, foundation.checkpoint, 0, 0, foundation.before)
 
 
-def give_room_back(engine: Engine, cache: SpaceCache) -> bool:
+def give_room_back(space: OpenSpace) -> bool:
     """Whether it could be done; where others are in the way, a note stays and gc does it."""
     try:
-        engine.scrub()
+        space.engine.scrub()
         return True
     except Unavailable:
         # Someone reads, or there is too little room to give any back.
-        with suppress(Unavailable), Abandoning(engine), engine.writer(cache.number) as writes:
-            version = cache.known
-            writes.put_side(cache.number, note_of(writes, cache, ROOM, version))
+        with (
+            suppress(Unavailable),
+            Abandoning(space.engine),
+            space.engine.writer(space.number) as rows,
+        ):
+            writes = SpaceWriter(space, rows)
+            version = space.known
+            writes.rows.put_side(writes.number, note_of(writes, ROOM, version))
         return False
 
 
-def follow_compaction(
-    cache: SpaceCache, writes: Writer, compacted: SpaceCompacted, version: int
-) -> bool:
+def follow_compaction(writes: SpaceWriter, compacted: SpaceCompacted, version: int) -> bool:
     """Do in a copy what the commit at `version` did in its source, and come to the same; whether
     there was anything to do."""
-    earlier = foundation_of(writes, cache.number)
+    earlier = foundation_of(writes.rows, writes.number)
     foundation = Foundation(
         compacted.before,
         version,
@@ -226,21 +224,20 @@ def follow_compaction(
             raise InvalidInput("it is not the compaction that this copy stands on")
         return False
     shrunk = shrink(
-        cache,
         writes,
         before=compacted.before,
         version=version,
         tell=lambda phase, done, total: None,
     )
     faults = checkpoints.faults_of_horizon(
-        cache, writes, compacted.checkpoint, before=compacted.before, state=shrunk.state
+        writes, compacted.checkpoint, before=compacted.before, state=shrunk.state
     )
     prior = None if earlier is None else digest(earlier.checkpoint)
     if compacted.checkpoint["prior"] != prior:
         faults.append("it does not name the compaction before it")
     if faults:
         raise InvalidInput(faults[0])
-    writes.put_side(cache.number, horizon_record(cache.did, foundation))
+    writes.rows.put_side(writes.number, horizon_record(writes.space.did, foundation))
     return True
 
 
@@ -253,22 +250,20 @@ class Shrunk(Struct, frozen=True):
     commits: int
 
 
-def shrink(
-    cache: SpaceCache, writes: Writer, *, before: int, version: int, tell: CopyProgress
-) -> Shrunk:
+def shrink(writes: SpaceWriter, *, before: int, version: int, tell: CopyProgress) -> Shrunk:
     """Leave up to the line what is needed from there on, and nothing else; `version` is that of the
     compact commit."""
-    space = cache.number
-    lines = lines_to_keep(cache.graph(writes), writes, space, cache.branches, before=before)
-    commits, total = writes.counts(space, until=before - 1)
-    verdicts = partial(_verdicts, writes, space, lines, before=before, total=total, tell=tell)
-    _snapshot(cache, writes, (place for place, stays in verdicts("keeping") if stays), before)
-    _snapshot_line(cache, writes, before)
-    facts = _drop(writes, space, (place for place, stays in verdicts("dropping") if not stays))
-    writes.drop_commits(space, before=before - 1)
-    for index in writes.indexes(space):
-        writes.drop_derived(space, index)
-    left = standing(writes, space, cache.branches, before=before, version=version)
+    rows, space = writes.rows, writes.number
+    lines = lines_to_keep(writes.graph(), rows, space, writes.space.branches, before=before)
+    commits, total = rows.counts(space, until=before - 1)
+    verdicts = partial(_verdicts, rows, space, lines, before=before, total=total, tell=tell)
+    _snapshot(writes, (place for place, stays in verdicts("keeping") if stays), before)
+    _snapshot_line(writes, before)
+    facts = _drop(rows, space, (place for place, stays in verdicts("dropping") if not stays))
+    rows.drop_commits(space, before=before - 1)
+    for index in rows.indexes(space):
+        rows.drop_derived(space, index)
+    left = standing(rows, space, writes.space.branches, before=before, version=version)
     return Shrunk(left.state, facts, commits - left.commits)
 
 
@@ -290,37 +285,37 @@ def _verdicts(
     tell(phase, total, total)
 
 
-def _snapshot(cache: SpaceCache, writes: Writer, places: Iterator[FactPlace], before: int) -> None:
+def _snapshot(writes: SpaceWriter, places: Iterator[FactPlace], before: int) -> None:
     """Below the line a patch is its result."""
     page: list[FactRow] = []
     wanted = 1
-    for fact in facts_at(writes, cache.number, places, until=before - 1):
+    for fact in facts_at(writes.rows, writes.number, places, until=before - 1):
         if fact.op != PATCH or fact.salt is None or fact.body is None:
             continue
-        page.append(structs.replace(fact, body=None, value=_value_of(cache, writes, fact)))
+        page.append(structs.replace(fact, body=None, value=_value_of(writes, fact)))
         if len(page) >= wanted:
-            writes.rewrite_facts(cache.number, page)
+            writes.rows.rewrite_facts(writes.number, page)
             wanted = next_page(wanted, sum(size_of(row) for row in page))
             page = []
     if page:
-        writes.rewrite_facts(cache.number, page)
+        writes.rows.rewrite_facts(writes.number, page)
 
 
-def _snapshot_line(cache: SpaceCache, writes: Writer, before: int) -> None:
+def _snapshot_line(writes: SpaceWriter, before: int) -> None:
     """At the line the last patch of an entity has its result beside it, and no other has."""
-    facts = writes.facts(cache.number, after=before - 1, until=before)
+    facts = writes.rows.facts(writes.number, after=before - 1, until=before)
     last = {fact.id: fact.index for fact in facts}
     for fact in facts:
         if fact.op == PATCH and fact.salt is not None:
             is_last = last[fact.id] == fact.index
-            value = _value_of(cache, writes, fact) if is_last else None
+            value = _value_of(writes, fact) if is_last else None
             if value != fact.value:
-                writes.rewrite_facts(cache.number, [structs.replace(fact, value=value)])
+                writes.rows.rewrite_facts(writes.number, [structs.replace(fact, value=value)])
 
 
-def _value_of(cache: SpaceCache, reads: Reader, fact: FactRow) -> bytes:
-    line = cache.branches.line_of(fact.branch, fact.version)
-    return entry_of(reads, cache.number, fact, line).canonical_value()
+def _value_of(reads: SpaceReader, fact: FactRow) -> bytes:
+    line = reads.space.branches.line_of(fact.branch, fact.version)
+    return entry_of(reads.rows, reads.number, fact, line).canonical_value()
 
 
 def _drop(writes: Writer, space: int, places: Iterator[FactPlace]) -> int:
@@ -331,8 +326,8 @@ def _drop(writes: Writer, space: int, places: Iterator[FactPlace]) -> int:
     return dropped
 
 
-def _line_head(cache: SpaceCache, reads: Reader, before: int) -> HeadRow:
-    rows = reads.commits(cache.number, after=before - 1, limit=1)
+def _line_head(reads: SpaceReader, before: int) -> HeadRow:
+    rows = reads.rows.commits(reads.number, after=before - 1, limit=1)
     if not rows or rows[0].version != before:
         raise Corrupt(f"commit {before} is missing; run `rote verify`")
     return HeadRow(before, rows[0].hash, rows[0].at)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from rote.contract import Commit, Erasure
-from rote.engines import Abandoning, Contended, Engine, Reader, Writer
+from rote.engines import Abandoning, Contended, Reader
 from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
 from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.blobs.blob_references import described_by, references_in
@@ -28,7 +28,8 @@ from rote.kernel.log.erased_facts import erased_row, remains_in
 from rote.kernel.log.events import BranchMerged, event_rows, read_event
 from rote.kernel.log.foundations import foundation_of
 from rote.kernel.log.seals import KEY, SCRUB, side_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import (
     Json,
     canonical,
@@ -78,10 +79,10 @@ class ErasingTask(Struct):
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
             raise Contended()
-        id, cache = self.id, draft.cache
+        id, space = self.id, draft.space
         version = draft.version + 1
-        self.blobs = _blobs_of(draft.reads, cache, id, until=version)
-        forgotten = forget(draft.reads, cache, cache.branches, id, version=version)
+        self.blobs = _blobs_of(draft.reads, id, until=version)
+        forgotten = forget(draft.reads, space.branches, id, version=version)
         if not forgotten.facts and forgotten.version:
             raise _ErasedBefore(commit_at(draft, forgotten.version))
         if not forgotten.facts:
@@ -89,17 +90,14 @@ class ErasingTask(Struct):
         self.facts, draft.erased = forgotten.facts, id
         for row in forgotten.pointers:
             draft.entities[(row.branch, id)] = row
-        draft.sides[(SCRUB, id)] = note_of(draft.reads, cache, id, version)
-        forget_in_ledger(
-            draft.reads, cache, id, at=format_time(draft.at), has_written=forgotten.is_by
-        )
+        draft.sides[(SCRUB, id)] = note_of(draft.reads, id, version)
+        forget_in_ledger(draft.reads, id, at=format_time(draft.at), has_written=forgotten.is_by)
         event = {"type": "erase", "id": id, "reason": self.reason}
-        return Prepared(cache.branches.find("main"), canonical(event))
+        return Prepared(space.branches.find("main"), canonical(event))
 
 
 def erase(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     id: str,
     *,
     reason: str,
@@ -119,7 +117,7 @@ def erase(
     except _ErasedBefore as before:
         made, facts = before.commit, 0
     try:
-        remaining = scrub(engine, cache)
+        remaining = scrub(space)
     except Unavailable as error:
         is_busy = isinstance(error, Busy)
         words = str(error) if is_busy else f"{error}; then run `rote gc` to finish"
@@ -128,27 +126,25 @@ def erase(
             id=id,
             version=made.version,
         ) from error
-    blobs = _stored(engine.reader(), cache, task.blobs | described_by(id))
+    blobs = _stored(space.reader(), task.blobs | described_by(id))
     return Erasure(made, facts, tuple(remaining), blobs)
 
 
 # -- the rows --------------------------------------------------------------------------------------
 
 
-def forget(
-    writes: Writer, cache: SpaceCache, branches: Branches, id: str, *, version: int
-) -> Forgotten:
+def forget(writes: SpaceWriter, branches: Branches, id: str, *, version: int) -> Forgotten:
     """Keep of all facts of an entity only their remains; `version` is that of the erase commit."""
-    space = cache.number
+    space = writes.number
     count = before = 0
     oldest: FactRow | None = None
     newest: dict[int, FactRow] = {}  # on each branch
     commits: set[int] = set()
-    for rows in facts_of(writes, space, branches, id, until=version):
+    for rows in facts_of(writes.rows, space, branches, id, until=version):
         full = [row for row in rows if row.salt is not None]
         before = max([before, *(remains_in(row).version for row in rows if row.salt is None)])
-        writes.rewrite_facts(space, [erased_row(row, version) for row in full])
-        _blur_keys(writes, cache, _commits_of(writes, space, full))
+        writes.rows.rewrite_facts(space, [erased_row(row, version) for row in full])
+        _blur_keys(writes, _commits_of(writes.rows, space, full))
         for row in full:
             newest.setdefault(row.branch, row)
         commits |= {row.version for row in full}
@@ -156,16 +152,16 @@ def forget(
         oldest = full[-1] if full else oldest
     if oldest is None:
         return Forgotten(0, before, [])
-    _blur_keys(writes, cache, _merges(writes, space, after=oldest.version))
-    foundation = foundation_of(writes, space)
+    _blur_keys(writes, _merges(writes.rows, space, after=oldest.version))
+    foundation = foundation_of(writes.rows, writes.number)
     below = 0 if foundation is None else foundation.before
     if below:
-        _blur_keys_below(writes, cache, below)
-    writes.drop_derived_of(space, id)
+        _blur_keys_below(writes, below)
+    writes.rows.drop_derived_of(space, id)
     pointers = [
         EntityRow(branch, id, newest[branch].version, newest[branch].index, live=False)
         for branch in sorted(newest)
-        if any(row.live for row in writes.pointers(space, branch, [id]))
+        if any(row.live for row in writes.rows.pointers(space, branch, [id]))
     ]
     return Forgotten(count, before, pointers, frozenset(commits), below)
 
@@ -198,64 +194,66 @@ def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
             yield row
 
 
-def _blur_keys(writes: Writer, cache: SpaceCache, commits: Iterable[CommitRow]) -> None:
+def _blur_keys(writes: SpaceWriter, commits: Iterable[CommitRow]) -> None:
     """Leave no digest of what the commits' keys stand for: it has no salt, so it can be guessed."""
     for row in commits:
         if row.key is not None:
-            _blur_key(writes, cache, row.key, row.version)
+            _blur_key(writes, row.key, row.version)
 
 
-def _blur_keys_below(writes: Writer, cache: SpaceCache, before: int) -> None:
+def _blur_keys_below(writes: SpaceWriter, before: int) -> None:
     """All keys of commits below a version; those that an earlier erasure came to need no more."""
     after = (KEY, "")
-    while rows := writes.sides(cache.number, KEY, after=after, limit=PAGE_MAX):
+    while rows := writes.rows.sides(writes.number, KEY, after=after, limit=PAGE_MAX):
         for row in rows:
             version, payload = meaning_of(row)
             if payload is not None and version < before:
-                _blur_key(writes, cache, row.key, version)
+                _blur_key(writes, row.key, version)
         after = (KEY, rows[-1].key)
 
 
-def _blur_key(writes: Writer, cache: SpaceCache, key: str, version: int) -> None:
+def _blur_key(writes: SpaceWriter, key: str, version: int) -> None:
     body = canonical({"payload": None, "version": version})
-    writes.put_side(cache.number, side_record(cache.did, KEY, key, 1, body))
+    writes.rows.put_side(writes.number, side_record(writes.space.did, KEY, key, 1, body))
 
 
 # -- the payloads ----------------------------------------------------------------------------------
 
 
-def _blobs_of(reads: Reader, cache: SpaceCache, id: str, *, until: int) -> frozenset[str]:
+def _blobs_of(reads: SpaceReader, id: str, *, until: int) -> frozenset[str]:
     """The hashes that values of an entity refer to, at any version on any branch."""
     found: set[str] = set()
-    for rows in facts_of(reads, cache.number, cache.branches, id, until=until):
+    for rows in facts_of(reads.rows, reads.number, reads.space.branches, id, until=until):
         for row in rows:
             with suppress(RoteError):  # what is damaged is erased all the same
-                found |= references_in(cache, reads, row)
+                found |= references_in(reads, row)
     return frozenset(found)
 
 
-def _stored(reads: Reader, cache: SpaceCache, hashes: Iterable[str]) -> tuple[str, ...]:
-    there = (hash for hash in hashes if reads.blob(cache.number, bytes.fromhex(hash)) is not None)
+def _stored(reads: SpaceReader, hashes: Iterable[str]) -> tuple[str, ...]:
+    there = (
+        hash for hash in hashes if reads.rows.blob(reads.number, bytes.fromhex(hash)) is not None
+    )
     return tuple(sorted(there))
 
 
 # -- the files -------------------------------------------------------------------------------------
 
 
-def note_of(reads: Reader, cache: SpaceCache, id: str, version: int) -> SideRecord:
+def note_of(reads: SpaceReader, id: str, version: int) -> SideRecord:
     """Says that copies of what `version` erased may be left."""
-    there = reads.side(cache.number, SCRUB, id)
+    there = reads.rows.side(reads.number, SCRUB, id)
     fence = 1 if there is None else there.fence + 1
-    return side_record(cache.did, SCRUB, id, fence, canonical({"version": version}))
+    return side_record(reads.space.did, SCRUB, id, fence, canonical({"version": version}))
 
 
-def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
+def scrub(space: OpenSpace) -> list[str]:
     """Leave no copies of what was erased; the places that are out of reach."""
-    reads = engine.reader()
-    notes = list(notes_in(reads, cache))  # first: those that come later stay
-    payloads = any(_is_of_payload(reads, cache, note) for note in notes)
+    reads = space.reader()
+    notes = list(notes_in(reads))  # first: those that come later stay
+    payloads = any(_is_of_payload(reads, note) for note in notes)
     try:
-        remaining = engine.scrub(payloads=payloads)
+        remaining = space.engine.scrub(payloads=payloads)
     except Busy as error:
         holder = error.details.get("holder", "another program")
         raise Busy(
@@ -263,21 +261,22 @@ def scrub(engine: Engine, cache: SpaceCache) -> list[str]:
             reason=str(error),
         ) from error
     for note in notes:
-        with Abandoning(engine), engine.writer(cache.number) as writes:
-            if writes.side(cache.number, SCRUB, note.key) == note:
-                writes.drop_side(cache.number, SCRUB, note.key)
+        with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+            writes = SpaceWriter(space, rows)
+            if writes.rows.side(writes.number, SCRUB, note.key) == note:
+                writes.rows.drop_side(writes.number, SCRUB, note.key)
     return remaining
 
 
-def _is_of_payload(reads: Reader, cache: SpaceCache, note: SideRecord) -> bool:
+def _is_of_payload(reads: SpaceReader, note: SideRecord) -> bool:
     """Whether bytes of a payload may be left: of one that an erased entity describes and that was
     collected before, too."""
     hashes = described_by(note.key)
-    return note.key == PAYLOADS or len(_stored(reads, cache, hashes)) < len(hashes)
+    return note.key == PAYLOADS or len(_stored(reads, hashes)) < len(hashes)
 
 
-def notes_in(reads: Reader, cache: SpaceCache) -> Iterator[SideRecord]:
+def notes_in(reads: SpaceReader) -> Iterator[SideRecord]:
     after = (SCRUB, "")
-    while rows := reads.sides(cache.number, SCRUB, after=after, limit=PAGE_MAX):
+    while rows := reads.rows.sides(reads.number, SCRUB, after=after, limit=PAGE_MAX):
         yield from rows
         after = (SCRUB, rows[-1].key)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from rote.contract import CopyProgress, GcReport
-from rote.engines import Abandoning, Engine, Reader, Writer
+from rote.engines import Abandoning
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.blobs.blob_references import newest_described, referred
@@ -26,7 +26,8 @@ from rote.kernel.committing.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.keeping.erasures import PAYLOADS, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
 from rote.kernel.log.events import erasures
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values.limits import (
     GC_BATCH,
     GC_CANDIDATES_MAX,
@@ -40,14 +41,13 @@ _Tell = Callable[[str, int, int], None]
 
 
 def collect(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     *,
     now: int,
     grace_seconds: float,
     progress: CopyProgress | None,
 ) -> GcReport:
-    engine.check_usable()
+    space.engine.check_usable()
     if type(grace_seconds) not in (int, float) or not 0 <= grace_seconds <= INTEGER_MAX:
         raise InvalidInput("grace_seconds is a number from 0 on, of 64 bits")
     tell: _Tell = progress or (lambda phase, done, total: None)
@@ -55,22 +55,20 @@ def collect(
     blobs = size = 0
     after = b""
     while True:
-        candidates, after = _candidates(cache, engine.reader(), after=after, before=before)
-        for row in _condemned(engine, cache, candidates, tell):
+        candidates, after = _candidates(space.reader(), after=after, before=before)
+        for row in _condemned(space, candidates, tell):
             blobs += 1
             size += row.size
         if not after:
             break
     idle = max(grace_seconds, UPLOAD_IDLE_SECONDS_MAX)
-    uploads, uploads_size = _drop_uploads(
-        engine, cache, before=now - int(idle * _MICROS), tell=tell
-    )
-    kept = sum(1 for _ in _whole(cache, engine.reader(), after=b""))
-    snapshots = thin(engine, cache, advance=lambda count: tell("thinning", count, count))
-    notes = [note.key for note in notes_in(engine.reader(), cache)]
+    uploads, uploads_size = _drop_uploads(space, before=now - int(idle * _MICROS), tell=tell)
+    kept = sum(1 for _ in _whole(space.reader(), after=b""))
+    snapshots = thin(space, advance=lambda count: tell("thinning", count, count))
+    notes = [note.key for note in notes_in(space.reader())]
     if notes:
         tell("scrubbing", 0, len(notes))
-        scrub(engine, cache)
+        scrub(space)
     finished = sum(key not in (PAYLOADS, ROOM) for key in notes)
     return GcReport(
         blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
@@ -81,52 +79,51 @@ def collect(
 
 
 def _candidates(
-    cache: SpaceCache, reads: Reader, *, after: bytes, before: int
+    reads: SpaceReader, *, after: bytes, before: int
 ) -> tuple[dict[str, BlobRow], bytes]:
     """Payloads that nothing has described since `before`, and where to go on; nothing at the end."""
-    cache.sync(reads)
+    reads.sync()
     found: dict[str, BlobRow] = {}
-    rows = _whole(cache, reads, after=after)
+    rows = _whole(reads, after=after)
     while len(found) < GC_CANDIDATES_MAX:
         page = list(islice(rows, PAGE_MAX))
         if not page:
             return found, b""
         after = page[-1].hash or b""
         old = {(row.hash or b"").hex(): row for row in page if row.at <= before}
-        described = newest_described(cache, reads, set(old))
+        described = newest_described(reads, set(old))
         for hash, row in old.items():
             version = described.get(hash, 0)
-            if version is not None and _time_of(cache, reads, version) <= before:
+            if version is not None and _time_of(reads, version) <= before:
                 found[hash] = row
     return found, after
 
 
-def _whole(cache: SpaceCache, reads: Reader, *, after: bytes) -> Iterator[BlobRow]:
-    while rows := reads.blobs(cache.number, after=after, limit=PAGE_MAX):
+def _whole(reads: SpaceReader, *, after: bytes) -> Iterator[BlobRow]:
+    while rows := reads.rows.blobs(reads.number, after=after, limit=PAGE_MAX):
         yield from rows
         after = rows[-1].hash or b""
 
 
-def _time_of(cache: SpaceCache, reads: Reader, version: int) -> int:
+def _time_of(reads: SpaceReader, version: int) -> int:
     """When a version was committed; 0 for none."""
-    rows = reads.commits(cache.number, after=version - 1, limit=1) if version else []
+    rows = reads.rows.commits(reads.number, after=version - 1, limit=1) if version else []
     return rows[0].at if rows else 0
 
 
 # -- letting go ------------------------------------------------------------------------------------
 
 
-def _condemned(
-    engine: Engine, cache: SpaceCache, candidates: dict[str, BlobRow], tell: _Tell
-) -> Iterator[BlobRow]:
+def _condemned(space: OpenSpace, candidates: dict[str, BlobRow], tell: _Tell) -> Iterator[BlobRow]:
     """Those of the candidates that nothing in the log refers to, condemned batch by batch."""
-    walk = _Walk(cache, candidates, tell)
-    walk.go_on(engine.reader())
+    walk = _Walk(candidates, tell)
+    walk.go_on(space.reader())
     for batch in _batches(sorted(candidates)):
-        walk.go_on(engine.reader())  # so that little is left to do under the lock
-        with Abandoning(engine), engine.writer(cache.number) as writes:
+        walk.go_on(space.reader())  # so that little is left to do under the lock
+        with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+            writes = SpaceWriter(space, rows)
             walk.go_on(writes)
-            described = newest_described(cache, writes, set(batch))
+            described = newest_described(writes, set(batch))
             gone = []
             for hash in batch:
                 row = candidates.get(hash)
@@ -134,9 +131,9 @@ def _condemned(
                 if (
                     row is not None
                     and is_free
-                    and writes.blob(cache.number, row.hash or b"") == row
+                    and writes.rows.blob(writes.number, row.hash or b"") == row
                 ):
-                    condemn(writes, cache, row)
+                    condemn(writes, row)
                     gone.append(row)
         yield from gone
 
@@ -144,23 +141,21 @@ def _condemned(
 class _Walk:
     """Goes along the log and strikes out what is referred to."""
 
-    def __init__(self, cache: SpaceCache, candidates: dict[str, BlobRow], tell: _Tell) -> None:
-        self._cache = cache
+    def __init__(self, candidates: dict[str, BlobRow], tell: _Tell) -> None:
         self._candidates = candidates
         self._tell = tell
         self._version = self._oldest = 0
 
-    def go_on(self, reads: Reader) -> None:
-        self._cache.steadily(reads, None, lambda newest: self._go_on(reads, newest))
+    def go_on(self, reads: SpaceReader) -> None:
+        reads.steadily(None, lambda newest: self._go_on(reads, newest))
 
-    def _go_on(self, reads: Reader, newest: int) -> None:
+    def _go_on(self, reads: SpaceReader, newest: int) -> None:
         if not self._candidates:
             return
-        if self._oldest != self._cache.oldest:
+        if self._oldest != reads.space.oldest:
             # Compacted meanwhile: what is left may no longer be where it was looked for.
-            self._version, self._oldest = 0, self._cache.oldest
+            self._version, self._oldest = 0, reads.space.oldest
         referred(
-            self._cache,
             reads,
             after=self._version,
             until=newest,
@@ -176,19 +171,17 @@ def _batches(hashes: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _drop_uploads(
-    engine: Engine, cache: SpaceCache, *, before: int, tell: _Tell
-) -> tuple[int, int]:
+def _drop_uploads(space: OpenSpace, *, before: int, tell: _Tell) -> tuple[int, int]:
     """Drop what is condemned, and what nobody has added to since `before`; how many of the latter,
     and their bytes."""
     count = size = 0
     after = b""
-    erased = _Erased(cache)
-    while rows := engine.reader().uploads(cache.number, after=after, limit=PAGE_MAX):
+    erased = _Erased()
+    while rows := space.engine.reader().uploads(space.number, after=after, limit=PAGE_MAX):
         for row in rows:
-            is_idle = row.at != CONDEMNED and row.at <= before and give_up(engine, cache, row)
+            is_idle = row.at != CONDEMNED and row.at <= before and give_up(space, row)
             if is_idle or row.at == CONDEMNED:
-                drop(engine, cache, row, then=erased.note)
+                drop(space, row, then=erased.note)
                 tell("dropping", row.size, row.size)
             if is_idle:
                 count += 1
@@ -200,18 +193,17 @@ def _drop_uploads(
 class _Erased:
     """Knows whether anything was ever erased in the space; looks at no event twice."""
 
-    def __init__(self, cache: SpaceCache) -> None:
-        self._cache = cache
+    def __init__(self) -> None:
         self._newest = self._looked_at = 0
 
-    def note(self, writes: Writer) -> None:
+    def note(self, writes: SpaceWriter) -> None:
         """Note that copies of a payload may be left, if it may have been a part of what was erased.
         In the transaction that drops it: before that no scrub helps."""
-        head = writes.head(self._cache.number)
+        head = writes.rows.head(writes.number)
         if not self._newest and head is not None:
-            found = erasures(writes, self._cache.number, after=self._looked_at)
+            found = erasures(writes.rows, writes.number, after=self._looked_at)
             self._newest, _ = next(found, (0, ""))
             self._looked_at = head.version
         if self._newest:
-            note = note_of(writes, self._cache, PAYLOADS, self._newest)
-            writes.put_side(self._cache.number, note)
+            note = note_of(writes, PAYLOADS, self._newest)
+            writes.rows.put_side(writes.number, note)

@@ -16,21 +16,20 @@ from rote.contract.runs import (
     pending_in,
     run_in,
 )
-from rote.engines import Reader, Writer
 from rote.errors import Busy
 from rote.kernel.committing.side_rows import seen
 from rote.kernel.log.seals import side_record
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical
 from rote.values.limits import PAGE_MAX
 
 
 def forget_in_ledger(
-    writes: Writer, cache: SpaceCache, id: str, *, at: str, has_written: Callable[[int], bool]
+    writes: SpaceWriter, id: str, *, at: str, has_written: Callable[[int], bool]
 ) -> None:
     """Abort pending commits that hold an erased entity, and leave no digest of what those that were
     made have written. Their owners find that the row has moved on."""
-    for row, entry in _entries(writes, cache):
+    for row, entry in _entries(writes):
         payload = pending_in(entry)
         if payload is not None and payload.holds(id):
             after = entry.aborted(VALIDATION_FAILED, at)
@@ -42,16 +41,16 @@ def forget_in_ledger(
         else:
             continue
         body = canonical(structs.replace(after, payload_fingerprint=None).body())
-        moved = side_record(cache.did, RUN, row.key, row.fence + 1, body)
-        writes.put_side(cache.number, moved)
+        moved = side_record(writes.space.did, RUN, row.key, row.fence + 1, body)
+        writes.rows.put_side(writes.number, moved)
 
 
-def refuse_below_runs(reads: Reader, cache: SpaceCache, *, before: int, now: int) -> None:
+def refuse_below_runs(reads: SpaceReader, *, before: int, now: int) -> None:
     """Busy when a run that is not over reads what is below the line."""
-    for _, entry in _entries(reads, cache):
+    for _, entry in _entries(reads):
         if entry.has_ended or entry.snapshot_version >= before:
             continue
-        if _is_in_the_way(reads, cache, entry, now):
+        if _is_in_the_way(reads, entry, now):
             raise Busy(
                 f"the run {entry.run_id} reads version {entry.snapshot_version}, and the compaction"
                 f" would let go of what is below {before}; wait for it, or run `rote recover`",
@@ -60,18 +59,18 @@ def refuse_below_runs(reads: Reader, cache: SpaceCache, *, before: int, now: int
             )
 
 
-def _is_in_the_way(reads: Reader, cache: SpaceCache, entry: RunBody, now: int) -> bool:
+def _is_in_the_way(reads: SpaceReader, entry: RunBody, now: int) -> bool:
     """Whether it lives, or is pending and can be recovered. In a copy there are no leases: its runs go
     on in the store that it was made of."""
-    row = reads.side(cache.number, LEASE, entry.owner)
+    row = reads.rows.side(reads.number, LEASE, entry.owner)
     if row is None:
         return False
     return entry.state == COMMIT_PENDING or lease_in(seen(row)).until >= now
 
 
-def _entries(reads: Reader, cache: SpaceCache) -> Iterator[tuple[SideRow, RunBody]]:
+def _entries(reads: SpaceReader) -> Iterator[tuple[SideRow, RunBody]]:
     after = (RUN, "")
-    while rows := reads.sides(cache.number, RUN, after=after, limit=PAGE_MAX):
+    while rows := reads.rows.sides(reads.number, RUN, after=after, limit=PAGE_MAX):
         for record in rows:
             row = seen(record)
             yield row, run_in(row)

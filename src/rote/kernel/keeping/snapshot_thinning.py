@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
-from rote.engines import Abandoning, Engine, Reader
+from rote.engines import Abandoning
 from rote.engines.rows import PATCH, EntityRow, FactRow
 from rote.kernel.log.branches import NEWEST
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values.limits import (
     INLINE_SNAPSHOT_BYTES_MAX,
     INLINE_SNAPSHOT_EVERY,
@@ -22,16 +23,16 @@ from rote.values.limits import (
 )
 
 
-def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -> int:
+def thin(space: OpenSpace, *, advance: Callable[[int], None]) -> int:
     """Take superseded snapshots away, in bounded transactions; how many. Tells how many entities
     it has looked at."""
     dropped = looked_at = 0
     after: tuple[int, str] | None = None
     while True:
-        pointers = engine.reader().entity_rows(cache.number, after=after, limit=PAGE_MAX)
+        pointers = space.engine.reader().entity_rows(space.number, after=after, limit=PAGE_MAX)
         for pointer in pointers:
-            for page in _superseded(cache, engine.reader(), pointer):
-                dropped += _rewrite(engine, cache, page)
+            for page in _superseded(space.reader(), pointer):
+                dropped += _rewrite(space, page)
         looked_at += len(pointers)
         advance(looked_at)
         if len(pointers) < PAGE_MAX:
@@ -39,32 +40,33 @@ def thin(engine: Engine, cache: SpaceCache, *, advance: Callable[[int], None]) -
         after = (pointers[-1].branch, pointers[-1].id)
 
 
-def _rewrite(engine: Engine, cache: SpaceCache, page: list[FactRow]) -> int:
+def _rewrite(space: OpenSpace, page: list[FactRow]) -> int:
     """How many lost their snapshot: none if the entity was erased since they were read, and none of
     those that are below a line that was drawn since."""
     id, salt = page[0].id, page[0].salt
-    with Abandoning(engine), engine.writer(cache.number) as writes:
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
         # An entity that was erased has another salt afterwards, or none.
-        if writes.salts(cache.number, [id]).get(id) != salt:
+        if writes.rows.salts(writes.number, [id]).get(id) != salt:
             return 0
-        cache.sync(writes)
-        above = [row for row in page if row.version > cache.oldest]
-        writes.rewrite_facts(cache.number, above)
+        writes.sync()
+        above = [row for row in page if row.version > space.oldest]
+        writes.rows.rewrite_facts(writes.number, above)
     return len(above)
 
 
-def _superseded(cache: SpaceCache, reads: Reader, pointer: EntityRow) -> Iterator[list[FactRow]]:
+def _superseded(reads: SpaceReader, pointer: EntityRow) -> Iterator[list[FactRow]]:
     """The facts of an entity on its branch, newest first, whose snapshots may go, page by page."""
     line = ((pointer.branch, NEWEST),)
     before: tuple[int, int] | None = None
     replayed: int | None = None  # facts since the last snapshot that stays; none before the newest
     while True:
-        rows = reads.history(
-            cache.number,
+        rows = reads.rows.history(
+            reads.number,
             pointer.id,
             line,
             before=before,
-            after=cache.oldest,
+            after=reads.space.oldest,
             limit=VERIFY_PAGE_ROWS,
         )
         going = []

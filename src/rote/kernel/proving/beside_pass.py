@@ -12,6 +12,7 @@ from rote.kernel.keeping import checkpoints
 from rote.kernel.log.seals import KEY, branch_seal, side_record, space_seal
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import version_of_key
+from rote.kernel.state.space_reader import SpaceReader
 from rote.values import decode_canonical
 from rote.values.limits import (
     VERIFY_PAGE_ROWS,
@@ -19,18 +20,18 @@ from rote.values.limits import (
 
 
 def inspect_beside(inspection: Inspection, reads: Reader) -> None:
-    cache = inspection.cache
-    if cache.seal != space_seal(cache.did, cache.name):
-        inspection.fault("space", "its name or did was changed", id=cache.name)
+    space = inspection.space
+    if space.seal != space_seal(space.did, space.name):
+        inspection.fault("space", "its name or did was changed", id=space.name)
     if "main" not in inspection.branches:
         inspection.fault("branch", "main is missing")
     for branch in inspection.branches.rows():
-        if branch.seal != branch_seal(cache.did, branch):
+        if branch.seal != branch_seal(space.did, branch):
             inspection.fault("branch", "it was changed", id=branch.name)
     _inspect_branches(inspection, reads)
     after = ("", "")
     while True:
-        rows = reads.sides(inspection.space, None, after=after, limit=VERIFY_PAGE_ROWS)
+        rows = reads.sides(inspection.number, None, after=after, limit=VERIFY_PAGE_ROWS)
         for row in rows:
             _inspect_side(inspection, reads, row)
         if len(rows) < VERIFY_PAGE_ROWS:
@@ -63,17 +64,17 @@ def _branch_as_of(row: BranchRow, version: int) -> BranchRow:
 
 def _is_recorded(inspection: Inspection, reads: Reader, row: BranchRow, version: int) -> bool:
     """Whether a commit made since this inspection began accounts for it."""
-    rows = reads.events(inspection.space, after=version - 1, limit=1)
+    rows = reads.events(inspection.number, after=version - 1, limit=1)
     return [(commit.version, commit.branch) for commit in rows] == [(version, row.branch)]
 
 
 def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> None:
-    if row != side_record(inspection.cache.did, row.kind, row.key, row.fence, row.body):
+    if row != side_record(inspection.space.did, row.kind, row.key, row.fence, row.body):
         inspection.fault(row.kind, "the side row was changed", id=row.key)
         return
     if row.kind == KEY:
         version = version_of_key(row)
-        commits = reads.commits(inspection.space, after=version - 1, limit=1)
+        commits = reads.commits(inspection.number, after=version - 1, limit=1)
         if not commits or (commits[0].version, commits[0].key) != (version, row.key):
             inspection.fault("key", "its commit is not there", version=version, id=row.key)
     elif row.kind == checkpoints.SIDE:
@@ -81,7 +82,7 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
         inspection.faults += [
             fault
             for fault in checkpoints.faults_against(
-                inspection.cache, reads, checkpoint, oldest=inspection.oldest
+                SpaceReader(inspection.space, reads), checkpoint, oldest=inspection.oldest
             )
             if fault.kind != UNDECIDED
         ]

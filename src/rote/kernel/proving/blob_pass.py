@@ -13,16 +13,16 @@ from rote.values.ranges import prefix_end
 
 def inspect_blobs(inspection: Inspection, reads: Reader) -> None:
     after = b""
-    while rows := reads.blobs(inspection.space, after=after, limit=VERIFY_PAGE_ROWS):
+    while rows := reads.blobs(inspection.number, after=after, limit=VERIFY_PAGE_ROWS):
         for row in rows:
             _inspect_blob(inspection, reads, row)
         after = rows[-1].hash or b""
     after = b""
-    while rows := reads.uploads(inspection.space, after=after, limit=VERIFY_PAGE_ROWS):
+    while rows := reads.uploads(inspection.number, after=after, limit=VERIFY_PAGE_ROWS):
         for row in rows:
             _inspect_row(inspection, row)
         after = rows[-1].upload
-    strays = reads.chunk_strays(inspection.space)
+    strays = reads.chunk_strays(inspection.number)
     if strays:
         inspection.fault("blob", f"{strays} chunks belong to no payload")
     for branch in inspection.branches.rows():
@@ -30,7 +30,7 @@ def inspect_blobs(inspection: Inspection, reads: Reader) -> None:
 
 
 def _inspect_row(inspection: Inspection, row: BlobRow) -> None:
-    if row != blob_record(inspection.cache.did, row.upload, row.hash, row.size, row.at):
+    if row != blob_record(inspection.space.did, row.upload, row.hash, row.size, row.at):
         inspection.fault("blob", "its row was changed", id=(row.hash or row.upload).hex())
 
 
@@ -38,7 +38,7 @@ def _inspect_blob(inspection: Inspection, reads: Reader, row: BlobRow) -> None:
     _inspect_row(inspection, row)
     hasher, end, is_whole = sha256(), 0, True
     place = INTEGER_MIN
-    while chunks := reads.chunks(inspection.space, row.upload, after=place, limit=1):
+    while chunks := reads.chunks(inspection.number, row.upload, after=place, limit=1):
         [chunk] = chunks
         is_whole = is_whole and chunk.until - len(chunk.data) == end
         hasher.update(chunk.data)
@@ -47,7 +47,7 @@ def _inspect_blob(inspection: Inspection, reads: Reader, row: BlobRow) -> None:
     if is_whole and (end, hasher.digest()) == (row.size, row.hash):
         return
     # Collected while it was read: nothing is wrong with it.
-    if reads.upload(inspection.space, row.upload) == row:
+    if reads.upload(inspection.number, row.upload) == row:
         assert row.hash is not None
         inspection.fault("blob", "its bytes do not match its hash", id=row.hash.hex())
 
@@ -57,13 +57,13 @@ def _inspect_described(inspection: Inspection, reads: Reader, branch: int) -> No
     start, end = META_PREFIX, prefix_end(META_PREFIX)
     own = ((branch, inspection.version),)
     while ids := reads.entities(
-        inspection.space, own, start=start, end=end, limit=VERIFY_PAGE_ROWS
+        inspection.number, own, start=start, end=end, limit=VERIFY_PAGE_ROWS
     ):
         for id in ids:
             hash = described_by(id)
-            if hash is None or reads.blob(inspection.space, bytes.fromhex(hash)) is not None:
+            if hash is None or reads.blob(inspection.number, bytes.fromhex(hash)) is not None:
                 continue
-            newest = reads.newest(inspection.space, [id], ((branch, INTEGER_MAX),))
+            newest = reads.newest(inspection.number, [id], ((branch, INTEGER_MAX),))
             if newest and newest[0].op != DELETE and newest[0].salt is not None:
                 inspection.fault("blob", "it is described and not there", id=hash)
         start = ids[-1] + "\0"

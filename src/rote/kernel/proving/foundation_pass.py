@@ -19,14 +19,15 @@ from rote.kernel.log.foundations import (
 from rote.kernel.proving.erased_fact_checks import fault_of_erased
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import inspect_keys, inspect_pointed
+from rote.kernel.state.space_reader import SpaceReader
 from rote.values import decode_canonical, digest
 from rote.values.limits import PAGE_MAX
 
 
 def inspect_foundation(inspection: Inspection, reads: Reader) -> None:
     """Leaves the inspection where the log goes on: at the line, or at the beginning."""
-    inspection.branches = Branches(reads.branches(inspection.space))
-    foundation = foundation_of(reads, inspection.space)
+    inspection.branches = Branches(reads.branches(inspection.number))
+    foundation = foundation_of(reads, inspection.number)
     recorded = _inspect_recorded(inspection, reads)
     if foundation is None:
         if recorded is not None:
@@ -49,7 +50,7 @@ def _inspect_recorded(inspection: Inspection, reads: Reader) -> dict[str, Any] |
     before it."""
     last: dict[str, Any] | None = None
     after = 0
-    while rows := reads.events(inspection.space, after=after, limit=PAGE_MAX):
+    while rows := reads.events(inspection.number, after=after, limit=PAGE_MAX):
         for row in rows:
             event = decode_canonical(row.event or b"null")
             if type(event) is not dict or event.get("type") != "compact":
@@ -72,7 +73,7 @@ def _inspect_recorded(inspection: Inspection, reads: Reader) -> dict[str, Any] |
 
 def _inspect_commits_below(inspection: Inspection, reads: Reader) -> None:
     """Those that are left; their hashes cover what is gone, so the digest vouches for them."""
-    for row in commits_below(reads, inspection.space, before=inspection.oldest):
+    for row in commits_below(reads, inspection.number, before=inspection.oldest):
         inspection.previous = row
         inspect_keys(inspection, reads, [row])
         if row.event is None:
@@ -94,10 +95,10 @@ def _inspect_commits_below(inspection: Inspection, reads: Reader) -> None:
 def _inspect_facts_below(inspection: Inspection, reads: Reader) -> None:
     for branch in inspection.branches.rows():
         until = inspection.oldest - 1
-        for fact in facts_below(reads, inspection.space, branch.branch, until=until):
+        for fact in facts_below(reads, inspection.number, branch.branch, until=until):
             inspect_pointed(inspection, reads, [fact])
             inspection.erased += fact.salt is None
-            message = _wrong_with(reads, inspection.space, fact)
+            message = _wrong_with(reads, inspection.number, fact)
             if message is not None:
                 inspection.fault("fact", message, version=fact.version, id=fact.id)
 
@@ -119,7 +120,7 @@ def _wrong_with(reads: Reader, space: int, fact: FactRow) -> str | None:
 def _inspect_standing(inspection: Inspection, reads: Reader, foundation: Foundation) -> None:
     left = standing(
         reads,
-        inspection.space,
+        inspection.number,
         inspection.branches,
         before=foundation.before,
         version=foundation.version,
@@ -127,6 +128,9 @@ def _inspect_standing(inspection: Inspection, reads: Reader, foundation: Foundat
     inspection.facts, inspection.commits = left.facts, left.commits
     inspection.gone = foundation.before - 1 - left.commits
     for message in checkpoints.faults_of_horizon(
-        inspection.cache, reads, foundation.checkpoint, before=foundation.before, state=left.state
+        SpaceReader(inspection.space, reads),
+        foundation.checkpoint,
+        before=foundation.before,
+        state=left.state,
     ):
         inspection.fault("compaction", message, version=foundation.before)

@@ -26,10 +26,10 @@ from rote.values.limits import (
 def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None:
     """Once, and again when something was erased meanwhile: facts and rows are read in turn."""
     for _ in range(CONTENTION_ATTEMPTS_MAX):
-        head = reads.head(inspection.space)
+        head = reads.head(inspection.number)
         version = 0 if head is None else head.version
         faults = list(islice(_found_in_index(inspection, reads, index, version), FAULTS_MAX))
-        if not faults or not any(erasures(reads, inspection.space, after=version)):
+        if not faults or not any(erasures(reads, inspection.number, after=version)):
             break
     for message, id in faults:
         inspection.fault("index", f"{index.name} {message}", id=id)
@@ -39,17 +39,17 @@ def _found_in_index(
     inspection: Inspection, reads: Reader, index: Index, version: int
 ) -> Iterator[tuple[str, str | None]]:
     """Compare each entity's rows with those its facts call for; words and ids."""
-    indexed = reads.indexed(inspection.space, index.name)
+    indexed = reads.indexed(inspection.number, index.name)
     if indexed > version:
-        head = reads.head(inspection.space)
+        head = reads.head(inspection.number)
         if indexed > (0 if head is None else head.version):
             yield "claims to be ahead of the log", None
-    if reads.derived_strays(inspection.space, index.name):
+    if reads.derived_strays(inspection.number, index.name):
         yield "has rows from beyond what it covers", None
     seen = 0
     after: tuple[int, str] | None = None
     while True:
-        pointers = reads.entity_rows(inspection.space, after=after, limit=VERIFY_PAGE_ROWS)
+        pointers = reads.entity_rows(inspection.number, after=after, limit=VERIFY_PAGE_ROWS)
         for pointer in pointers:
             if not pointer.id.startswith(index.prefix):
                 continue
@@ -57,7 +57,7 @@ def _found_in_index(
             expected = _expected(inspection, reads, index, pointer.id, line)
             actual = [
                 _as_of(row, indexed)
-                for row in reads.derived_of(inspection.space, index.name, pointer.id)
+                for row in reads.derived_of(inspection.number, index.name, pointer.id)
                 if row.branch == pointer.branch and row.start <= indexed
             ]
             seen += len(actual)
@@ -66,7 +66,7 @@ def _found_in_index(
         if len(pointers) < VERIFY_PAGE_ROWS:
             break
         after = (pointers[-1].branch, pointers[-1].id)
-    if seen != reads.derived_count(inspection.space, index.name, until=indexed):
+    if seen != reads.derived_count(inspection.number, index.name, until=indexed):
         yield "lists entities that do not exist", None
 
 
@@ -84,7 +84,7 @@ def _expected(
     before: tuple[int, int] | None = None
     while True:
         rows = reads.history(
-            inspection.space, id, line, before=before, after=0, limit=VERIFY_PAGE_ROWS
+            inspection.number, id, line, before=before, after=0, limit=VERIFY_PAGE_ROWS
         )
         for row in rows:
             facts.setdefault(row.version, row)
@@ -96,5 +96,5 @@ def _expected(
     states = []
     for version in sorted(facts):
         through_forks = inspection.branches.line(name, version)
-        states.append((version, entry_of(reads, inspection.space, facts[version], through_forks)))
+        states.append((version, entry_of(reads, inspection.number, facts[version], through_forks)))
     return expected_rows(index, id, branch, states)

@@ -6,7 +6,7 @@ from rote.engines.rows import (
 )
 from rote.kernel.log.branch_replay import Lineage
 from rote.kernel.log.branches import Branches
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import (
     FAULTS_MAX,
     MIB,
@@ -18,17 +18,17 @@ class Inspection:
 
     def __init__(
         self,
-        cache: SpaceCache,
+        space: OpenSpace,
         version: int,
         progress: Progress | None,
         *,
         blob_bytes: int = 0,
     ) -> None:
-        self.cache = cache
-        self.space = cache.number
+        self.space = space
+        self.number = space.number
         self.version = version
         self.branches = Branches([])
-        self.lineage = Lineage(cache.did)
+        self.lineage = Lineage(space.did)
         self.faults: list[Fault] = []
         self.commits = 0
         self.facts = 0

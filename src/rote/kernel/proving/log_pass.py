@@ -30,12 +30,12 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
         after = 0 if previous is None else previous.version
         rows = [
             row
-            for row in reads.commits(inspection.space, after=after, limit=page_commits)
+            for row in reads.commits(inspection.number, after=after, limit=page_commits)
             if row.version <= inspection.version
         ]
         if not rows:
             break
-        facts = reads.facts(inspection.space, after=after, until=rows[-1].version)
+        facts = reads.facts(inspection.number, after=after, until=rows[-1].version)
         page = _Page(inspection, reads, facts, after)
         for row in rows:
             _inspect_commit(inspection, page, row, previous)
@@ -47,9 +47,9 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
         inspection.advance()
         page_commits = next_page(page_commits, sum(size_of(fact) for fact in facts))
     found = (inspection.commits, inspection.facts)
-    if found != reads.counts(inspection.space, until=inspection.version):
+    if found != reads.counts(inspection.number, until=inspection.version):
         inspection.fault("log", "there are facts that belong to no commit")
-    strays = reads.strays(inspection.space)
+    strays = reads.strays(inspection.number)
     if strays:
         inspection.fault("log", f"{strays} rows lie outside the log")
 
@@ -61,7 +61,7 @@ class _Page:
         self, inspection: Inspection, reads: Reader, facts: list[FactRow], after: int
     ) -> None:
         self.reads = reads
-        self.space = inspection.space
+        self.number = inspection.number
         self.branches = inspection.branches
         self.oldest = inspection.oldest
         self.by_version: dict[int, list[FactRow]] = {}
@@ -81,7 +81,7 @@ class _Page:
         return {
             (branch, row.id): row
             for branch, ids in wanted.items()
-            for row in self.reads.newest(self.space, list(ids), self._line(branch, after))
+            for row in self.reads.newest(self.number, list(ids), self._line(branch, after))
         }
 
     def _line(self, branch: int, version: int) -> Line:
@@ -102,7 +102,7 @@ class _Page:
         """The fact as it is by now; it may have been erased since the page was read."""
         own, after = ((fact.branch, fact.version),), fact.version - 1
         before = (fact.version, fact.index + 1)
-        rows = self.reads.history(self.space, fact.id, own, before=before, after=after, limit=1)
+        rows = self.reads.history(self.number, fact.id, own, before=before, after=after, limit=1)
         return rows[0] if rows and rows[0].index == fact.index else fact
 
     def is_last(self, fact: FactRow) -> bool:
@@ -110,7 +110,7 @@ class _Page:
         return self._last[(fact.version, fact.id)] == fact.index
 
     def entry(self, fact: FactRow) -> Entry:
-        return entry_of(self.reads, self.space, fact, self._line(fact.branch, fact.version))
+        return entry_of(self.reads, self.number, fact, self._line(fact.branch, fact.version))
 
 
 def _inspect_commit(
@@ -149,7 +149,7 @@ def _commit_hash(
 ) -> bytes | None:
     try:
         return commit_hash(
-            space=inspection.cache.did,
+            space=inspection.space.did,
             version=row.version,
             branch=inspection.branches.name(row.branch),
             previous=None if previous is None else previous.hash,
@@ -169,7 +169,7 @@ def _inspect_erasure(inspection: Inspection, page: _Page, row: CommitRow) -> Non
     id = erased_by(row)
     if id is None:
         return
-    left = left_over(page.reads, page.space, page.branches, id, until=row.version)
+    left = left_over(page.reads, page.number, page.branches, id, until=row.version)
     if left is not None:
         inspection.fault(
             "fact", f"version {row.version} erased it, and it has content", version=left.version,
@@ -209,7 +209,7 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
     elif fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
         yield "fact", "it does not follow the entity's previous fact"
     if fact.salt is None:
-        message = fault_of_erased(page.reads, page.space, fact)
+        message = fault_of_erased(page.reads, page.number, fact)
         if message is not None:
             yield "fact", message
         return
@@ -240,7 +240,7 @@ def inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow
     for row in rows:
         if row.key is None:
             continue
-        side = reads.side(inspection.space, KEY, row.key)
+        side = reads.side(inspection.number, KEY, row.key)
         if side is None or version_of_key(side) != row.version:
             inspection.fault(
                 "key", "it does not lead to its commit", version=row.version, id=row.key
@@ -260,7 +260,7 @@ def inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow])
     for fact in facts:
         newest.setdefault(fact.branch, {})[fact.id] = fact.version
     for branch, ids in newest.items():
-        pointed = {row.id: row for row in reads.pointers(inspection.space, branch, list(ids))}
+        pointed = {row.id: row for row in reads.pointers(inspection.number, branch, list(ids))}
         for id, version in ids.items():
             pointer = pointed.get(id)
             if pointer is None or (not pointer.live and pointer.version < version):

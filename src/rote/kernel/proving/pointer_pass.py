@@ -17,7 +17,7 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
     after: tuple[int, str] | None = None
     page_rows = 1
     while True:
-        rows = reads.entity_rows(inspection.space, after=after, limit=page_rows)
+        rows = reads.entity_rows(inspection.number, after=after, limit=page_rows)
         by_branch: dict[int, list[str]] = {}
         for row in rows:
             by_branch.setdefault(row.branch, []).append(row.id)
@@ -25,7 +25,7 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
             (branch, fact.id): fact
             for branch, ids in by_branch.items()
             for fact in reads.newest(
-                inspection.space, list(dict.fromkeys(ids)), ((branch, inspection.version),)
+                inspection.number, list(dict.fromkeys(ids)), ((branch, inspection.version),)
             )
         }
         written = [row for row in rows if row.version <= inspection.version]  # not since it began
@@ -62,15 +62,15 @@ def _leading_nowhere(
             earlier[(row.id, row.version, row.index, row.branch)] = row
         elif row.version < 1:
             wrong.append(row)
-    found = reads.operations_at(inspection.space, list(earlier))
+    found = reads.operations_at(inspection.number, list(earlier))
     return wrong + [row for place, row in earlier.items() if found.get(place, DELETE) == DELETE]
 
 
 def _leads_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
     """Looked at again: an erasure changes both, perhaps after one of them was read."""
     own = ((row.branch, inspection.version),)
-    pointers = reads.pointers(inspection.space, row.branch, [row.id])
-    facts = reads.newest(inspection.space, [row.id], own)
+    pointers = reads.pointers(inspection.number, row.branch, [row.id])
+    facts = reads.newest(inspection.number, [row.id], own)
     newest = {(row.branch, fact.id): fact for fact in facts}
     return len(pointers) == len(facts) == 1 and (
         pointers[0].version > inspection.version

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from rote.contract import Index, Progress, VerifyReport
-from rote.engines import Engine, Reader
+from rote.engines import Reader
 from rote.engines.rows import SideRecord
 from rote.errors import Busy
 from rote.kernel.keeping import checkpoints
@@ -28,13 +28,12 @@ from rote.kernel.proving.index_pass import inspect_indexes
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import inspect_log
 from rote.kernel.proving.pointer_pass import inspect_entities
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
 
 def verify(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     *,
     indexes: Sequence[Index],
     against: dict[str, Any] | None,
@@ -45,42 +44,41 @@ def verify(
     if against is not None:
         against = checkpoints.check_shape(against)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
-        ground = _ground(engine, cache)
-        report = _report(engine, cache, indexes=indexes, against=against, progress=progress)
-        if _ground(engine, cache) == ground:
+        ground = _ground(space)
+        report = _report(space, indexes=indexes, against=against, progress=progress)
+        if _ground(space) == ground:
             return report
     raise Busy("the space is compacted all the time; try again")
 
 
-def _ground(engine: Engine, cache: SpaceCache) -> SideRecord | None:
-    return engine.reader().side(cache.number, COMPACTION, HORIZON)
+def _ground(space: OpenSpace) -> SideRecord | None:
+    return space.engine.reader().side(space.number, COMPACTION, HORIZON)
 
 
 def _report(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     *,
     indexes: Sequence[Index],
     against: dict[str, Any] | None,
     progress: Progress | None,
 ) -> VerifyReport:
-    reads = engine.reader()
-    head = reads.head(cache.number)
+    reads = space.reader()
+    head = reads.rows.head(reads.number)
     version = 0 if head is None else head.version
-    blob_bytes = reads.blob_bytes(cache.number)
-    inspection = Inspection(cache, version, progress, blob_bytes=blob_bytes)
+    blob_bytes = reads.rows.blob_bytes(reads.number)
+    inspection = Inspection(space, version, progress, blob_bytes=blob_bytes)
     # A reader for each: damage that one pass stumbles over may cost it its connection.
     for inspect in (
         inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs,
     ):  # fmt: skip
-        _guarded(inspection, inspect, engine.reader())
+        _guarded(inspection, inspect, space.engine.reader())
     for index in indexes:
-        _guarded(inspection, partial(inspect_indexes, index=index), engine.reader())
+        _guarded(inspection, partial(inspect_indexes, index=index), space.engine.reader())
     if against is not None:
         inspection.faults += checkpoints.faults_against(
-            cache, engine.reader(), against, oldest=inspection.oldest
+            space.reader(), against, oldest=inspection.oldest
         )
-    for words in engine.damage():
+    for words in space.engine.damage():
         inspection.fault("file", words)
     return VerifyReport(
         not inspection.faults,

@@ -19,14 +19,15 @@ from operator import attrgetter
 from msgspec import UNSET
 
 from rote.contract import Hit, Index, Progress, View
-from rote.engines import Abandoning, Engine, Reader, Writer
+from rote.engines import Abandoning
 from rote.engines.rows import DerivedRow, FactRow, Line
 from rote.errors import Busy, InvalidInput
 from rote.kernel.log.entries import Entry, entry_of, load
 from rote.kernel.log.foundations import facts_below
 from rote.kernel.log.page_sizes import page_size
-from rote.kernel.state.cache import SpaceCache
 from rote.kernel.state.index_coverage import NOTHING, Coverage, IndexChange
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import decode_canonical
 from rote.values.limits import (
     CACHE_CATCH_UP_MAX,
@@ -48,8 +49,7 @@ def declared(indexes: Mapping[str, Index], name: str) -> Index:
 
 
 def follow(
-    writes: Writer,
-    cache: SpaceCache,
+    writes: SpaceWriter,
     index: Index,
     changes: Sequence[IndexChange],
     *,
@@ -58,90 +58,90 @@ def follow(
 ) -> Coverage | None:
     """Take along what a transaction changes, if it was known what had changed before it; what is
     known of the index once the transaction is durable."""
-    known = cache.coverage.get(index.name)
+    known = writes.space.coverage.get(index.name)
     if known is None or known.complete != before:
-        if before < cache.behind_until.get(index.name, 0):
+        if before < writes.space.behind_until.get(index.name, 0):
             return None
-        known = _coverage(writes, cache, index, before)
+        known = _coverage(writes, index, before)
         if known is None:
-            cache.behind_until[index.name] = before + INDEX_BEHIND_COMMITS
+            writes.space.behind_until[index.name] = before + INDEX_BEHIND_COMMITS
             return None
     concerned = [change for change in changes if change.id.startswith(index.prefix)]
     pending = (*known.pending, *concerned)
     if _is_little(pending) and after - known.noted < INDEX_BATCH_COMMITS:
         return Coverage(known.noted, after, pending, known.erasures)
-    if writes.indexed(cache.number, index.name) != known.noted:
-        cache.coverage.pop(index.name, None)  # others have dropped it, or brought it further
+    if writes.rows.indexed(writes.number, index.name) != known.noted:
+        writes.space.coverage.pop(index.name, None)  # others have dropped it, or brought it further
         return None
-    _advance(writes, cache.number, index, pending, after)
+    _advance(writes, index, pending, after)
     return Coverage(after, after, (), known.erasures)
 
 
-def rebuild(engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None) -> None:
+def rebuild(space: OpenSpace, index: Index, *, progress: Progress | None) -> None:
     """Throw an index away and make it anew."""
     if progress is not None:
-        progress(0, cache.resolve(engine.reader(), None))
-    _take_in(engine, cache, index, anew=True)
-    cache.coverage.pop(index.name, None)
-    catch_up(engine, cache, index, progress=progress)
+        progress(0, space.reader().resolve(None))
+    _take_in(space, index, anew=True)
+    space.coverage.pop(index.name, None)
+    catch_up(space, index, progress=progress)
 
 
-def catch_up(
-    engine: Engine, cache: SpaceCache, index: Index, *, progress: Progress | None = None
-) -> None:
+def catch_up(space: OpenSpace, index: Index, *, progress: Progress | None = None) -> None:
     """Bring an index up to the head, a bounded piece of the log at a time."""
     while True:
-        reads = engine.reader()
-        coverage = cache.steadily(reads, None, partial(_coverage, reads, cache, index))
+        reads = space.reader()
+        coverage = reads.steadily(None, partial(_coverage, reads, index))
         if coverage is not None and not coverage.pending:
-            cache.coverage[index.name] = coverage
-            cache.behind_until.pop(index.name, None)
+            space.coverage[index.name] = coverage
+            space.behind_until.pop(index.name, None)
             return
         if progress is not None:
-            progress(reads.indexed(cache.number, index.name), cache.known)
-        _take_in(engine, cache, index)
+            progress(reads.rows.indexed(reads.number, index.name), space.known)
+        _take_in(space, index)
 
 
-def _take_in(engine: Engine, cache: SpaceCache, index: Index, *, anew: bool = False) -> None:
+def _take_in(space: OpenSpace, index: Index, *, anew: bool = False) -> None:
     """The next piece of the log in one transaction; `anew` the first piece, in place of all rows."""
-    with Abandoning(engine), engine.writer(cache.number) as writes:
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        writes = SpaceWriter(space, rows)
         if anew:
-            writes.drop_derived(cache.number, index.name)
-        done = 0 if anew else writes.indexed(cache.number, index.name)
-        cache.sync(writes)
-        if done + 1 < cache.oldest:
-            done = _start(cache, writes, index)
-        rows = writes.commits(cache.number, after=done, limit=INDEX_BATCH_COMMITS)
-        if rows:
-            until = rows[-1].version
-            changes = _changes(cache, writes, index, after=done, until=until)
-            _advance(writes, cache.number, index, changes, until)
+            writes.rows.drop_derived(writes.number, index.name)
+        done = 0 if anew else writes.rows.indexed(writes.number, index.name)
+        writes.sync()
+        if done + 1 < space.oldest:
+            done = _start(writes, index)
+        commits = rows.commits(space.number, after=done, limit=INDEX_BATCH_COMMITS)
+        if commits:
+            until = commits[-1].version
+            changes = _changes(writes, index, after=done, until=until)
+            _advance(writes, index, changes, until)
 
 
-def _start(cache: SpaceCache, writes: Writer, index: Index) -> int:
+def _start(writes: SpaceWriter, index: Index) -> int:
     """Build on what a compaction has left below its line, which is complete only as a whole; up to
     where the index is then complete."""
-    space, until = cache.number, cache.oldest - 1
-    writes.drop_derived(space, index.name)
-    for branch in cache.branches.rows():
-        facts = facts_below(writes, space, branch.branch, until=until)
+    until = writes.space.oldest - 1
+    writes.rows.drop_derived(writes.number, index.name)
+    for branch in writes.space.branches.rows():
+        facts = facts_below(writes.rows, writes.number, branch.branch, until=until)
         while page := list(islice(facts, INDEX_BATCH_COMMITS)):
             changes = [
-                IndexChange(fact.version, fact.branch, fact.id, _entry_at(cache, writes, fact))
+                IndexChange(fact.version, fact.branch, fact.id, _entry_at(writes, fact))
                 for fact in page
                 if fact.id.startswith(index.prefix)
             ]
-            _advance(writes, space, index, changes, until)
+            _advance(writes, index, changes, until)
     return until
 
 
-def _entry_at(cache: SpaceCache, reads: Reader, fact: FactRow) -> Entry:
-    return entry_of(reads, cache.number, fact, cache.branches.line_of(fact.branch, fact.version))
+def _entry_at(reads: SpaceReader, fact: FactRow) -> Entry:
+    return entry_of(
+        reads.rows, reads.number, fact, reads.space.branches.line_of(fact.branch, fact.version)
+    )
 
 
 def find(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     index: Index,
     *,
     start: str,
@@ -156,22 +156,22 @@ def find(
     lowest = max(place or ("", ""), (start, ""))
 
     def look(version: int) -> list[Hit] | None:
-        coverage = cache.coverage.get(index.name)
+        coverage = space.coverage.get(index.name)
         if coverage is None or coverage.complete < version:
-            coverage = _coverage(reads, cache, index, version)
+            coverage = _coverage(reads, index, version)
             if coverage is None or not _is_little(coverage.pending):
                 return None
-            if coverage.erasures == cache.erasures:
-                cache.coverage[index.name] = coverage
+            if coverage.erasures == space.erasures:
+                space.coverage[index.name] = coverage
         is_old = version <= coverage.noted
         changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
-        line = cache.line(reads, view.branch, version)
+        line = reads.line(view.branch, version)
         pairs = _pairs(
-            reads, cache.number, index.name, line, start=start, end=end, after=place, limit=limit,
+            reads, index.name, line, start=start, end=end, after=place, limit=limit,
             without=changed,
         )  # fmt: skip
         if changed:
-            entries = load(reads, cache.number, list(changed), line)
+            entries = load(reads.rows, reads.number, list(changed), line)
             pairs += [
                 (term, id)
                 for id, entry in entries.items()
@@ -179,23 +179,22 @@ def find(
                 if (term, id) > lowest and (end is None or term < end)
             ]
             pairs.sort()
-        if reads.indexed(cache.number, index.name) >= coverage.noted:
+        if reads.rows.indexed(reads.number, index.name) >= coverage.noted:
             return [Hit(*pair) for pair in pairs[:limit]]
-        cache.coverage.pop(index.name, None)  # others have dropped it
+        space.coverage.pop(index.name, None)  # others have dropped it
         return None
 
     for _ in range(CONTENTION_ATTEMPTS_MAX):
-        reads = engine.reader()
-        hits = cache.steadily(reads, view.version, look)
+        reads = space.reader()
+        hits = reads.steadily(view.version, look)
         if hits is not None:
             return tuple(hits)
-        catch_up(engine, cache, index)
+        catch_up(space, index)
     raise Busy("others commit to this space all the time; try again")
 
 
 def _pairs(
-    reads: Reader,
-    space: int,
+    reads: SpaceReader,
     index: str,
     line: Line,
     *,
@@ -209,9 +208,11 @@ def _pairs(
     the row's own branch: then no nearer branch has written it."""
     pairs: list[tuple[str, str]] = []
     while len(pairs) < limit:
-        rows = reads.derived(space, index, line, start=start, end=end, after=after, limit=limit)
+        rows = reads.rows.derived(
+            reads.number, index, line, start=start, end=end, after=after, limit=limit
+        )
         ids = list({row.id: None for row in rows if row.id not in without})
-        branches = {fact.id: fact.branch for fact in reads.newest(space, ids, line)}
+        branches = {fact.id: fact.branch for fact in reads.rows.newest(reads.number, ids, line)}
         pairs += [(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]
         if len(rows) < limit:
             break
@@ -245,7 +246,7 @@ def terms_of(index: Index, id: str, entry: Entry) -> set[str]:
 
 
 def _advance(
-    writes: Writer, space: int, index: Index, changes: Iterable[IndexChange], indexed: int
+    writes: SpaceWriter, index: Index, changes: Iterable[IndexChange], indexed: int
 ) -> None:
     rows: list[DerivedRow] = []
     ended: list[DerivedRow] = []
@@ -254,7 +255,7 @@ def _advance(
         version, branch, id = change.version, change.branch, change.id
         current = open_rows.get((branch, id))
         if current is None:
-            current = dict.fromkeys(_open_terms(writes, space, index, change), _STORED)
+            current = dict.fromkeys(_open_terms(writes, index, change), _STORED)
             open_rows[(branch, id)] = current
         terms = terms_of(index, id, change.entry)
         for term in current.keys() - terms:
@@ -269,7 +270,9 @@ def _advance(
             for term, since in current.items()
             if since != _STORED
         ]
-    writes.derive(space, index.name, rows=_in_order(rows), ended=ended, indexed=indexed)
+    writes.rows.derive(
+        writes.number, index.name, rows=_in_order(rows), ended=ended, indexed=indexed
+    )
 
 
 def _in_order(rows: list[DerivedRow]) -> list[DerivedRow]:
@@ -282,7 +285,7 @@ def _in_order(rows: list[DerivedRow]) -> list[DerivedRow]:
     return [row for term in sorted(by_term) for row in by_term[term]]
 
 
-def _open_terms(reads: Reader, space: int, index: Index, change: IndexChange) -> set[str]:
+def _open_terms(reads: SpaceReader, index: Index, change: IndexChange) -> set[str]:
     """The terms of the rows that are open before a change. What is known of the entity says it;
     its rows would too, but there is one for every term that it ever had."""
     if change.before is None:
@@ -291,33 +294,31 @@ def _open_terms(reads: Reader, space: int, index: Index, change: IndexChange) ->
         return terms_of(index, change.id, change.before)
     return {
         row.term
-        for row in reads.derived_of(space, index.name, change.id)
+        for row in reads.rows.derived_of(reads.number, index.name, change.id)
         if row.branch == change.branch and row.until is None
     }
 
 
-def _changes(
-    cache: SpaceCache, reads: Reader, index: Index, *, after: int, until: int
-) -> list[IndexChange]:
+def _changes(reads: SpaceReader, index: Index, *, after: int, until: int) -> list[IndexChange]:
     """What the commits in (after, until] left of each entity they wrote, from the log."""
     left: dict[tuple[int, str], FactRow] = {}  # by version
-    for fact in reads.facts(cache.number, after=after, until=until):
+    for fact in reads.rows.facts(reads.number, after=after, until=until):
         if fact.id.startswith(index.prefix):
             left[(fact.version, fact.id)] = fact
     return [
-        IndexChange(version, fact.branch, id, _entry_at(cache, reads, fact))
+        IndexChange(version, fact.branch, id, _entry_at(reads, fact))
         for (version, id), fact in left.items()
     ]
 
 
-def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> Coverage | None:
+def _coverage(reads: SpaceReader, index: Index, version: int) -> Coverage | None:
     """What is known of an index at a version; None when it is behind, when finding out would take
     longer than a look, or when the log no longer says."""
-    erasures = cache.erasures  # before anything is read that may be erased meanwhile
-    known = cache.coverage.get(index.name, NOTHING)
+    erasures = reads.space.erasures  # before anything is read that may be erased meanwhile
+    known = reads.space.coverage.get(index.name, NOTHING)
     if known.complete == version:
         return known
-    noted = reads.indexed(cache.number, index.name)
+    noted = reads.rows.indexed(reads.number, index.name)
     if noted >= version:
         return Coverage(noted, version, (), erasures)
     # What was known of one that others have dropped since says nothing, nor what may hold what was
@@ -326,10 +327,10 @@ def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> C
         noted == known.noted and noted <= known.complete < version and known.erasures == erasures
     )
     since, pending = (known.complete, known.pending) if is_same else (noted, ())
-    if version - noted > INDEX_BATCH_COMMITS or noted + 1 < cache.oldest:
+    if version - noted > INDEX_BATCH_COMMITS or noted + 1 < reads.space.oldest:
         return None
     limit = CACHE_CATCH_UP_MAX
-    changed = reads.changed(cache.number, after=since, until=version, limit=limit)
+    changed = reads.rows.changed(reads.number, after=since, until=version, limit=limit)
     concerned = [place for place in changed if place[1].startswith(index.prefix)]
     # More than may wait, so that commits of several processes still take an index along.
     if len(changed) == limit or len(pending) + len(concerned) > 2 * INDEX_PENDING_MAX:
@@ -337,21 +338,21 @@ def _coverage(reads: Reader, cache: SpaceCache, index: Index, version: int) -> C
     later = [
         change
         for branch, id in dict.fromkeys(concerned)
-        for change in _left(cache, reads, id, ((branch, version),), after=since)
+        for change in _left(reads, id, ((branch, version),), after=since)
     ]
     pending += tuple(sorted(later, key=attrgetter("version")))
     return Coverage(noted, version, pending, erasures)
 
 
-def _left(cache: SpaceCache, reads: Reader, id: str, own: Line, *, after: int) -> list[IndexChange]:
+def _left(reads: SpaceReader, id: str, own: Line, *, after: int) -> list[IndexChange]:
     """What the commits above a version left of an entity on its branch."""
     left: dict[int, FactRow] = {}  # by version
-    for fact in reads.history(
-        cache.number, id, own, before=None, after=after, limit=2 * INDEX_PENDING_MAX
+    for fact in reads.rows.history(
+        reads.number, id, own, before=None, after=after, limit=2 * INDEX_PENDING_MAX
     ):
         left.setdefault(fact.version, fact)
     return [
-        IndexChange(version, fact.branch, id, _entry_at(cache, reads, fact))
+        IndexChange(version, fact.branch, id, _entry_at(reads, fact))
         for version, fact in left.items()
     ]
 

@@ -7,12 +7,11 @@ from typing import Any
 from msgspec import structs
 
 from rote.contract import State, View
-from rote.engines import Reader
 from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel.log.entries import ABSENT, Entry, state_of
 from rote.kernel.log.events import erasures
 from rote.kernel.reading import history, scans
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.query import (
     Absent,
     Cursor,
@@ -33,27 +32,26 @@ from rote.values.ranges import prefix_end
 class Pinned:
     """One state of a space: a branch at a version."""
 
-    def __init__(self, cache: SpaceCache, reads: Reader, branch: str, version: int) -> None:
-        self._cache = cache
+    def __init__(self, reads: SpaceReader, branch: str, version: int) -> None:
         self._reads = reads
-        self._line = cache.line(reads, branch, version)
-        self.space = cache.did
+        self._line = reads.line(branch, version)
+        self.space = reads.space.did
         self.branch = branch
         self.version = version
 
     def fetch(self, ids: Sequence[str]) -> Mapping[str, State]:
         """The states of `ids`; what is not remembered is read in one go."""
         entries: dict[str, Entry | None] = {
-            id: self._cache.remembered(self.branch, id, self.version) for id in ids
+            id: self._reads.space.remembered(self.branch, id, self.version) for id in ids
         }
         unknown = [id for id, entry in entries.items() if entry is None]
-        if unknown and self.version == self._cache.known:
+        if unknown and self.version == self._reads.space.known:
             # They become the cache's own, so that others who follow the same commits find them.
-            newest = self._cache.newest(self._reads, self.branch, unknown)
+            newest = self._reads.newest(self.branch, unknown)
             entries |= {id: new for id, new in newest.items() if new.version <= self.version}
             unknown = [id for id in unknown if entries[id] is None]  # others were faster
         if unknown:
-            entries |= self._cache.entries_at(self._reads, self.branch, unknown, self.version)
+            entries |= self._reads.entries_at(self.branch, unknown, self.version)
         return {id: state_of(id, entry or ABSENT) for id, entry in entries.items()}
 
     def scan(self, prefix: str, after: str | None) -> Iterator[State]:
@@ -61,7 +59,7 @@ class Pinned:
         view, end = View(self.branch, self.version), prefix_end(prefix)
         while True:
             page = scans.scan(
-                self._cache, self._reads, start=prefix, end=end, after=after, limit=PAGE_MAX,
+                self._reads, start=prefix, end=end, after=after, limit=PAGE_MAX,
                 view=view,
             )  # fmt: skip
             yield from page.states
@@ -71,23 +69,19 @@ class Pinned:
 
     def written(self, since: int) -> list[str]:
         """The ids of what was written or erased above a version, in order."""
-        space = self._cache.number
+        rows, space = self._reads.rows, self._reads.number
         spans = [(branch, since, cap) for branch, cap in self._line if cap > since]
         erased = [
-            id
-            for version, id in erasures(self._reads, space, after=since)
-            if version <= self.version
+            id for version, id in erasures(rows, space, after=since) if version <= self.version
         ]
-        return sorted({*self._reads.written(space, spans), *erased})
+        return sorted({*rows.written(space, spans), *erased})
 
 
-def query(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
+def query(reads: SpaceReader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
     """The entities that are selected, and those that links lead to from them."""
     schemas = Schemas()
     asked = parse_query(raw, schemas)
-    return cache.steadily(
-        reads, None, lambda _: _query(asked, schemas, pin(cache, reads, asked, view))
-    )
+    return reads.steadily(None, lambda _: _query(asked, schemas, pin(reads, asked, view)))
 
 
 def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
@@ -103,13 +97,11 @@ def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     }
 
 
-def values(cache: SpaceCache, reads: Reader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
+def values(reads: SpaceReader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
     """The values of the selected entities, with what their links lead to in the links' places."""
     schemas = Schemas()
     asked = parse_query(raw, schemas)
-    return cache.steadily(
-        reads, None, lambda _: _values(asked, schemas, pin(cache, reads, asked, view))
-    )
+    return reads.steadily(None, lambda _: _values(asked, schemas, pin(reads, asked, view)))
 
 
 def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
@@ -155,7 +147,7 @@ def fact_of(state: State) -> dict[str, Json]:
 # -- the state that is meant -----------------------------------------------------------------------
 
 
-def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
+def pin(reads: SpaceReader, asked: Query, view: View) -> Pinned:
     """The state that a query means; on a pinned view it can mean no other."""
     branch = view.branch if asked.branch is None else asked.branch
     if view.version is not None and branch != view.branch:
@@ -163,22 +155,22 @@ def pin(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> Pinned:
             f"branch: this view is pinned on {view.branch!r}; ask the space it came from",
             key="branch",
         )
-    version = _version(cache, reads, asked, view)
-    cache.check_version(reads, version)
-    newest = cache.resolve(reads, None)
+    version = _version(reads, asked, view)
+    reads.check_version(version)
+    newest = reads.resolve(None)
     if asked.since is not None and asked.since > newest:
         raise not_found("since", asked.since, newest)
-    return Pinned(cache, reads, branch, version)
+    return Pinned(reads, branch, version)
 
 
-def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
-    newest = cache.resolve(reads, None)
+def _version(reads: SpaceReader, asked: Query, view: View) -> int:
+    newest = reads.resolve(None)
     version = newest if view.version is None else view.version
     if asked.at is not None:
         version = (
             asked.at
             if isinstance(asked.at, int)
-            else history.head_at(cache, reads, version=None, at=parse_time(asked.at)).version
+            else history.head_at(reads, version=None, at=parse_time(asked.at)).version
         )
         if version > newest:
             raise not_found("at", version, newest)
@@ -192,7 +184,7 @@ def _version(cache: SpaceCache, reads: Reader, asked: Query, view: View) -> int:
     branch = view.branch if asked.branch is None else asked.branch
     is_fixed = view.version is not None or asked.at is not None
     if (
-        asked.cursor.space != cache.did
+        asked.cursor.space != reads.space.did
         or asked.cursor.branch != branch
         or not 0 <= asked.cursor.version <= newest
         or (is_fixed and asked.cursor.version != version)

@@ -1,10 +1,9 @@
 """Scans: existing entities in id order, page by page, all from one state."""
 
 from rote.contract import ScanPage, State, View
-from rote.engines import Reader
 from rote.kernel.log.entries import load, state_of
 from rote.kernel.log.page_sizes import page_size
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.values.limits import PAGE_BYTES_MAX
 from rote.values.ranges import above
 
@@ -13,8 +12,7 @@ CHUNK_MIN = 16
 
 
 def scan(
-    cache: SpaceCache,
-    reads: Reader,
+    reads: SpaceReader,
     *,
     start: str,
     end: str | None,
@@ -25,18 +23,14 @@ def scan(
     """A page of [start, end) above `after`."""
     limit = page_size(limit)
     position = start if after is None else max(start, above(after))
-    return cache.steadily(
-        reads,
+    return reads.steadily(
         view.version,
-        lambda version: _page(
-            cache, reads, view.branch, version, position=position, end=end, limit=limit
-        ),
+        lambda version: _page(reads, view.branch, version, position=position, end=end, limit=limit),
     )
 
 
 def _page(
-    cache: SpaceCache,
-    reads: Reader,
+    reads: SpaceReader,
     branch: str,
     version: int,
     *,
@@ -44,13 +38,13 @@ def _page(
     end: str | None,
     limit: int,
 ) -> ScanPage:
-    line = cache.line(reads, branch, version)
+    line = reads.line(branch, version)
     states: list[State] = []
     size, wanted = 0, CHUNK_MIN
     while len(states) < limit and size < PAGE_BYTES_MAX:
         wanted = min(wanted, limit - len(states))
-        ids = reads.entities(cache.number, line, start=position, end=end, limit=wanted)
-        entries = load(reads, cache.number, ids, line)
+        ids = reads.rows.entities(reads.number, line, start=position, end=end, limit=wanted)
+        entries = load(reads.rows, reads.number, ids, line)
         for id in ids:
             if id in entries and entries[id].exists:
                 states.append(state_of(id, entries[id]))

@@ -1,33 +1,30 @@
 """Which commit made a state what it is. Commits that say nothing about its content do not count."""
 
 from rote.contract import Head, View
-from rote.engines import Reader
 from rote.engines.rows import MAIN, CommitRow, Line
 from rote.kernel.log.events import BranchMerged, EntityErased, event_rows, read_event
 from rote.kernel.reading.history import EMPTY, commit_row
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.space_reader import SpaceReader
 from rote.values import decode_canonical
 
 
-def snapshot(cache: SpaceCache, reads: Reader, view: View) -> Head:
-    return cache.steadily(
-        reads, view.version, lambda version: _snapshot(cache, reads, view.branch, version)
-    )
+def snapshot(reads: SpaceReader, view: View) -> Head:
+    return reads.steadily(view.version, lambda version: _snapshot(reads, view.branch, version))
 
 
-def _snapshot(cache: SpaceCache, reads: Reader, branch: str, version: int) -> Head:
-    line = cache.line(reads, branch, version)
-    newest = max(reads.last_written(cache.number, line).values(), default=0)
-    for row in event_rows(reads, cache.number, after=newest):
+def _snapshot(reads: SpaceReader, branch: str, version: int) -> Head:
+    line = reads.line(branch, version)
+    newest = max(reads.rows.last_written(reads.number, line).values(), default=0)
+    for row in event_rows(reads.rows, reads.number, after=newest):
         if row.version > version:
             break
         if _counts(row, line):
             newest = row.version
     # What is below the line of a compaction is as it is at the line.
-    newest = max(newest, min(cache.oldest, version)) if cache.oldest > 1 else newest
+    newest = max(newest, min(reads.space.oldest, version)) if reads.space.oldest > 1 else newest
     if newest == 0:
         return EMPTY
-    found = commit_row(cache, reads, newest)
+    found = commit_row(reads, newest)
     return Head(found.version, found.hash.hex(), found.at)
 
 

@@ -2,27 +2,28 @@
 
 import threading
 
-from rote.contract import IdSource, KeyRing, SpaceInfo
-from rote.engines import Engine
+from rote.contract import SpaceInfo
 from rote.engines.rows import SpaceRow
 from rote.errors import Denied, InvalidInput, NotFound
 from rote.kernel.log.branch_rows import main_row
 from rote.kernel.log.seals import space_seal
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.wiring import Wiring
 from rote.values import Identity, check_did, check_space_name
 
 SEED_BYTES = 32
 
 
 class Spaces:
-    """Finds and makes spaces; keeps one cache for each."""
+    """Finds and makes spaces; keeps each that was asked for open."""
 
-    def __init__(self, engine: Engine, *, keys: KeyRing, ids: IdSource, seed: bytes | None) -> None:
-        self._engine = engine
-        self._keys = keys
-        self._ids = ids
+    def __init__(self, wiring: Wiring, *, seed: bytes | None) -> None:
+        self._wiring = wiring
+        self._engine = wiring.engine
+        self._keys = wiring.keys
+        self._ids = wiring.ids
         self._seed = seed  # for the next space that is made
-        self.caches: dict[str, SpaceCache] = {}
+        self.opened: dict[str, OpenSpace] = {}
         self._mutex = threading.Lock()
 
     def all(self) -> tuple[SpaceInfo, ...]:
@@ -41,12 +42,12 @@ class Spaces:
             raise NotFound(f"there is no space {name!r} in this store", space=name)
         return self._known(self._make(name))
 
-    def cache(self, did: str) -> SpaceCache:
-        cache = self.caches.get(did)
-        if cache is None:
+    def open(self, did: str) -> OpenSpace:
+        space = self.opened.get(did)
+        if space is None:
             self.find(did, create=False)
-            cache = self.caches[did]
-        return cache
+            space = self.opened[did]
+        return space
 
     def adopt(self, did: str, name: str, seed: bytes | None) -> SpaceInfo:
         """The space of a did that another store has made; its key is kept before it exists."""
@@ -85,8 +86,8 @@ class Spaces:
 
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:
-            if row.did not in self.caches:
-                self.caches[row.did] = SpaceCache(row)
+            if row.did not in self.opened:
+                self.opened[row.did] = OpenSpace(row, self._wiring)
         return SpaceInfo(row.did, row.name)
 
     def _make(self, name: str) -> SpaceRow:

@@ -10,11 +10,10 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from rote.contract import State, View
-from rote.engines import Engine
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.log.events import erasures
 from rote.kernel.reading.queries import Pinned, fact_of, not_found, roots_of, walk_of
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.watching.pulse import Pulse
 from rote.query import Overflow, Place, ResultGraph, Root, Schemas, Truncated, batches, parse_query
 from rote.values import Json, canonical, decode
@@ -28,8 +27,7 @@ Frame = dict[str, Any]
 
 
 def watch(
-    engine: Engine,
-    cache: SpaceCache,
+    space: OpenSpace,
     pulse: Pulse,
     raw: Mapping[str, Any],
     view: View,
@@ -45,12 +43,12 @@ def watch(
     # Not "below 0": what is no number at all is refused too.
     if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
         raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
-    watcher = Watcher(engine, cache, pulse, raw, view)
+    watcher = Watcher(space, pulse, raw, view)
     if since is not None:
         newest = watcher.look()
         if since > newest:
             raise not_found("since", since, newest)
-        cache.check_version(engine.reader(), since)
+        space.reader().check_version(since)
     # Longer than a system can wait is for ever.
     is_for_ever = timeout is None or timeout > TIMEOUT_MAX
     return _frames(watcher, pulse, since, None if is_for_ever else timeout)
@@ -98,14 +96,12 @@ class Watcher:
 
     def __init__(
         self,
-        engine: Engine,
-        cache: SpaceCache,
+        space: OpenSpace,
         pulse: Pulse,
         raw: Mapping[str, Any],
         view: View,
     ) -> None:
-        self._engine = engine
-        self._cache = cache
+        self._space = space
         self._pulse = pulse
         self._schemas = Schemas()
         self._query = parse_query(raw, self._schemas, is_watch=True)
@@ -116,22 +112,22 @@ class Watcher:
         self._sent: int | None = None  # the version of the last frame
         self._truncated: Truncated | None = None  # what is left out at `version`
         self.version = 0  # up to which everything is taken in
-        self._losses = cache.losses
+        self._losses = space.losses
         self._pinned(self.look())  # so that a branch that is not there is told at once
 
     def look(self) -> int:
         """The newest version."""
-        head = self._cache.sync(self._engine.reader())
+        head = self._space.reader().sync()
         newest = 0 if head is None else head.version
         self._check_log()
         return newest
 
     def check_usable(self) -> None:
         """Before a lock is waited for that nobody gives back to a process that was forked."""
-        self._engine.reader()
+        self._space.engine.reader()
 
     def _check_log(self) -> None:
-        if self._cache.losses != self._losses and self.version > 0:
+        if self._space.losses != self._losses and self.version > 0:
             raise Unavailable(
                 f"the log went up to version {self.version} and has lost its last commits since;"
                 " watch again from the start"
@@ -140,13 +136,12 @@ class Watcher:
     def start(self, since: int | None) -> Frame:
         """The frame that brings a watcher from a version to now, or from nothing where it cannot
         be told any more what it was shown."""
-        reads = self._engine.reader()
-        return self._cache.steadily(reads, None, lambda _: self._start(since))
+        return self._space.reader().steadily(None, lambda _: self._start(since))
 
     def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
         self.version = self._pulse.newest = self.look()
-        self._losses = self._cache.losses
+        self._losses = self._space.losses
         self._shown, self._sent = {}, None
         if since is not None:
             graph, facts, _ = self._result(self._pinned(since))
@@ -214,14 +209,14 @@ class Watcher:
     def _changed(self, before: int) -> frozenset[str]:
         """The ids of what was written on the branch above a version. Its ancestors were left before
         the watch began, but for what is erased everywhere."""
-        reads = self._engine.reader()
-        number = self._cache.branches.number(self._branch)
-        written = reads.written(self._cache.number, [(number, before, self.version)])
+        rows = self._space.engine.reader()
+        number = self._space.branches.number(self._branch)
+        written = rows.written(self._space.number, [(number, before, self.version)])
         erased = {id for version, id in self._erasures(before) if version <= self.version}
         return frozenset(erased.union(written))
 
     def _erasures(self, since: int) -> Iterator[tuple[int, str]]:
-        return erasures(self._engine.reader(), self._cache.number, after=since)
+        return erasures(self._space.engine.reader(), self._space.number, after=since)
 
     def _touched(self, changed: Iterable[str]) -> Mapping[str, State | None]:
         """What changed entities make different, by way of the graph where there is one."""
@@ -295,4 +290,4 @@ class Watcher:
         return roots_of(self._query, pinned, after=None, limit=limit)
 
     def _pinned(self, version: int) -> Pinned:
-        return Pinned(self._cache, self._engine.reader(), self._branch, version)
+        return Pinned(self._space.reader(), self._branch, version)

@@ -11,6 +11,7 @@ from rote.errors import Conflict, InvalidInput, NotFound, PayloadMismatch
 from rote.kernel import Kernel
 from rote.kernel.branching.merges import merge
 from rote.kernel.committing.operations import parse_operations, payload_digest
+from rote.kernel.state.space_reader import SpaceReader
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
 from rote.testing.space_suite.ground import (
@@ -325,14 +326,14 @@ class ErasureTests(IndexGround):
         other.transact([put(A, MARK), put(B, 1)])
         kernel = self.port
         assert isinstance(kernel, Kernel)
-        cache = kernel._spaces.cache(self.did)
+        opened = kernel._spaces.open(self.did)
 
         def erase_first(job: Any) -> Any:
             self.space.erase(A, reason="meanwhile")
-            return kernel._committer.commit(cache, job)
+            return kernel._committer.commit(opened, job)
 
         result = merge(
-            cache, kernel._engine.reader(), MergeRequest("other", "one"), commit=erase_first,
+            opened.reader(), MergeRequest("other", "one"), commit=erase_first,
             author=None, attempt=b"attempt",
         )  # fmt: skip
         assert (result.status, result.merged) == ("merged", (B,))
@@ -447,9 +448,9 @@ class ErasureTests(IndexGround):
         self.space.patch(A, [add("/small", 1)])
         kernel = self.port
         assert isinstance(kernel, Kernel)
-        cache = kernel._spaces.cache(self.did)
+        opened = kernel._spaces.open(self.did)
         reads: Any = _Meddled(kernel._engine.reader(), lambda: self.space.erase(A, reason="now"))
-        entry = cache.entries_at(reads, "main", [A], 2)[A]
+        entry = SpaceReader(opened, reads).entries_at("main", [A], 2)[A]
         assert (entry.exists, entry.erased) == (False, True)
         assert self.space.at(2).get(A) is None
 
@@ -458,11 +459,11 @@ class ErasureTests(IndexGround):
         self.space.set(A, 2)
         kernel = self.port
         assert isinstance(kernel, Kernel)
-        cache = kernel._spaces.cache(self.did)
+        opened = kernel._spaces.open(self.did)
         reads: Any = _Meddled(
             kernel._engine.reader(), lambda: self.space.erase(A, reason="now"), on="newest"
         )
-        cache.entries_at(reads, "main", [A], 1)
+        SpaceReader(opened, reads).entries_at("main", [A], 1)
         assert self.space.at(1).get(A) is None
 
 

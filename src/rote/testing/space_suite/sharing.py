@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from rote.contract import View
-from rote.engines import Reader
 from rote.engines.rows import CommitRow
 from rote.errors import Conflict, InvalidInput, PayloadMismatch
 from rote.kernel.reading import history
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader
 from rote.testing.space_suite.ground import A, B, C, add, logged, port_of, put
 from rote.testing.space_suite.indexes import WORDS, IndexGround
 from rote.values.limits import INDEX_PENDING_MAX
@@ -230,10 +230,10 @@ class SharingTests(IndexGround):
         self.space.set(A, 1)
         commit_of = history.commit_row
 
-        def late(cache: SpaceCache, reads: Reader, version: int) -> CommitRow:
+        def late(reads: SpaceReader, version: int) -> CommitRow:
             monkeypatch.setattr(history, "commit_row", commit_of)
             other.create_branch("topic").set(A, 2)
-            return commit_of(cache, reads, version)
+            return commit_of(reads, version)
 
         monkeypatch.setattr(history, "commit_row", late)
         assert self.port.log(self.did, since=1, limit=9) == ()
@@ -249,7 +249,7 @@ class SharingTests(IndexGround):
         assert len(self.space.branches()) == 1
         heard: list[int] = []
 
-        def known(cache: SpaceCache) -> int:
+        def known(cache: OpenSpace) -> int:
             if sys._getframe(1).f_code.co_name == "graph" and not heard:
                 heard.append(other.version)
                 other.create_branch("topic").set(A, 2)
@@ -259,10 +259,10 @@ class SharingTests(IndexGround):
                 thread.join()
             return cache.__dict__["known"]  # type: ignore[no-any-return]
 
-        def know(cache: SpaceCache, version: int) -> None:
+        def know(cache: OpenSpace, version: int) -> None:
             cache.__dict__["known"] = version
 
-        monkeypatch.setattr(SpaceCache, "known", property(known, know), raising=False)
+        monkeypatch.setattr(OpenSpace, "known", property(known, know), raising=False)
         assert self.space.branches()
         assert heard == [1, 4]
         assert self.space.merge("topic").status == "nothing"

@@ -21,10 +21,10 @@ def test_two_of_one_group_that_put_the_same_bytes_make_one_count(store_path: Pat
     with rote.open(store_path) as store:
         kernel = store._port
         assert isinstance(kernel, Kernel)
-        cache = kernel._spaces.cache(store.space("agent").did)
+        opened = kernel._spaces.open(store.space("agent").did)
         jobs = []
         for token in (b"one", b"two"):
-            upload = Upload(kernel._engine, cache, clock=FixedClock(), token=token)
+            upload = Upload(opened, clock=FixedClock(), token=token)
             job = job_of(
                 CommitRequest([{"op": "set", "id": "urn:a", "value": token.hex()}]),
                 author=None,
@@ -32,11 +32,11 @@ def test_two_of_one_group_that_put_the_same_bytes_make_one_count(store_path: Pat
             )
             job.blob = upload.take(BytesIO(b"abc"))
             jobs.append(job)
-        kernel._committer._write(cache, jobs, list, optimistic=False, presumes=False)
+        kernel._committer._write(opened, jobs, list, optimistic=False, presumes=False)
         assert [job.error for job in jobs] == [None, None]
         reads = kernel._engine.reader()
-        assert [row.upload for row in reads.blobs(cache.number, after=b"", limit=9)] == [b"one"]
-        assert [row.upload for row in reads.uploads(cache.number, after=b"", limit=9)] == [b"two"]
+        assert [row.upload for row in reads.blobs(opened.number, after=b"", limit=9)] == [b"one"]
+        assert [row.upload for row in reads.uploads(opened.number, after=b"", limit=9)] == [b"two"]
 
 
 def test_a_chunk_that_says_to_end_elsewhere_is_found(

@@ -10,10 +10,11 @@ import pytest
 from rote.engines import Engine, Writer
 from rote.engines.rows import SpaceRow
 from rote.engines.sqlite import SqliteEngine
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
+from rote.testing.stores import wiring_on
 
 # The head, what is there of the entity, and the rows: one call each.
 FREE = Counter({"head": 1, "newest": 1, "append": 1})
@@ -95,8 +96,8 @@ def test_a_registry_that_was_taken_away_costs_nothing_any_more(
 
 def test_that_there_is_none_is_noted_only_of_what_is_known_now() -> None:
     """A thread that looked before another one caught up must not say what was true before."""
-    cache = SpaceCache(SpaceRow(1, "did:key:x", "notes", b""))
-    cache.note_ungoverned(1, cache.known + 1)
-    assert not cache.ungoverned
-    cache.note_ungoverned(1, cache.known)
-    assert cache.ungoverned == {1}
+    space = OpenSpace(SpaceRow(1, "did:key:x", "notes", b""), wiring_on(SqliteEngine(None)))
+    space.note_ungoverned(1, space.known + 1)
+    assert not space.ungoverned
+    space.note_ungoverned(1, space.known)
+    assert space.ungoverned == {1}

@@ -78,8 +78,7 @@ def test_verify_finds_no_fault_wherever_an_erasure_comes_in_between(
 ) -> None:
     space = write(port)
     space.put_blob(b"payload")
-    cache = port._spaces.cache(space.did)
-    inspection = Inspection(cache, space.version, None)
+    inspection = Inspection(port._spaces.open(space.did), space.version, None)
     for earlier in (inspect_foundation, inspect_log):
         if inspect is not earlier:
             earlier(inspection, port._engine.reader())
@@ -92,13 +91,14 @@ def test_verify_finds_no_fault_wherever_an_erasure_comes_in_between(
 
 def test_thinning_brings_nothing_back_that_was_erased_since_it_looked(port: Kernel) -> None:
     space = write(port)
-    cache, reads = port._spaces.cache(space.did), port._engine.reader()
-    [pointer] = reads.entity_rows(cache.number, after=None, limit=9)
-    [page] = _superseded(cache, reads, pointer)
+    opened = port._spaces.open(space.did)
+    reads = opened.reader()
+    [pointer] = reads.rows.entity_rows(opened.number, after=None, limit=9)
+    [page] = _superseded(reads, pointer)
     assert len(page) > 9
     space.erase(ID, reason="meanwhile")
     for again in ("not written since", "written since"):
-        assert _rewrite(port._engine, cache, page) == 0, again
+        assert _rewrite(opened, page) == 0, again
         assert all(fact.erased for fact in space.history(ID)[-82:]), again
         assert space.verify().ok, again
         space.set(ID, 1)

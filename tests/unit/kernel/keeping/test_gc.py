@@ -8,12 +8,12 @@ import pytest
 
 import rote
 from rote.contract import BlobRequest, CommitRequest
-from rote.engines import Reader
 from rote.engines.rows import MAIN, BranchRow
 from rote.errors import NotFound, Unavailable
 from rote.kernel.keeping import gc
 from rote.kernel.keeping.gc import _Walk
 from rote.kernel.log.seals import branch_seal
+from rote.kernel.state.space_reader import SpaceReader
 from rote.testing import FixedClock
 from rote.values.limits import BLOB_PIECE_BYTES, UPLOAD_IDLE_SECONDS_MAX
 from tests.faults.tampering import raw
@@ -93,7 +93,7 @@ def test_what_comes_at_the_last_moment_is_seen(
     """The walk along the log is done; before the payload is condemned someone wants it."""
     go_on, walked = _Walk.go_on, []
 
-    def go_on_and_write(walk: _Walk, reads: Reader) -> None:
+    def go_on_and_write(walk: _Walk, reads: SpaceReader) -> None:
         go_on(walk, reads)
         walked.append(reads)
         if len(walked) != looks:

@@ -86,7 +86,7 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
 def pending(space: Space) -> tuple[IndexChange, ...]:
     """What is remembered and not in the rows."""
     port: Any = space._port
-    coverage = port._spaces.cache(space.did).coverage.get(WORDS.name)
+    coverage = port._spaces.open(space.did).coverage.get(WORDS.name)
     return () if coverage is None else coverage.pending
 
 
@@ -156,7 +156,7 @@ def test_a_compaction_in_the_middle_of_catching_up_is_no_damage(
 
     monkeypatch.setattr(SqliteReader, "history", compacted_since)
     port: Any = reader._port
-    catch_up(port._engine, port._spaces.cache(reader.did), WORDS)
+    catch_up(port._spaces.open(reader.did), WORDS)
     assert reader.version == 5
     assert [hit.term for hit in reader.find(WORDS.name)] == ["red"]
     assert reader.verify().ok

@@ -16,10 +16,12 @@ import pytest
 from rote.engines import Reader
 from rote.engines.rows import MAIN
 from rote.engines.sqlite import SqliteEngine
-from rote.kernel.state.cache import SpaceCache
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceReader
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
+from rote.testing.stores import wiring_on
 
 ID, OTHER = "urn:entity:read", "urn:entity:other"
 
@@ -70,29 +72,33 @@ class Bench:
 
     def __init__(self, engine: SqliteEngine, theirs: Space, first: Reader, second: Reader) -> None:
         self.theirs = theirs
-        self.cache = SpaceCache(engine.spaces()[0])
+        self.space = OpenSpace(engine.spaces()[0], wiring_on(engine))
         self.first, self.second = first, second
         theirs.set(ID, "old")
         theirs.set(OTHER, "old")
-        self.cache.sync(first)
+        self.reader(first).sync()
+
+    def reader(self, rows: Any) -> SpaceReader:
+        return SpaceReader(self.space, rows)
 
     def fill(self, *ids: str) -> None:
-        self.cache.newest(self.second, "main", ids)
+        self.reader(self.second).newest("main", ids)
 
     def catch_up(self) -> None:
-        self.cache.sync(self.second)
+        self.reader(self.second).sync()
 
     def check(self) -> None:
         """What is read now is what is stored now."""
-        self.cache.sync(self.first)
+        self.reader(self.first).sync()
         ids = (ID, OTHER)
-        found = self.cache.newest(self.first, "main", ids)
+        found = self.reader(self.first).newest("main", ids)
         assert [found[id].version for id in ids] == [self.theirs.read(id).version for id in ids]
-        check_bytes(self.cache)
+        check_bytes(self.space)
 
 
-def check_bytes(cache: SpaceCache) -> None:
-    held = [*cache._entries.values(), *cache._past.values()]
+def check_bytes(space: OpenSpace) -> None:
+    cache = space.cache
+    held = [*cache.newest.values(), *cache.past.values()]
     assert cache._bytes == sum(entry.weight for entry in held)
 
 
@@ -116,7 +122,7 @@ def test_what_is_filled_in_while_another_thread_catches_up_is_not_stale(
     bench.fill(*remembered)
     bench.theirs.set(ID, "new")
     reads = Interleaved(bench.first, step, lambda: bench.fill(ID))
-    bench.cache.sync(cast(Reader, reads))
+    bench.reader(reads).sync()
     assert reads.is_done or (step == "changed" and not remembered)
     bench.check()
 
@@ -128,11 +134,11 @@ def test_what_is_filled_in_just_before_the_cache_moves_on_is_not_stale(
     """An empty cache has nothing to drop, it was thought; but it was filled a moment later."""
     bench.fill(*remembered)
     bench.theirs.set(ID, "new")
-    lock = bench.cache._lock
+    lock = bench.space.lock
     # The turn needs the lock itself, so it comes before the other has it.
-    bench.cache._lock = cast(Any, LateLock(lock, lambda: bench.fill(ID)))
-    bench.cache.sync(bench.first)
-    assert bench.cache.known == bench.theirs.version
+    bench.space.lock = cast(Any, LateLock(lock, lambda: bench.fill(ID)))
+    bench.reader(bench.first).sync()
+    assert bench.space.known == bench.theirs.version
     bench.check()
 
 
@@ -144,7 +150,7 @@ def test_what_was_loaded_before_another_thread_caught_up_is_not_remembered(bench
         bench.catch_up()
 
     reads = Interleaved(bench.first, "newest", move_on)
-    found = bench.cache.newest(cast(Reader, reads), "main", (ID,))
+    found = bench.reader(reads).newest("main", (ID,))
     assert reads.is_done
     assert found[ID].version == 1, "a read is of the version it began with"
     bench.check()
@@ -155,14 +161,14 @@ def test_an_own_commit_that_others_have_seen_first_does_not_bring_older_entries_
 ) -> None:
     """Between COMMIT and its announcement, a reader saw it and the commit of someone else too."""
     bench.fill(ID)
-    base = bench.cache.known
+    base = bench.space.known
     bench.theirs.set(ID, "mine")
     bench.catch_up()
-    mine = bench.cache.newest(bench.first, "main", (ID,))
+    mine = bench.reader(bench.first).newest("main", (ID,))
     bench.theirs.set(ID, "theirs")
     bench.catch_up()
-    bench.cache.committed(base, base + 1, {(MAIN, ID): mine[ID]}, hash=b"")
-    assert bench.cache.known == base + 2, "the cache went back"
+    bench.space.committed(base, base + 1, {(MAIN, ID): mine[ID]}, hash=b"")
+    assert bench.space.known == base + 2, "the cache went back"
     bench.check()
 
 
@@ -172,10 +178,10 @@ def test_a_past_version_that_two_threads_read_at_once_is_counted_once(bench: Ben
     bench.theirs.set(ID, "new")
     bench.catch_up()
     reads = Interleaved(
-        bench.first, "newest", lambda: bench.cache.entries_at(bench.second, "main", [ID], 1)
+        bench.first, "newest", lambda: bench.reader(bench.second).entries_at("main", [ID], 1)
     )
-    entry = bench.cache.entries_at(cast(Reader, reads), "main", [ID], 1)[ID]
+    entry = bench.reader(reads).entries_at("main", [ID], 1)[ID]
     assert reads.is_done
     assert entry.version == 1
-    assert bench.cache.remembered("main", ID, 1) is not None
-    check_bytes(bench.cache)
+    assert bench.space.remembered("main", ID, 1) is not None
+    check_bytes(bench.space)

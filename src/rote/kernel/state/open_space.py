@@ -1,0 +1,142 @@
+"""A space that is open in this process: what is known of it between calls, and its readers.
+
+All newest entries are those of their line as of one version, `known`. Before a read uses them, a
+reader asks the engine for its head; when others have committed, what they wrote is dropped first. So
+a commit of another process is never missed, and an entry that is here needs no look-up.
+"""
+
+import threading
+from collections.abc import Collection, Container
+
+from msgspec import UNSET
+
+from rote.engines.rows import BranchRow, SpaceRow
+from rote.kernel.log.branches import Branches
+from rote.kernel.log.commit_graph import CommitGraph
+from rote.kernel.log.entries import Entry
+from rote.kernel.state.entry_cache import EntryCache, EntryKey
+from rote.kernel.state.index_coverage import Coverage
+from rote.kernel.state.space_reader import SpaceReader
+from rote.kernel.state.wiring import Wiring
+from rote.schemas import REGISTRY_ID
+
+
+class OpenSpace:
+    """One space: its identity, its head and branches as they were last seen, and its cache."""
+
+    def __init__(self, row: SpaceRow, wiring: Wiring) -> None:
+        self.number = row.number
+        self.did = row.did
+        self.name = row.name
+        self.seal = row.seal
+        self.wiring = wiring
+        self.engine = wiring.engine
+        self.lock = threading.Lock()  # held to change what follows
+        self.known = 0  # the version as of which the entries are the newest
+        self.known_hash = b""  # of its commit
+        self.oldest = 0  # the oldest version above 0 that can be read; 0 when none was compacted
+        self.is_ready = False  # whether branches and oldest are those of `known`
+        self.branches = Branches([])
+        self.cache = EntryCache()
+        self.erasures = 0  # that were met here; what was read before one may hold what it erased
+        self.losses = 0  # how often the log did not lead to what was known any more
+        self.blob_room = 0  # bytes that blobs may take before all of them are added up again
+        self.graph = CommitGraph()
+        self.graph_lock = threading.Lock()
+        # Branches that are known to have no registry of schemas, as of `known`.
+        self.ungoverned: set[int] = set()
+        # Whether entities and keys that nothing was known of were new, when it was last tried.
+        self.presumes = True
+        # What is known of the indexes, by name; knowing less only costs another look.
+        self.coverage: dict[str, Coverage] = {}
+        # From which version on a commit looks again whether an index that was behind still is.
+        self.behind_until: dict[str, int] = {}
+
+    def reader(self) -> SpaceReader:
+        return SpaceReader(self, self.engine.reader())
+
+    def presumes_new(self, branch: str, id: str) -> bool:
+        """Whether an entity may be taken for one that was never written, by who has that proven."""
+        number = self.branches.numbers.get(branch)
+        return self.presumes and number is not None and (number, id) not in self.cache.newest
+
+    def remembered(self, branch: str, id: str, version: int) -> Entry | None:
+        """Return the entry as of a past version if it is here; costs no engine work."""
+        if not self.oldest <= version <= self.known or branch not in self.branches:
+            return None
+        number = self.branches.number(branch)
+        entry = self.cache.newest.get((number, id))
+        if entry is not None and entry.version <= version:
+            return entry
+        return self.cache.past.get((number, id, version))
+
+    def note_ungoverned(self, branch: int, version: int) -> None:
+        """Note that a branch has no registry as of a version; of use only while that is `known`."""
+        with self.lock:
+            if self.known == version:
+                self.ungoverned.add(branch)
+
+    # -- keeping up --------------------------------------------------------------------------------
+
+    def committed(
+        self,
+        before: int,
+        after: int,
+        entries: dict[EntryKey, Entry],
+        *,
+        hash: bytes,
+        presumed: Collection[str] = (),
+        branch: BranchRow | None = None,
+        erased: str | None = None,
+        oldest: int | None = None,
+    ) -> None:
+        """Take over what a durable commit wrote: the space went from `before` to `after`, whose
+        commit has `hash`, and some entities were `presumed` to be new; `branch` was made or deleted
+        by it, or an entity `erased`, or `oldest` is what can be read after it."""
+        with self.lock:
+            # A reader may have seen the commit first and moved on; newer is never overwritten.
+            if self.known not in (before, after):
+                return
+            for key, entry in entries.items():
+                # What nobody has read or patched yet need not take up room, unless it would be
+                # presumed to be new once more.
+                if key in self.cache.newest or entry.document is not UNSET or key[1] in presumed:
+                    self.cache.put(key, entry)
+            if self.ungoverned:
+                self.drop_ungoverned(entries)
+            if branch is not None:
+                self.branches.put(branch)
+            if erased is not None:
+                self.met_erasure()
+                self.cache.drop_entity(erased)
+            if oldest is not None:
+                self.oldest = oldest
+            # Last: a reader that sees the new version must find no older entry.
+            self.known, self.known_hash = after, hash
+
+    def forget(self, *, is_loss: bool) -> None:
+        """Begin anew: the log no longer leads to what is known."""
+        with self.lock:
+            self.clear()
+            self.is_ready = False
+            self.known, self.known_hash, self.oldest = 0, b"", 0
+            self.losses += is_loss
+            self.coverage.clear()
+            self.behind_until.clear()
+        with self.graph_lock:
+            self.graph = CommitGraph()
+
+    # Under the lock:
+
+    def clear(self) -> None:
+        self.cache.clear()
+        self.ungoverned.clear()
+
+    def drop_ungoverned(self, changed: Container[EntryKey]) -> None:
+        for number in tuple(self.ungoverned):
+            if (number, REGISTRY_ID) in changed:
+                self.ungoverned.discard(number)
+
+    def met_erasure(self) -> None:
+        self.erasures += 1
+        self.coverage.clear()  # changes that are pending may hold it
