@@ -1,4 +1,4 @@
-"""Where bytes live. Only the kernel sees an engine."""
+"""Engines: they keep the bytes of a store. Only the kernel calls them."""
 
 from rote.engines.abandoning import Abandoning
 from rote.engines.protocol import Contended, Engine, OutcomeUnknown, Reader, Writer

@@ -1,4 +1,4 @@
-"""What lies around every block of an engine: a block does not see an interruption of its own end."""
+"""The block around every engine block: it cleans up when an interruption skips the inner block's end."""
 
 from types import TracebackType
 
@@ -10,7 +10,8 @@ class Abandoning:
     """`with Abandoning(engine), engine.writer(space) as writes:` leaves nothing locked.
 
     Python notices a signal before the first line of a function, and so before the first line of the
-    `__exit__` that would end the block. Whoever stands around the block sees what came of it.
+    `__exit__` that would end the block. Such an interruption skips the end of the inner block, but
+    this outer block still sees it and abandons the inner one.
     """
 
     __slots__ = ("_engine",)
@@ -27,6 +28,6 @@ class Abandoning:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Our own errors are raised with nothing held, or by a call from inside a block that stands.
+        # Rote's own errors leave nothing locked, or come from a call inside a block that is still in use.
         if error is not None and not isinstance(error, RoteError):
             self._engine.abandon()

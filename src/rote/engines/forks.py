@@ -1,8 +1,9 @@
-"""Connections never cross a fork: what a parent process has open, its child neither uses nor closes.
+"""Connections never cross a fork: a child process neither uses nor closes its parent's connections.
 
-In the child the threads that held connections are gone, and with them the last references: closing
-a connection there would end it for the parent too, or wait for a lock whose owner does not exist.
-So everything that is open is held while a process forks, and in the child for ever.
+In the child, the threads that held connections are gone, and with them the last references. Python
+would then close the connections. Closing one there would end it for the parent too, or wait for a
+lock whose owner does not exist. So this module holds everything that is open while a process forks,
+and the child keeps holding it for ever.
 """
 
 import os
@@ -12,13 +13,13 @@ from weakref import ReferenceType, ref
 
 class Holder(Protocol):
     def held(self) -> list[object]:
-        """Everything it has open, in whatever thread."""
+        """Return everything that is open, in any thread."""
         ...
 
 
-# Grows with every fork: what was opened under another number belongs to a parent process.
+# Grows with every fork. A connection that was opened under another length belongs to a parent.
 FORKS: list[None] = []
-# What is held during a fork; in a child what its ancestors had open.
+# Held during a fork. In a child: everything that its ancestors had open.
 _held: list[list[object]] = []
 _holders: dict[int, "ReferenceType[Holder]"] = {}
 

@@ -1,4 +1,4 @@
-"""Calls from inside a call of the same thread: by a signal handler, or by what the call calls."""
+"""Detection of a call from inside another call of the same thread, such as by a signal handler."""
 
 import sys
 import threading
@@ -8,16 +8,16 @@ from rote.errors import Busy
 
 
 class Inside(threading.local):
-    """Where a thread is at work that must not be begun again before it has ended.
+    """Marks the frame in which a thread does work that must not begin again before it has ended.
 
-    Whether it still is there, its stack says: a thread that was thrown out, wherever that happened,
-    is not inside any more.
+    The thread's stack tells whether it is still inside that frame. A thread that an exception threw
+    out, at any point, is not inside any more.
     """
 
     block: FrameType | None = None
 
     def refuse(self) -> None:
-        """Busy when this thread is inside."""
+        """Raise Busy when this thread is inside."""
         if self.block is not None and self.is_inside():
             raise Busy("called from inside a commit of the same thread; call it afterwards")
 

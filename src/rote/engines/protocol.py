@@ -1,4 +1,4 @@
-"""The Engine: where bytes live. Small on purpose; the kernel is the only caller.
+"""The Engine: it keeps the bytes of a store. Small on purpose; the kernel is the only caller.
 
 What is atomic: everything written inside one `writer()` block, which becomes durable when the block
 is left without an error. What may be retried: every read, and a block that raised anything but
@@ -31,7 +31,7 @@ from rote.errors import Busy, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
-    """COMMIT failed in a way that leaves open whether it took effect; ask `settle`."""
+    """COMMIT failed, and whether it took effect is unknown; ask `settle`."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -43,17 +43,17 @@ class OutcomeUnknown(Unavailable):
 
 
 class Contended(Busy):
-    """Another writer moved the space first; nothing was written, plan again."""
+    """Another writer moved the space first. Nothing was written; plan again."""
 
     def __init__(self) -> None:
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
 
 
 class Reader(Protocol):
-    """Reads of one space, each from one committed state (inside a writer: its own writes too)."""
+    """Reads of one space. Each sees one committed state; inside a writer also its own writes."""
 
     def head(self, space: int) -> HeadRow | None:
-        """The newest commit; never misses one that another process has been answered for."""
+        """Return the newest commit, at least as new as any that another process has been answered for."""
         ...
 
     def branches(self, space: int) -> list[BranchRow]: ...
@@ -75,11 +75,11 @@ class Reader(Protocol):
         ...
 
     def counts(self, space: int, *, until: int) -> tuple[int, int]:
-        """How many commits and facts there are up to a version."""
+        """Return the numbers of commits and of facts up to a version."""
         ...
 
     def strays(self, space: int) -> int:
-        """How many facts and pointers have a version that no commit has, or could have."""
+        """Return the number of facts and pointers whose version no commit has, or could have."""
         ...
 
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
@@ -102,31 +102,33 @@ class Reader(Protocol):
     def places(
         self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int
     ) -> list[FactPlace]:
-        """Where the facts up to version `until` are, above a place, in the order of places; on one
-        branch, or on all."""
+        """Return the places of the facts up to version `until` that come after a given place, in
+        order; on one branch, or on all."""
         ...
 
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
-        """The operation codes of the facts at these places; those where none is are left out."""
+        """Return the operation codes of the facts at these places; places without a fact are left out."""
         ...
 
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
-        """The salts of entities that have one, whatever the branch."""
+        """Return the salts of those entities that have one, on any branch."""
         ...
 
     def written(self, space: int, spans: Sequence[Span]) -> list[str]:
-        """The ids of what was written in the spans, each once, in any order."""
+        """Return the ids of the entities written in the spans, each once, in any order."""
         ...
 
     def last_written(self, space: int, line: Line) -> dict[int, int]:
-        """For each branch the version of its own newest fact up to its cap; none is left out."""
+        """Return for each branch the version of its own newest fact up to its cap; none is left out."""
         ...
 
     def entities(
         self, space: int, line: Line, *, start: str, end: str | None, limit: int
     ) -> list[str]:
-        """Ids in [start, end) that may exist on the line, in code point order: all that do, and
-        some that a nearer branch has deleted."""
+        """Return ids in [start, end) that may exist on the line, in code point order.
+
+        All that exist are among them, and some that a nearer branch has deleted.
+        """
         ...
 
     def entity_rows(
@@ -148,11 +150,11 @@ class Reader(Protocol):
     def sides(
         self, space: int, kind: str | None, *, after: tuple[str, str], limit: int
     ) -> list[SideRecord]:
-        """Side rows above (kind, key), in that order; of one kind, or of all."""
+        """Return side rows above (kind, key), in that order; of one kind, or of all."""
         ...
 
     def indexes(self, space: int) -> list[str]:
-        """The derived indexes that were ever built, by name."""
+        """Return the names of the derived indexes that were ever built."""
         ...
 
     def indexed(self, space: int, index: str) -> int:
@@ -163,46 +165,49 @@ class Reader(Protocol):
         self, space: int, index: str, line: Line, *, start: str, end: str | None,
         after: tuple[str, str] | None, limit: int,
     ) -> list[DerivedRow]:  # fmt: skip
-        """Rows with a term in [start, end) above (term, id), on a branch of the line and open at
-        its cap, in (term, id) order; a (term, id) pair is never split between two pages."""
+        """Return rows with a term in [start, end) above (term, id), in (term, id) order.
+
+        Each is on a branch of the line and open at its cap. A (term, id) pair is never split
+        between two pages.
+        """
         ...
 
     def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]: ...
 
     def derived_strays(self, space: int, index: str) -> int:
-        """How many rows of an index start or end above the version it is complete up to."""
+        """Return the number of an index's rows that start or end above the version it is complete up to."""
         ...
 
     def derived_count(self, space: int, index: str, *, until: int) -> int:
-        """How many rows of an index start at or below a version."""
+        """Return the number of an index's rows that start at or below a version."""
         ...
 
     def blob(self, space: int, hash: bytes) -> BlobRow | None:
-        """The payload of that hash, if it is whole."""
+        """Return the blob of that hash, if its data is complete."""
         ...
 
     def blobs(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
-        """Whole payloads above a hash, in the order of their hashes."""
+        """Return complete blobs above a hash, in the order of their hashes."""
         ...
 
     def upload(self, space: int, upload: bytes) -> BlobRow | None:
-        """What is kept under a token, whole or not."""
+        """Return the blob under an upload token, complete or not."""
         ...
 
     def uploads(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
-        """Payloads that are not whole, above a token, in the order of their tokens."""
+        """Return incomplete blobs above a token, in the order of their tokens."""
         ...
 
     def blob_bytes(self, space: int) -> int:
-        """The sizes of all payloads, whole or not, added up."""
+        """Return the sum of the sizes of all blobs, complete or not."""
         ...
 
     def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
-        """Chunks that end above byte `after`, in order; so the first one holds that byte."""
+        """Return chunks that end above byte `after`, in order; so the first one holds that byte."""
         ...
 
     def chunk_strays(self, space: int) -> int:
-        """How many chunks belong to no payload."""
+        """Return the number of chunks that belong to no blob."""
         ...
 
 
@@ -212,13 +217,16 @@ class Writer(Reader, Protocol):
     def presume_absent(
         self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
     ) -> bool:
-        """Whether to go on as if no branch had a fact of these ids, and as if there were no side rows
-        of these (kind, key), instead of looking. Leaving the block then proves it, or raises
-        Contended, having written nothing. Where a look costs nothing the answer is no."""
+        """Whether to go on as if these ids and side rows were absent, instead of looking for them.
+
+        The ids have no fact on any branch then, and there are no side rows of these (kind, key).
+        Leaving the block proves that, or raises Contended and writes nothing. An engine on which a
+        look costs nothing returns False.
+        """
         ...
 
     def append(self, space: int, batch: Batch) -> None:
-        """Add the rows; the last of the commits, if there are any, is the head then."""
+        """Add the rows; the last of the commits, if there are any, becomes the head."""
         ...
 
     def put_side(self, space: int, row: SideRecord) -> None: ...
@@ -234,8 +242,10 @@ class Writer(Reader, Protocol):
         ended: Sequence[DerivedRow],
         indexed: int,
     ) -> None:
-        """Insert `rows`, set `until` of the open rows that have the term, id and branch of those in
-        `ended`, and move the index to `indexed`."""
+        """Insert `rows`, set `until` of open rows, and move the index to `indexed`.
+
+        The open rows are those with the term, id and branch of a row in `ended`.
+        """
         ...
 
     def drop_derived(self, space: int, index: str) -> None: ...
@@ -245,7 +255,7 @@ class Writer(Reader, Protocol):
         ...
 
     def rewrite_facts(self, space: int, facts: Sequence[FactRow]) -> None:
-        """Give facts that are there the salt, body and value of these; what else they hold stays."""
+        """Give existing facts the salt, body and value of these; their other fields stay."""
         ...
 
     def drop_facts(self, space: int, places: Sequence[FactPlace]) -> None: ...
@@ -255,7 +265,7 @@ class Writer(Reader, Protocol):
         ...
 
     def put_blob(self, space: int, row: BlobRow) -> None:
-        """Insert or replace what is kept under the row's token; a hash stands in one row only."""
+        """Insert or replace the row of an upload token; a hash stands in one row only."""
         ...
 
     def drop_blob(self, space: int, upload: bytes) -> None: ...
@@ -263,66 +273,73 @@ class Writer(Reader, Protocol):
     def put_chunks(self, space: int, upload: bytes, rows: Sequence[ChunkRow]) -> None: ...
 
     def drop_chunks(self, space: int, upload: bytes, *, until: int) -> None:
-        """Drop the chunks that end at or below a byte: a payload goes in bounded transactions."""
+        """Drop the chunks that end at or below a byte, so that data is deleted in bounded transactions."""
         ...
 
 
 class Engine(Protocol):
-    is_remote: bool  # a look at the store is a round trip
+    is_remote: bool  # every read of the store is a round trip
 
     def now(self) -> int | None:
-        """The time by a clock that all who share the store see, microseconds since the epoch; None
-        where there is no such clock."""
+        """Return the time of a clock that all users of the store share, in microseconds since the
+        epoch; None where there is no such clock."""
         ...
 
     def spaces(self) -> list[SpaceRow]: ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        """Make the space with its main branch; when name or did is taken, the one that has it."""
+        """Make the space with its main branch; when name or did is taken, return the space that has it."""
         ...
 
     def check_usable(self) -> None:
-        """Raise when the engine is closed, failed, or of a parent process; waits for no lock. Called
-        before a call begins, so whatever this thread still holds is let go."""
+        """Raise when the engine is closed, failed, or opened by a parent process; wait for no lock.
+
+        It is called before a call begins, so it also releases whatever this thread still holds.
+        """
         ...
 
     def reader(self) -> Reader:
-        """Reads for the calling thread alone."""
+        """Return a reader for the calling thread alone."""
         ...
 
     def writer(self, space: int, *, optimistic: bool = False) -> AbstractContextManager[Writer]:
-        """A transaction that no other writer of the space overlaps.
+        """Return a transaction that no other writer of the space overlaps.
 
-        To leave the block without an exception proves that everything read in it was the newest
-        state. When `optimistic`, an engine may hold no lock meanwhile and raise Contended at the
-        end, having written nothing, when others wrote to the space since the block began; reads
-        in the block then need not see what the block itself has written.
+        Leaving the block without an exception proves that everything read in it was the newest
+        state. When `optimistic`, an engine may hold no lock; if others wrote to the space since the
+        block began, it then raises Contended at the end and writes nothing. Reads in such a block
+        need not see the block's own writes.
 
-        It stands in an Abandoning block, or where `abandon` is called after an interruption.
+        Callers put it into an Abandoning block, or call `abandon` themselves after an interruption.
         """
         ...
 
     def abandon(self) -> None:
-        """Leave no lock and no transaction of this thread behind, after an interruption that a `with`
-        block may not have seen: one can come before the first line of its own end."""
+        """Release every lock and transaction of this thread, after an interruption.
+
+        A `with` block may not have seen the interruption, which can come before the first line of
+        its own end.
+        """
         ...
 
     def harden(self) -> None:
-        """Make everything that is committed durable, also what a killed process left behind."""
+        """Make every commit durable, also those that a killed process left behind."""
         ...
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
-        """After OutcomeUnknown: is that attempt in the log, durably? Final either way."""
+        """Return whether that attempt is in the log, durably, after OutcomeUnknown. The answer is final."""
         ...
 
     def scrub(self, *, payloads: bool = False) -> list[str]:
-        """Leave nothing of what was rewritten or dropped where this store keeps its rows, and give
-        the room back; Busy when someone is in the way. What it cannot reach, in words. Chunks of
-        payloads are a lot, and may be left alone unless `payloads` are asked for."""
+        """Remove old copies of rewritten or dropped rows from this store, and give the room back.
+
+        Raise Busy when someone is in the way. Return, in words, the places it cannot reach. The
+        data of blobs is large, and may be left alone unless `payloads` is true.
+        """
         ...
 
     def damage(self) -> list[str]:
-        """What the engine's own integrity check finds, in words."""
+        """Return the findings of the engine's own integrity check, in words."""
         ...
 
     def backup(self, path: Path) -> None:

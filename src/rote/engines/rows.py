@@ -1,4 +1,4 @@
-"""Rows as engines keep them: raw bytes and integers, no meaning. The kernel gives them meaning.
+"""Rows as engines keep them: raw bytes and integers. Only the kernel knows their meaning.
 
 Branches are small integers here (main is 1 in every space) and spaces are the engine's own numbers;
 neither ever enters a hash.
@@ -16,10 +16,10 @@ DELETE = 3
 # A line: (branch, highest version that counts) from the branch itself up through its ancestors.
 Line = tuple[tuple[int, int], ...]
 
-# (id, version, index, branch): where a fact is, in the order in which those of an entity are kept.
+# (id, version, index, branch) of a fact, in the order in which the facts of an entity are kept.
 FactPlace = tuple[str, int, int, int]
 
-# (branch, after, until): what was written on that branch itself in the versions (after, until].
+# (branch, after, until): the versions (after, until] of what was written on that branch itself.
 Span = tuple[int, int, int]
 
 
@@ -74,15 +74,18 @@ class FactRow(Struct, frozen=True, gc=False):
 
 
 class EntityRow(Struct, frozen=True, gc=False):
-    """A thin pointer, for scans: to the fact that deleted an entity on a branch, or, while it lives
-    there, to one that gave it a value, which need not be the newest."""
+    """A thin pointer, for scans, to a fact of an entity on a branch.
+
+    After a deletion it points to the fact that deleted the entity. While the entity lives, it
+    points to one that gave it a value, which need not be the newest.
+    """
 
     branch: int
     id: str
     version: int
     index: int
     live: bool
-    revived: bool = False  # live now, deleted before: its tombstone goes
+    revived: bool = False  # live now, deleted before: its tombstone is removed
 
 
 class SideRecord(Struct, frozen=True, gc=False):
@@ -104,19 +107,19 @@ class DerivedRow(Struct, frozen=True, gc=False):
 
 
 class BlobRow(Struct, frozen=True, gc=False):
-    """A payload, or what there is of one that is still being uploaded."""
+    """A blob, or the part of it that is uploaded so far."""
 
     upload: bytes  # the token under which its chunks are kept
-    hash: bytes | None  # SHA-256 of the payload; None until it is whole and counts
+    hash: bytes | None  # SHA-256 of the data; None until it is complete and counts
     size: int  # bytes, so far
     at: int  # when it was last written to, microseconds since the epoch
     seal: bytes
 
 
 class ChunkRow(Struct, frozen=True, gc=False):
-    """A piece of a payload, found by where it ends."""
+    """A piece of a blob's data, found by its end."""
 
-    until: int  # the payload's bytes up to here, this piece included
+    until: int  # the data's bytes up to here, this piece included
     data: bytes
 
 
@@ -126,4 +129,4 @@ class Batch(Struct):
     commits: list[CommitRow]
     facts: list[FactRow]
     entities: list[EntityRow]
-    branches: list[BranchRow] = field(default_factory=list)  # new, or in place of the old
+    branches: list[BranchRow] = field(default_factory=list)  # new, or replacing the old row

@@ -1,4 +1,4 @@
-"""Every space, each as of one moment, into a SQLite store."""
+"""Copies every space, each as of one moment, into a SQLite store."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,9 +20,9 @@ _COLUMNS = {
     "blobs": "space, upload, hash, size, at, seal",
     "chunks": "null, space, upload, until, data",
 }
-# Texts that PostgreSQL has as bytes, since they may hold NUL: which columns of a row.
+# The columns of a row whose texts PostgreSQL keeps as bytes, since they may hold NUL.
 _BYTES = {"sides": (1, 2), "derived": (2,)}
-# Rows of a table come in this order, so that equal stores give equal files.
+# The order of the rows of a table, so that equal stores give equal files.
 _ORDER = {
     "facts": "version, position",
     "commits": "version",
@@ -35,7 +35,7 @@ _ORDER = {
 
 
 def copy_store(session: Session, schema: str, part: Path) -> None:
-    """One transaction sees one state, however long the copying takes."""
+    """Copy the store in one transaction, which sees one state however long the copying takes."""
     session.run("begin isolation level repeatable read read only")
     with StoreFile(part) as file:
         spaces = session.rows(

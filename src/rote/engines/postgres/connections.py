@@ -1,7 +1,8 @@
-"""How a connection to a PostgreSQL server is made, and what is asked of it.
+"""Connections to a PostgreSQL server, and the statements that are run on them.
 
 Nothing is set on the session and no statement is prepared by name, so a pooler that gives every
-transaction another server connection does no harm. What a transaction needs, it sets for itself.
+transaction another server connection does no harm. Each transaction makes the settings that it
+needs.
 """
 
 import re
@@ -46,28 +47,28 @@ _ports = re.compile(r"[0-9]*(,[0-9]*)*").fullmatch
 
 
 class Target:
-    """A server and a database. Only `place` is ever shown: it holds no user and no password."""
+    """A server and a database. Messages show only `place`, which holds no user and no password."""
 
     def __init__(self, url: str) -> None:
         try:
             parameters = conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
             raise InvalidInput(_unreadable(url, str(error))) from None
-        # Whatever the URL itself says about these goes before.
+        # Options in the URL itself override these.
         self._parameters: dict[str, Any] = {
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
             "application_name": "rote",
             **_KEEPALIVES,
             **_one_that_writes(parameters),
             **parameters,
-            # Statements and arrays are written in it here, not by the driver.
+            # Rote encodes statements and arrays as UTF-8 itself; the driver does not.
             "client_encoding": "utf8",
         }
         hosts = str(parameters.get("host") or "localhost")
         port = str(parameters.get("port") or "")
         database = str(parameters.get("dbname") or parameters.get("user") or "")
         if "@" in hosts + database or not _ports(port):
-            # A part of the password was taken for something else, and would be shown as that.
+            # A part of the password was parsed as another part of the URL, and a message would show it.
             raise InvalidInput(_URL_ADVICE)
         self.place = f"postgresql://{hosts}{f':{port}' if port else ''}/{database}"
 
@@ -81,7 +82,7 @@ class Target:
                 **self._parameters,
             )  # fmt: skip
         except psycopg.Error as error:
-            # The driver's own words name the user.
+            # The driver's own message names the user.
             raise translate_connecting(error, place=self.place) from None
         try:
             session.begin_life(self.place)
@@ -92,9 +93,12 @@ class Target:
 
 
 def _one_that_writes(parameters: dict[str, Any]) -> dict[str, str]:
-    """Of several servers at most one writes. A session on another would answer with old states, and
-    be kept for as long as it lives."""
-    # What the driver takes from the PG… variables.
+    """Return the option that picks the server that writes, when the URL names several servers.
+
+    At most one of several servers writes. A session on another one would answer with old states for
+    as long as it lives.
+    """
+    # The defaults that the driver takes from the PG… variables.
     defaults = {
         option.keyword.decode(): option.val.decode()
         for option in Conninfo.get_defaults()
@@ -108,8 +112,11 @@ def _one_that_writes(parameters: dict[str, Any]) -> dict[str, str]:
 
 
 def _unreadable(url: str, words: str) -> str:
-    """What is wrong with a URL. The driver's own words may quote it, and with it a password: what is
-    taken from them is the name of an option, where no part of a password can be taken for one."""
+    """Return a message about a URL that cannot be parsed.
+
+    The driver's own message may quote the URL, and with it a password. So only the name of an
+    option is taken from it, and only where no part of a password can be mistaken for one.
+    """
     unknown = re.search(r'invalid URI query parameter: "(\w+)"', words)
     options = url.rpartition("@")[2].partition("?")[2]
     if unknown is not None and re.search(rf"(^|&){unknown[1]}=", options):
@@ -122,9 +129,9 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
     place: str
     notices: "Notices"
-    answer: str  # what it said it did last, like COMMIT
+    answer: str  # the command tag of the last statement, like COMMIT
     only_reads: bool  # the server has refused to write
-    patience: float | None = None  # seconds that an answer is waited for, where it may take longer
+    patience: float | None = None  # seconds to wait for an answer, where longer than usual
 
     def begin_life(self, place: str) -> None:
         self.place = place
@@ -146,35 +153,39 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         self._readable.register(self.fileno(), POLLIN)
 
     def wait(self, gen: PQGen[_Answer], *args: Any, **kwargs: Any) -> _Answer:
-        """Every wait of the driver for the server passes here."""
+        """Wait for the server, but not for ever; every wait of the driver passes here."""
         return super().wait(_bounded(gen, self.patience), *args, **kwargs)
 
     @property
     def is_idle(self) -> bool:
-        """Ready for the next statement, with no transaction open."""
+        """Whether the session is ready for the next statement, with no transaction open."""
         return not self.closed and self.pgconn.transaction_status == TransactionStatus.IDLE
 
     @property
     def is_fresh(self) -> bool:
-        """An idle server says nothing: what can be read now is its farewell."""
+        """Whether the session is idle and the server has not ended it.
+
+        An idle server sends nothing, so bytes that can be read now announce the end of the
+        connection.
+        """
         return self.is_idle and not self._readable.poll(0)
 
     def run(self, text: str, values: Sequence[Any] = ()) -> None:
-        """One statement; without values also several, separated by semicolons."""
+        """Run one statement; without values also several, separated by semicolons."""
         self._run(text, values)
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement, or of the last of several."""
         result = self._run(text, values)
-        # One that were kept would hold the session that holds it, and a session that is dropped must
-        # go at once.
+        # The transformer is not kept: it refers to the session, and that cycle would keep a dropped
+        # session from being freed at once.
         reading = Transformer(self)
         reading.set_pgresult(result)
         return reading.load_rows(0, result.ntuples, tuple)
 
     def _run(self, text: str, values: Sequence[Any]) -> PGresult:
-        """What a cursor of the driver would do, without what it does for values of any kind, which
-        is most of its time."""
+        """Run a statement as a cursor of the driver would, without its adaptation of values of any
+        type, which takes most of its time."""
         try:
             if values:
                 # The extended protocol, which knows single statements only.
@@ -197,7 +208,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         return results[-1]
 
     def stream(self, text: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a statement one by one, however many there are."""
+        """Yield the rows of a statement one by one, however many there are."""
         try:
             with self.cursor(binary=True) as cursor:
                 yield from cursor.stream(text.encode(), values)
@@ -211,17 +222,22 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
 
 class Notices:
-    """What a server says besides its answers. It does not know its session: a handler that did
-    would keep a session that is dropped."""
+    """Collects the notices that a server sends beside its answers.
+
+    It holds no reference to its session: the handler would keep a dropped session alive.
+    """
 
     def __init__(self) -> None:
-        # Since this was last set to False, a commit was answered that may not be one.
+        # Whether, since this was last set to False, the server answered a commit that may not be one.
         self.commit_in_doubt = False
 
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
-        """A warning may be about anything, and its words are in the server's language. Where it was
-        raised and its SQLSTATE are not: a wait for a standby that was cut short (the file is all
-        that tells it apart), and a commit without a transaction."""
+        """Note a warning that makes a commit doubtful.
+
+        The words of a warning are in the server's language, so its source file and its SQLSTATE
+        tell it apart. Two warnings count: that the wait for a standby was cut short, which only the
+        file shows, and that there was no transaction to commit.
+        """
         if notice.severity_nonlocalized == "WARNING" and (
             notice.source_file == "syncrep.c" or notice.sqlstate == "25P01"
         ):
@@ -229,8 +245,10 @@ class Notices:
 
 
 def _bounded(gen: PQGen[_Answer], patience: float | None) -> PQGen[_Answer]:
-    """The same exchange, given up when the server says nothing for too long: it may be stopped, or
-    behind a wire that is neither whole nor cut."""
+    """Run the same exchange, but give up when the server says nothing for too long.
+
+    The server may be stopped, or the network may drop everything without an error.
+    """
     deadline = time.monotonic() + (patience or POSTGRES_ANSWER_SECONDS_MAX)
     try:
         wanted = next(gen)

@@ -1,7 +1,7 @@
 """The engine on PostgreSQL: one schema of a database, any number of threads, processes and machines.
 
-What is remembered here is the newest commit that this process has seen of a space. It is never
-believed: a block that starts from it proves at its end that it was still true.
+The engine remembers the newest commit that this process has seen of each space. It never trusts it:
+a block that starts from it proves at its end that it was still the newest.
 """
 
 import threading
@@ -59,7 +59,7 @@ class PostgresEngine:
 
     @staticmethod
     def place_of(url: str) -> str:
-        """A URL without user and password."""
+        """Return a URL without user and password."""
         return Target(url).place
 
     def now(self) -> int:
@@ -92,7 +92,7 @@ class PostgresEngine:
             for taken in self.spaces():
                 if taken.name == name or taken.did == did:
                     return taken
-            raise Contended()  # another space was made at this moment and has the number
+            raise Contended()  # another space was made at this moment and took the number
 
         return _retried(make)
 
@@ -109,19 +109,20 @@ class PostgresEngine:
         return _Block(self, space, optimistic)
 
     def begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
-        """Start what `end` ends."""
+        """Start the transaction that `end` ends."""
         try:
             return self._begin(block)
         except Unavailable as error:
             if block.session is None or not block.session.closed:
                 raise
             self.let_go(block, error)
-        # Nothing had begun: the session was gone before, and so are the others by now.
+        # Nothing had begun. The session had lost its connection before, and the pool has dropped
+        # the other lost ones by now.
         return self._begin(block)
 
     def _begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
-        # The block has the session before anything is locked by it: an interruption may come at any
-        # moment, also when this has returned and its caller has nothing yet.
+        # The block owns the session before the session locks anything. An interruption may come at
+        # any moment, even after this function has returned and before its caller has the result.
         self._own.block = ref(block)
         session = block.session = self._pool.take()
         arguments = (session, self._schema, self._remember)
@@ -162,7 +163,7 @@ class PostgresEngine:
             self.let_go(block, error)
 
     def let_go(self, block: "_Block", error: BaseException | None) -> None:
-        """Give back what the block has, once: what was given back may be another's."""
+        """Give the block's session back, once only: afterwards another thread may be using it."""
         session, block.session = block.session, None
         if session is not None:
             self._pool.give_back(session, error)
@@ -175,7 +176,7 @@ class PostgresEngine:
     # -- keeping -----------------------------------------------------------------------------------
 
     def harden(self) -> None:
-        # A commit of any row waits until everything before it is as durable as commits are here.
+        # PostgreSQL answers a commit of any row only when everything before it is as durable.
         with self._pool.lent() as session:
             _run_durably(
                 session,
@@ -196,8 +197,11 @@ class PostgresEngine:
                 time.sleep(CONTENTION_PAUSE_SECONDS_MAX)
 
     def _settle(self, space: int, version: int, attempt: bytes) -> bool:
-        """To move the counter waits for a statement that is still under way, and keeps one that
-        has yet to begin from matching. Then the log has the last word."""
+        """Say whether the attempt is in the log for good.
+
+        Moving the counter waits for a statement that is still running, and keeps a statement that
+        has yet to begin from matching. After that the log tells the final outcome.
+        """
         session = self._target.connect()
         try:
             _run_durably(
@@ -219,7 +223,7 @@ class PostgresEngine:
 
     def scrub(self, *, payloads: bool = False) -> list[str]:
         self._pool.check_open()
-        # A connection of its own, because its settings stay with it.
+        # A connection of its own, because the settings stay with it.
         session = self._target.connect()
         try:
             return [*scrub(session, self._schema, payloads=payloads), *OUT_OF_REACH]
@@ -232,7 +236,7 @@ class PostgresEngine:
             self.let_go(block, KeyboardInterrupt())
 
     def damage(self) -> list[str]:
-        """The one thing here that the log does not cover: the copy of the newest commit."""
+        """Compare each space's copy of its newest commit, which the log does not cover, with the log."""
         found = []
         for space in self.spaces():
             rows = self._pool.rows(
@@ -259,9 +263,10 @@ class PostgresEngine:
 
 
 class _Own(threading.local):
-    """What each thread has for itself."""
+    """The state of each thread."""
 
-    # The last one that it began; not kept alive, since its session has the lock of a space.
+    # The block that the thread began last. The reference is weak: the block's session holds the
+    # lock of a space and must not be kept alive.
     block: "ref[_Block] | None" = None
 
 
@@ -274,7 +279,7 @@ class _Block:
         self._engine = engine
         self.space = space
         self.optimistic = optimistic
-        self.session: Session | None = None  # while it is this block's
+        self.session: Session | None = None  # while the block owns it
 
     def __enter__(self) -> LockingWriter | OptimisticWriter:
         try:
@@ -298,7 +303,7 @@ class _Block:
 
 
 def _run_durably(session: Session, text: str) -> None:
-    """Run what commits; raise Unavailable when it waited for a standby in vain."""
+    """Run a statement that commits; raise Unavailable when it waited for a standby in vain."""
     session.notices.commit_in_doubt = False
     session.run(text)
     if session.notices.commit_in_doubt:
@@ -308,7 +313,7 @@ def _run_durably(session: Session, text: str) -> None:
 
 
 def _retried(action: Callable[[], _Answer]) -> _Answer:
-    """Try again what others got in the way of, after a pause that is not everyone's."""
+    """Repeat an action that raised Contended, each time after a pause that differs between callers."""
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         try:
             return action()

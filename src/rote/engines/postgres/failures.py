@@ -47,7 +47,7 @@ _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
     "XX002": (Corrupt, "the server found a damaged index; rebuild it with reindex"),
 }
 
-# While a connection is being made there is no SQLSTATE; these words of the server are all there is.
+# While a connection is being made there is no SQLSTATE, so the server's words have to do.
 _BY_WORDS: tuple[tuple[str, type[RoteError], str], ...] = (
     (
         "starting up|recovery mode|not (yet )?accepting",
@@ -72,14 +72,14 @@ _BY_WORDS: tuple[tuple[str, type[RoteError], str], ...] = (
 )
 
 
-# What the driver and its library say of an option of the URL; they name only options that there are.
+# Messages of the driver and its library about an option of the URL; they name only known options.
 _wrong_option = re.compile(
     r"""invalid (\w+) value: |for connection option "(\w+)"|bad value for (\w+)|invalid (port) number"""
 ).search
 
 
 def translate(error: psycopg.Error, *, place: str) -> RoteError:
-    """The error a caller sees for an error of a statement."""
+    """Return the error that a caller sees for an error of a statement."""
     state = error.sqlstate or ""
     if state in ("40001", "40P01"):
         return Contended()
@@ -96,7 +96,7 @@ def translate(error: psycopg.Error, *, place: str) -> RoteError:
 
 
 def translate_connecting(error: psycopg.Error, *, place: str) -> RoteError:
-    """The error a caller sees when no connection can be made."""
+    """Return the error that a caller sees when no connection can be made."""
     words = str(error)
     if option := _wrong_option(words):
         return InvalidInput(
@@ -115,7 +115,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _why(words: str) -> str:
-    """What the server or the network said, without the user's name."""
+    """Return the words of the server or the network, without the user's name."""
     said = [part for part in re.split(r"FATAL: +|failed: |: error: ", words) if part.strip()]
     lines = (said[-1] if said else words).strip().splitlines()
     return re.sub(r'(user|role) ".*?"', r'\1 "…"', lines[0] if lines else "")

@@ -1,8 +1,8 @@
 """Values of statements, written as the bytes PostgreSQL takes.
 
-The driver could do that by itself, but takes a good part of a commit's time to find out what each
-value is, and gives small numbers types of their own, which the server then has to convert. Here an
-integer is a bigint, and of an array the kind is known.
+The driver could do that, but it spends a good part of a commit's time on finding the type of each
+value. It also gives small numbers types of their own, which the server then has to convert. Here
+every integer is a bigint, and every array says the type of its elements.
 
     bytes of an array    dimensions 1 | has nulls | element type | length | lower bound 1 | elements
     of an element        its size, or -1 for null | its bytes
@@ -21,7 +21,7 @@ _NULL = _size(-1)
 # Numbers of types that PostgreSQL has had for ever: src/include/catalog/pg_type.dat.
 _BOOLEAN, _BYTEA, _BIGINT, _TEXT = 16, 17, 20, 25
 _BYTEAS, _TEXTS, _BIGINTS = 1001, 1009, 1016
-_UNKNOWN = 0  # what the server finds out by itself
+_UNKNOWN = 0  # the server finds the type by itself
 
 
 class Bigints(bytes):
@@ -53,7 +53,7 @@ def _elements(values: list[bytes | None]) -> list[bytes]:
 
 
 def _array(kind: int, elements: list[bytes]) -> bytes:
-    # The flag is for the reader's convenience; PostgreSQL looks at the elements all the same.
+    # The flag is only a convenience for readers; PostgreSQL looks at the elements anyway.
     return _header(1, 1, kind, len(elements), 1) + b"".join(elements)
 
 
@@ -65,7 +65,7 @@ def _boolean(value: bool) -> bytes:
     return b"\1" if value else b"\0"
 
 
-# The number of the type, and how a value of it is written.
+# The number of the type, and the function that writes a value of it.
 _KINDS: dict[type, tuple[int, Callable[[Any], bytes | None]]] = {
     int: (_BIGINT, _bigint),
     str: (_TEXT, str.encode),
@@ -79,7 +79,7 @@ _KINDS: dict[type, tuple[int, Callable[[Any], bytes | None]]] = {
 
 
 def written(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
-    """The bytes of the values, and the numbers of their types."""
+    """Return the bytes of the values, and the numbers of their types."""
     kinds = [_KINDS[type(value)] for value in values]
     return (
         [write(value) for (_, write), value in zip(kinds, values, strict=True)],

@@ -1,11 +1,12 @@
 """A few connections for all threads of a process.
 
-A connection that is gone is noticed when it is taken or given back, and replaced. There is no count
-of what is out: the connections themselves are counted, so one that an interrupted thread dropped
-takes its place in the count along.
+The pool notices a lost connection when it is taken or given back, and replaces it. It keeps no
+counter of connections that are lent: it counts the connections that exist, so a connection that an
+interrupted thread dropped counts no more.
 
-The lock is a plain one, which Python takes and enters in one step. A Condition takes its own in a
-function: an interruption at the end of that leaves it taken for ever.
+The lock is a plain one, which Python takes and enters in one step. A Condition takes its lock
+inside a function, and an interruption at the end of that function would leave the lock taken for
+ever.
 """
 
 import threading
@@ -23,7 +24,7 @@ from rote.values.limits import BUSY_SECONDS_MAX, POSTGRES_CONNECTIONS_MAX, WAKE_
 
 
 class _Coming:
-    """A connection that is being made; it counts like one that is there."""
+    """A connection that is being made; it counts like a finished one."""
 
     __slots__ = ("__weakref__",)
 
@@ -52,17 +53,17 @@ class Pool:
             raise Unavailable("the store was opened before a fork; open it again in this process")
 
     def take(self) -> Session:
-        """A session that is ready; Busy when all are out for too long."""
+        """Return a session that is ready; raise Busy when all are lent for too long."""
         self.check_open()
         deadline = time.monotonic() + BUSY_SECONDS_MAX
-        crowded = False  # the server has no room for more than are out
+        crowded = False  # the server accepts no more connections than are lent
         while True:
             coming, bell = _Coming(), threading.Lock()
             with self._mutex:
                 session = self._fresh()
                 if session is not None:
                     return session
-                # Walked through, since what was dropped at a bad moment may still be in its length.
+                # Iterated, since `len` may still count a connection that was dropped at a bad moment.
                 there = sum(1 for _ in self._open)
                 waits = there >= (1 if crowded else POSTGRES_CONNECTIONS_MAX)
                 if waits:
@@ -85,8 +86,8 @@ class Pool:
             self.check_open()
 
     def _listen(self, bell: threading.Lock) -> None:
-        """Returns after a ring, or without one now and then: the one who was to ring may have been
-        interrupted. No bell stays behind that nobody hears."""
+        """Wait for a ring, but return without one now and then: the thread that was to ring may
+        have been interrupted. Leave no bell behind that nobody listens to."""
         rang = False
         try:
             rang = bell.acquire(timeout=WAKE_SECONDS_MAX)
@@ -96,7 +97,7 @@ class Pool:
                     if bell in self._bells:
                         self._bells.remove(bell)
                     else:
-                        self._ring()  # it rang too late to be heard; the next one may need it
+                        self._ring()  # this thread missed the ring; the next one may need it
 
     def _connect(self, coming: _Coming) -> Session:
         try:
@@ -110,13 +111,13 @@ class Pool:
                 self._ring()
 
     def give_back(self, session: Session, error: BaseException | None) -> None:
-        """Keep it for the next, unless its state is in doubt."""
+        """Keep a session for the next thread, unless its state is in doubt."""
         interrupted = error is not None and not isinstance(error, Exception)
         with self._mutex:
             if self._closed or interrupted or not session.is_idle or session.only_reads:
                 if session.closed or session.only_reads:
-                    # What took this one most likely took the others; and where this server writes
-                    # no more, another one may.
+                    # The cause that ended this connection most likely ended the others too. And
+                    # when this server writes no more, another server may.
                     self._drop_idle()
                 self._drop(session)
             else:
@@ -134,8 +135,10 @@ class Pool:
         self.give_back(session, None)
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> list[Any]:
-        """The rows of one statement that may run twice, on any session: that the one in hand is
-        gone may show only now."""
+        """Return the rows of one statement, on any session; the statement may run twice.
+
+        Only running it may show that the session has lost its connection.
+        """
         session = self.take()
         try:
             rows = session.rows(text, values)
@@ -149,7 +152,7 @@ class Pool:
             return session.rows(text, values)
 
     def was_gone(self, session: Session, error: BaseException) -> bool:
-        """Give a session back after an error, and say whether it had lost its connection."""
+        """Give a session back after an error, and return whether it had lost its connection."""
         gone = isinstance(error, Unavailable) and session.closed
         self.give_back(session, error)
         return gone

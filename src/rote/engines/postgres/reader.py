@@ -31,14 +31,14 @@ Ask = Callable[[str, Sequence[Any]], list[Any]]
 
 
 class Known(Struct, frozen=True, gc=False):
-    """The newest commit of a space, and how many writes there were when it was."""
+    """The newest commit of a space, and the number of writes to the space up to then."""
 
     head: HeadRow | None
     changes: int
 
 
 class PostgresReader:
-    """Reads by whoever runs statements: the pool, or the session of a block."""
+    """Reads through a function that runs statements: that of the pool, or of a block's session."""
 
     def __init__(self, ask: Ask, schema: str, remember: Callable[[int, Known], None]) -> None:
         self._ask = ask
@@ -46,7 +46,7 @@ class PostgresReader:
         self._remember = remember
 
     def known(self, space: int) -> Known | None:
-        """None when there is no such space."""
+        """Return the newest commit of a space; None when there is no such space."""
         rows = self._all(
             f"select version, hash, at, changes from {self._schema}.spaces where number = $1", space
         )
@@ -137,7 +137,7 @@ class PostgresReader:
         return [FactRow(*row) for row in self._all(text, *values)]
 
     def _newest_of(self, space: int, ids: Sequence[str], line: Line) -> tuple[str, list[Any]]:
-        """The statement, whose first value is the space, and its values."""
+        """Return the statement, whose first value is the space, and its values."""
         on_line, bounds = _on_line(line, first=3)
         newest = (
             f"select {FACT} from {self._schema}.facts as f where f.space = $1 and f.id = {{id}}"
@@ -162,7 +162,7 @@ class PostgresReader:
         limit: int,
     ) -> list[FactRow]:
         below = before or (line[0][1] + 1, 0)
-        # The cap is where PostgreSQL begins to look, so it is no higher than what is asked for.
+        # PostgreSQL begins its search at the cap, so the cap is no higher than the version asked for.
         capped = tuple([(branch, min(cap, below[0])) for branch, cap in line])
         on_line, bounds = _on_line(capped, first=7)
         rows = self._all(
@@ -230,7 +230,7 @@ class PostgresReader:
     def entities(
         self, space: int, line: Line, *, start: str, end: str | None, limit: int
     ) -> list[str]:
-        # One statement, so that an entity on its way from one table to the other is in one of them.
+        # One statement, so that an entity that moves from one table to the other is seen in one of them.
         s = self._schema
         within, bounds = _within("e.id", start, end, first=5)
         page = f"where e.space = $1 and e.branch = line.branch and {within}"
@@ -241,7 +241,7 @@ class PostgresReader:
                 " and t.branch = nearer.branch and t.id = e.id"
                 " where nearer.place < line.place and t.version <= nearer.cap)"
             )
-        # The first fact of an entity, by the order of the key, which leads the planner to it.
+        # The first fact of an entity by the order of the key, so that the planner uses the key.
         by_then = (
             f"(select f.version from {s}.facts as f where f.space = $1 and f.id = e.id"
             " and f.branch + 0 = line.branch order by f.version, f.position limit 1) <= line.cap"
@@ -341,7 +341,7 @@ class PostgresReader:
         after: tuple[str, str] | None,
         limit: int,
     ) -> list[DerivedRow]:
-        # One lower bound: of two, the planner might walk from the other one.
+        # Only one lower bound: with two, the planner might walk from the wrong one.
         term, id = max(after or ("", ""), (start, ""))
         below = "" if end is None else " and term < $6"
         values = [term.encode(), _cut(id), limit]
@@ -354,7 +354,7 @@ class PostgresReader:
             space, index, *values, *bounds, *caps,
         )  # fmt: skip
         if len(rows) == limit:
-            # The last pair may go on past the page: take it whole.
+            # The last pair may continue past the page; it is read whole.
             last = rows[-1][:2]
             is_open, caps = _open_on(line, first=5)
             rows = [row for row in rows if row[:2] != last] + self._all(
@@ -457,12 +457,12 @@ def _derived(row: tuple[bytes, str, int, int, int | None]) -> DerivedRow:
 
 
 def _cut(text: str) -> str:
-    """No id holds a NUL, so what is above `text` is above its part before the first one."""
+    """Return `text` up to its first NUL. No id holds NUL, so the same ids are above both."""
     return text.partition("\0")[0]
 
 
 def _within(column: str, start: str, end: str | None, *, first: int) -> tuple[str, list[str]]:
-    """The condition that an id is in [start, end), and its values.
+    """Return the condition that an id is in [start, end), and its values.
 
     A bound may hold NUL, which PostgreSQL refuses in text. No id does, so the ids at or above
     `a NUL b` are those above `a`, and the ids below it are those at or below `a`.
@@ -476,26 +476,27 @@ def _within(column: str, start: str, end: str | None, *, first: int) -> tuple[st
 
 
 def _on_line(line: Line, *, first: int) -> tuple[str, list[Any]]:
-    """The condition that a row of facts is on the line, and its values.
+    """Return the condition that a row of facts is on the line, and its values.
 
-    A sum is no column, so no index by branch answers it: a planner without statistics would take
-    facts_by_log for as good as the key, and walk through a whole branch for one entity.
+    The condition is on a sum, which is not a column, so that no index by branch fits it. Otherwise
+    a planner without statistics would think facts_by_log as good as the key, and walk through a
+    whole branch for one entity.
     """
     if len(line) == 1:
         return f"f.branch + 0 = ${first} and f.version <= ${first + 1}", list(line[0])
-    # No cap is higher than the first, so what is above it need not be passed one by one.
+    # No cap is higher than the first, so rows above it need no test one by one.
     highest = f"f.version <= (${first + 1})[1]"
     return f"{highest} and f.version <= {_cap('f.branch', first)}", _line_arrays(line)
 
 
 def _open_on(line: Line, *, first: int) -> tuple[str, list[Any]]:
-    """The condition that a derived row is on a branch of the line and open at its cap."""
+    """Return the condition that a derived row is on a branch of the line and open at its cap."""
     cap = _cap("branch", first)
     return f"start <= {cap} and (until is null or until > {cap})", _line_arrays(line)
 
 
 def _cap(branch: str, first: int) -> str:
-    """The cap of a branch on the line whose arrays are the values from `first` on, or null."""
+    """Return the cap of a branch, or null, on the line whose arrays are the values from `first` on."""
     return f"(${first + 1})[array_position(${first}, {branch})]"
 
 

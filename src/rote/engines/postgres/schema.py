@@ -1,9 +1,9 @@
-"""The tables of a store in PostgreSQL, and how a schema comes to hold them.
+"""The tables of a store in PostgreSQL, and the migrations that make them.
 
 Frozen: a migration that was released never changes; a change is one more at the end. The space
 leads every key, so a store can be spread over servers by it, and no statement needs two of them.
-The row of a space carries its newest commit and counts every write to the space (`changes`): to
-move that counter from a known value is to prove that nothing has happened since it was read.
+The row of a space carries its newest commit and counts every write to the space (`changes`): a
+statement that moves the counter from a known value proves that nothing was written since.
 
 Texts compare by code point (`collate "C"`). Kinds, keys and terms may hold NUL, which PostgreSQL
 refuses in text: they are the bytes of their UTF-8, which sort the same way.
@@ -205,21 +205,22 @@ $function$;
 
 insert into {s}.store values (0, 0);
 """,
-    # Commits that are more than writes are few, and looked for by themselves.
+    # Commits with an event are few, and are searched for on their own.
     """
 create index commits_with_event on {s}.commits (space, version) where event is not null;
 """,
-    # What can be erased is not sampled: statistics would keep it where no statement of ours reaches.
+    # PostgreSQL must not sample what can be erased: no statement of Rote could delete it from the statistics.
     """
 alter table {s}.facts alter column salt set statistics 0, alter column body set statistics 0,
   alter column value set statistics 0;
 alter table {s}.sides alter column body set statistics 0;
 alter table {s}.derived alter column term set statistics 0;
 """,
-    # A commit may be of an entity, and with a key, that its writer has not looked for: it writes only
-    # if they are new. To move the row of the space proves that nobody has written since its writer
-    # read it, and keeps everyone else out until the end; so what was looked at before is still so,
-    # and each statement can stand for itself, which is faster than one of many parts.
+    # A commit may write an entity and a key that its writer has not looked for; it is written only
+    # if both are new. The function moves the row of the space. That proves that nobody has written
+    # since its writer read the space, and keeps all others out until the end. So everything that
+    # was read before still holds, and each statement can stand alone, which is faster than one
+    # statement of many parts.
     """
 drop function {s}.append_one(
   bigint, bigint, bytea, text,
@@ -270,12 +271,12 @@ alter table {s}.chunks alter column data set statistics 0;
 """,
 )
 
-# How many values append_one takes.
+# The number of values that append_one takes.
 APPEND_ONE_TAKES = 29
 
 
 def check_schema(name: object) -> str:
-    """A name that is the same with quotes and without, for those who type it in psql."""
+    """Return the name; raise unless it is the same with quotes and without, as typed in psql."""
     if type(name) is not str or len(name) > NAME_BYTES_MAX or not _name(name):
         raise InvalidInput(
             f"{name!r:.80} cannot name a schema; use 1 to {NAME_BYTES_MAX} characters of a-z 0-9 _"
@@ -287,18 +288,19 @@ def check_schema(name: object) -> str:
 
 
 def quoted(schema: str) -> str:
-    """As it stands in statements: `user`, `order` and `table` are words of SQL otherwise."""
+    """Return the name in quotes: `user`, `order` and `table` are otherwise words of SQL."""
     return f'"{schema}"'
 
 
 def prepare(session: Session, schema: str, *, create: bool) -> None:
-    """Bring the schema to the newest format; of several starters one does, the others wait."""
+    """Bring the schema to the newest format; when several processes start, one does it and the
+    others wait."""
     if _format(session, schema) == len(MIGRATIONS):
         return
     session.run("begin isolation level read committed")
     try:
-        # Held until the transaction ends. It only keeps starters from tripping over each other;
-        # that two of them cannot both make the tables is PostgreSQL's own doing.
+        # Held until the transaction ends. It only keeps processes that start together from failing
+        # on each other; PostgreSQL itself prevents that two of them make the tables.
         session.run("select pg_advisory_xact_lock(hashtextextended($1, 0))", (f"rote {schema}",))
         done = _format(session, schema)
         if done is None:
@@ -315,8 +317,8 @@ def prepare(session: Session, schema: str, *, create: bool) -> None:
 
 
 def _format(session: Session, schema: str) -> int | None:
-    """How many migrations the schema has seen; None when it holds no store."""
-    # Not to_regclass: it may answer from before the lock was waited for.
+    """Return the number of migrations the schema has seen; None when it holds no store."""
+    # Not to_regclass: it may answer with the state from before the wait for the lock.
     if not session.rows(f"{_CLASSES} and c.relname = 'store'", (schema,)):
         return None
     format: int = session.rows(f"select format from {quoted(schema)}.store")[0][0]

@@ -1,4 +1,4 @@
-"""Rewriting tables, so that nothing of old rows is left in their files."""
+"""Rewrites tables, so that nothing of old rows is left in their files."""
 
 import time
 
@@ -10,17 +10,17 @@ from rote.values.limits import (
     POSTGRES_REWRITE_SECONDS_MAX,
 )
 
-# Whose rows hold content that may have been rewritten or dropped.
+# Tables whose rows hold content that may have been rewritten or dropped.
 _TABLES = ("facts", "commits", "sides", "derived")
 _PAYLOAD_TABLES = ("chunks",)
 
-# Others keep these, and nothing here can tell where.
+# Others keep copies there, and Rote cannot know where.
 OUT_OF_REACH = ("the server's write-ahead log, its archives, replicas and backups",)
 
 
-# Those for whom PostgreSQL keeps rows that were there before a transaction: who began one earlier,
-# in any database, since whoever comes now looks as far back; and who looks that far back in this
-# one. A plain vacuum looks at nothing.
+# PostgreSQL keeps old rows for these. Sessions of any database that began a transaction earlier: a
+# transaction that begins now can see as far back as theirs. And sessions of this database that can
+# see that far back themselves. A plain vacuum looks at no rows and does not count.
 _OLDER = """
 select 'session ' || pid from pg_stat_activity
 where pid <> pg_backend_pid() and (
@@ -37,13 +37,13 @@ limit 1
 
 
 def scrub(session: Session, schema: str, *, payloads: bool) -> list[str]:
-    """Rewrite the tables; which of them could not be. Nobody reads or writes a table meanwhile."""
+    """Rewrite the tables, which nobody can read or write meanwhile; return those that were left out."""
     session.run(f"set lock_timeout = '{BUSY_SECONDS_MAX}s'; set statement_timeout = 0")
     session.patience = POSTGRES_REWRITE_SECONDS_MAX
     _outlast_older(session)
     left = []
     for table in (*_TABLES, *(_PAYLOAD_TABLES if payloads else ())):
-        # PostgreSQL passes over what is not one's own with a warning.
+        # PostgreSQL skips tables of another owner, only with a warning.
         owns = session.rows(
             "select pg_has_role(relowner, 'usage') from pg_class where oid = $1::regclass",
             (f"{schema}.{table}",),
@@ -56,8 +56,8 @@ def scrub(session: Session, schema: str, *, payloads: bool) -> list[str]:
 
 
 def _outlast_older(session: Session) -> None:
-    """Wait until nobody is left who could see what was replaced: a table that is rewritten takes
-    such rows along."""
+    """Wait until no transaction is left that could see the replaced rows: rewriting a table would
+    copy those rows too."""
     next_transaction = session.rows(
         "select (pg_snapshot_xmax(pg_current_snapshot())::text::numeric % 4294967296)::text"
     )[0]

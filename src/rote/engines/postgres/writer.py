@@ -44,7 +44,7 @@ _UNKNOWN = ("08007", "40003")
 
 
 class PostgresWriter(PostgresReader, ABC):
-    """What both ways have in common."""
+    """The calls that both ways have in common."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class PostgresWriter(PostgresReader, ABC):
         self.write(Writes(dropped_chunks={upload: until}))
 
     def _decide(self, text: str, values: Sequence[Any] = ()) -> None:
-        """Run what commits; when it is not sure whether it did, OutcomeUnknown."""
+        """Run a statement that commits; raise OutcomeUnknown when it may or may not have done so."""
         session = self.session
         session.notices.commit_in_doubt = False
         try:
@@ -133,14 +133,14 @@ class PostgresWriter(PostgresReader, ABC):
 class LockingWriter(PostgresWriter):
     """A transaction that holds the row of its space."""
 
-    state: Known  # of the space, with what this transaction has written
+    state: Known  # of the space, including the writes of this transaction
 
     def begin(self) -> None:
         rows = self.session.rows(
             "begin isolation level read committed;"
             f" set local lock_timeout = '{BUSY_SECONDS_MAX}s';"
             f" set local statement_timeout = '{POSTGRES_STATEMENT_SECONDS_MAX}s';"
-            # A process that stops while it holds the row must not stop everyone else.
+            # A process that stops while it holds the row must not block all others.
             f" set local idle_in_transaction_session_timeout = '{POSTGRES_IDLE_SECONDS_MAX}s';"
             f" select {SYNCHRONOUS[self._durability]};"
             f" select version, hash, at, changes from {self._schema}.spaces"
@@ -160,7 +160,7 @@ class LockingWriter(PostgresWriter):
 
     def finish(self) -> None:
         if self.state == self._base:
-            # Nothing was written, so nothing is unknown when the connection is lost.
+            # Nothing was written, so the outcome is known even when the connection is lost.
             self.session.run("commit")
         else:
             self._decide("commit")
@@ -169,8 +169,12 @@ class LockingWriter(PostgresWriter):
         self._remember(self._space, self.state)
 
     def abandon(self, error: BaseException) -> None:
-        """What cannot be rolled back goes with its session, which the pool does not keep then; so
-        does what was interrupted, since an answer may still be on its way. `error` is what counts."""
+        """Roll back where that is possible.
+
+        The pool closes a session that could not roll back, which ends its transaction. It also
+        closes one that was interrupted, since an answer may still arrive on it. The caller raises
+        `error`, so an error of the rollback itself is dropped.
+        """
         session = self.session
         if isinstance(error, Exception) and not session.closed and not session.is_idle:
             with suppress(RoteError):
@@ -178,12 +182,12 @@ class LockingWriter(PostgresWriter):
 
 
 class OptimisticWriter(PostgresWriter):
-    """Nothing is held. What `base` says must still be so at the end."""
+    """A writer that holds no lock. Everything in `base` must still be true at the end."""
 
     base: Known
 
     def begin(self, base: Known | None) -> None:
-        """`base` may be old; it must have been read before anything in this block is."""
+        """Begin from `base`, which may be old but must have been read before anything else in the block."""
         found = base or self.known(self._space)
         if found is None:
             raise NotFound("the space is no longer in this store; open the store again")
@@ -203,8 +207,11 @@ class OptimisticWriter(PostgresWriter):
         return True
 
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
-        """Looks at the counter in the same breath: a plan on an old state is given up early, and
-        before anything is drawn for entities that only look new."""
+        """Return the newest facts, and read the counter in the same statement.
+
+        So a plan on an old state is given up early, before random bytes are drawn for entities that
+        only look new.
+        """
         if not ids:
             return []
         if len(ids) == len(line) == 1:
@@ -241,12 +248,12 @@ class OptimisticWriter(PostgresWriter):
     def abandon(self, error: BaseException) -> None:
         if isinstance(error, Contended):
             raise error
-        # An error that was decided on an old state must not be answered.
+        # An error that follows from an old state must not reach the caller.
         if isinstance(error, RoteError) and self.session.is_idle:
             self._prove()
 
     def _prove(self) -> None:
-        """Nothing has been written to the space since `base`, and what was presumed is so."""
+        """Raise Contended if the space was written to since `base`, or a presumption is wrong."""
         values: list[Any] = [self._space]
         presumed = self._presumed.conditions(self._schema, "$1", values)
         rows = self._all(
@@ -272,7 +279,7 @@ class OptimisticWriter(PostgresWriter):
         self._remember(self._space, _after(self.base, writes))
 
     def _write_in_turn(self) -> None:
-        """Writes that touch the same rows one after the other do not fit into one statement."""
+        """Write in several statements, because a single statement cannot write the same row twice."""
         locking = LockingWriter(
             self.session,
             self._schema,

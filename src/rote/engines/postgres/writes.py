@@ -1,14 +1,14 @@
-"""What a block writes, and the one statement that writes it.
+"""The writes of a block, and the one statement that makes them.
 
-The statement moves the row of the space, and every other part of it takes rows only together with
-the row that was moved:
+The statement moves the row of the space. Every other part of it joins the moved row, and so has
+rows only if that row was moved:
 
     with moved as (update spaces set changes = changes + 1 … where … returning number),
          part_1 as (insert into commits select moved.number, … from moved, unnest(…)),
          …
     select number from moved
 
-So it writes all or, when the row is not what was expected, nothing at all.
+So it writes everything or, when the row is not as expected, nothing at all.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -53,8 +53,8 @@ _ARRAYS: dict[str, Callable[[Iterable[Any]], bytes]] = {
     "text": texts,
 }
 
-# In the transaction alone, so nothing is left behind for others of the same connection. A server
-# that is told not to wait for the disk is overruled, one that waits for more is not.
+# Set for one transaction only, so that later users of the connection are not affected. A server
+# that is set not to wait for the disk is overruled; one that waits for more is not.
 SYNCHRONOUS = {
     "fsync": (
         "set_config('synchronous_commit', case current_setting('synchronous_commit')"
@@ -65,18 +65,20 @@ SYNCHRONOUS = {
 
 
 class Presumed(Struct):
-    """What a block took for granted without a look: nothing of it is in the space."""
+    """Ids and keys that a block presumed absent from the space without a look."""
 
     ids: set[str] = field(default_factory=set)
     sides: set[tuple[str, str]] = field(default_factory=set)  # kind and key
 
     def conditions(self, schema: str, space: str, values: list[Any]) -> str:
-        """What holds only if it is so, with `and` before each; `space` stands for the space, and
-        what has to be bound is added to the values."""
+        """Return conditions that hold only if the presumption is true, each after `and`.
+
+        `space` is the text that stands for the space; values to bind are added to `values`.
+        """
         text = ""
         if self.ids:
             values.append(texts(sorted(self.ids)))
-            # Each id is looked up by itself: for an array the planner may walk the whole index.
+            # Each id is looked up on its own: for an array the planner may walk the whole index.
             text += (
                 f" and not exists (select from unnest(${len(values)}) as new (id), lateral"
                 f" (select from {schema}.facts as f where f.space = {space} and f.id = new.id"
@@ -92,7 +94,7 @@ class Presumed(Struct):
 
 
 class Derivation(Struct, frozen=True):
-    """How one derived index moves on."""
+    """The changes of one derived index."""
 
     rows: Sequence[DerivedRow]
     ended: Sequence[DerivedRow]
@@ -100,7 +102,7 @@ class Derivation(Struct, frozen=True):
 
 
 class Writes(Struct):
-    """Writes to one space whose order among each other does not matter."""
+    """Writes to one space that can be made in any order."""
 
     batch: Batch | None = None
     sides: dict[tuple[str, str], SideRecord | None] = field(default_factory=dict)  # None: dropped
@@ -109,13 +111,13 @@ class Writes(Struct):
     underived: set[str] = field(default_factory=set)  # entities that leave every index
     rewritten: Sequence[FactRow] = ()  # facts that get another salt, body and value
     dropped_facts: Sequence[FactPlace] = ()
-    commits_from: int = 0  # below it go those without key and event
+    commits_from: int = 0  # commits below it that have neither key nor event are deleted
     blobs: dict[bytes, BlobRow | None] = field(default_factory=dict)  # by upload; None: dropped
     chunks: dict[bytes, Sequence[ChunkRow]] = field(default_factory=dict)
-    dropped_chunks: dict[bytes, int] = field(default_factory=dict)  # up to which byte
+    dropped_chunks: dict[bytes, int] = field(default_factory=dict)  # up to that byte
 
     def takes(self, other: "Writes") -> bool:
-        """Whether `other` can be written at the same time, because nothing is in both."""
+        """Whether `other` can be written in the same statement, because nothing is in both."""
         indexes = self.derived.keys() | self.dropped
         chunks = self.chunks.keys() | self.dropped_chunks.keys()
         return (
@@ -142,7 +144,7 @@ class Writes(Struct):
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing beside a batch and side rows."""
+        """Whether there is nothing but a batch and side rows."""
         return not (
             self.derived
             or self.dropped
@@ -162,8 +164,11 @@ def at_once(
     presumed: Presumed,
     durability: str,
 ) -> tuple[str, list[Any]]:
-    """The statement that writes only if the space is still as expected and what was presumed is so,
-    and its values. It answers with one row when it has written, otherwise with none."""
+    """Return one statement that writes only if the space is as expected and the presumptions hold,
+    and its values.
+
+    The statement returns one row when it has written, and none otherwise.
+    """
     plain = _plain_values(writes, presumed)
     if plain is None:
         statement = Statement(
@@ -182,13 +187,13 @@ def _append_one(schema: str) -> str:
 
 
 def _plain_values(writes: Writes, presumed: Presumed) -> list[Any] | None:
-    """What the function append_one takes after the first five, if these writes are such."""
+    """Return the arguments of append_one after the first five; None when it cannot make these writes."""
     batch = writes.batch
     if batch is None or not writes.is_plain or len(writes.sides) > 1:
         return None
     if len(batch.commits) != 1 or len(batch.facts) != 1 or len(batch.entities) > 1:
         return None
-    # The function leads the pointer to the fact, which a pointer to what lives on may do as well.
+    # The function points to the new fact, which is allowed for an entity that lives on.
     if batch.branches or any(not row.live or row.revived for row in batch.entities):
         return None
     [fact] = batch.facts
@@ -215,8 +220,8 @@ class Statement:
         presumed: Presumed | None = None,
         durability: str = "",
     ) -> None:
-        """With `expected` it stands alone: it writes only if the space is still as expected and what
-        was presumed is so, and brings the settings of its own transaction."""
+        """With `expected`, the statement stands alone: it writes only if the space is as expected
+        and the presumptions hold, and it makes the settings of its own transaction."""
         self._schema = schema
         self._parts: list[str] = []
         self.values: list[Any] = []
@@ -252,11 +257,11 @@ class Statement:
         number = self._bind(space)
         place = f"where number = {number}"
         if expected is not None:
-            # The counter alone would do, were it not for a standby that was promoted without the
-            # last commits: it may count up to the same number again.
+            # The counter alone would do, except on a standby that was promoted without the last
+            # commits: its counter may reach the same number again.
             hash = b"" if expected.head is None else expected.head.hash
             place += f" and changes = {self._bind(expected.changes)} and hash = {self._bind(hash)}"
-            # Conditions that always hold. They are looked at before the row is waited for.
+            # These conditions always hold. PostgreSQL evaluates them before it waits for the row.
             place += f" and set_config('lock_timeout', '{BUSY_SECONDS_MAX}s', true) <> ''"
             place += f" and {SYNCHRONOUS[durability]} <> ''"
             place += presumed.conditions(self._schema, number, self.values)
@@ -278,7 +283,7 @@ class Statement:
         moved += " version = excluded.version, position = excluded.position"
         self._insert("entities", _ENTITY, [_pointer(row) for row in live], replacing=moved)
         self._insert("tombstones", _ENTITY, [_pointer(row) for row in dead], replacing=moved)
-        # A pointer that comes from the other table leaves it.
+        # A pointer that moves here from the other table is deleted there.
         keys = {"branch": "bigint", "id": "text"}
         self._delete("entities", keys, [(row.branch, row.id) for row in dead])
         self._delete("tombstones", keys, [(row.branch, row.id) for row in live if row.revived])
@@ -376,10 +381,11 @@ class Statement:
         if not rows:
             return
         if len(rows) == 1:
-            # By far the most frequent, and PostgreSQL plans plain values twice as fast.
+            # By far the most frequent case, and PostgreSQL plans plain values twice as fast.
             columns = self._plain(kinds, rows[0])
         else:
-            # Side by side; of a table that is made of arrays PostgreSQL first stores every column.
+            # The arrays are unnested side by side in the select: for a table made of arrays
+            # PostgreSQL would first store every column.
             columns = [f"unnest({array})" for array in self._arrays(kinds, rows)]
         self._add(
             f"insert into {self._schema}.{table} select moved.number, {', '.join(columns)}"
@@ -419,7 +425,7 @@ def _pointer(row: EntityRow) -> _Row:
 
 
 def _side_rows(rows: Sequence[SideRecord | None]) -> list[_Row]:
-    """Without those that are dropped."""
+    """Return the side rows without those that are dropped."""
     return [
         (row.kind.encode(), row.key.encode(), row.fence, row.body, row.seal)
         for row in rows

@@ -1,4 +1,4 @@
-"""Writing a new store file: whole and synced under its name, or not there at all."""
+"""Writing a new store file: it appears whole and synced under its name, or not at all."""
 
 import os
 import threading
@@ -16,9 +16,9 @@ from rote.errors import InvalidInput, NotFound, Unavailable
 
 
 def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write a file, then give it its name; a file that is there is never touched."""
+    """Let `fill` write a file, then give it its name; an existing file is never touched."""
     path = path.absolute()
-    # A part of its own, so that two backups do not meet.
+    # Each backup has a temporary file of its own, so that two backups do not collide.
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         if path.exists():
@@ -30,7 +30,7 @@ def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
         try:
             fill(part)
             _sync(part)
-            # Unlike a rename this fails when another backup was faster.
+            # Unlike a rename, this fails when another backup was faster.
             os.link(part, path)
             _sync(path.parent)
         finally:
@@ -49,7 +49,7 @@ class StoreFile:
 
     def __enter__(self) -> Self:
         self._connection = apsw.Connection(self._filename)
-        # Nothing to go back to and nobody to protect: the file is thrown away when this fails.
+        # No journal and no locks: when this fails, the file is deleted, and nobody else opens it.
         self._connection.pragma("journal_mode", "off")
         self._connection.pragma("synchronous", 0)
         self._connection.execute("begin")
@@ -59,7 +59,7 @@ class StoreFile:
         return self
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Rows with every column of the table, in its order."""
+        """Insert rows that have every column of the table, in its order."""
         statement = ""
         for row in rows:
             statement = statement or f"insert into {table} values ({', '.join('?' * len(row))})"

@@ -1,9 +1,9 @@
 """Moves the write-ahead log into the database file beside the commits, never inside one.
 
-A thread wakes when the log has grown and copies it. What was committed meanwhile is little, and the
-writer copies that between two transactions; then nothing is left in the log and it starts over. A
-log that starts over often is written in place, which syncs faster than one that grows. Past a hard
-bound the writer copies by itself.
+A thread wakes when the log has grown, and copies it into the file. Few commits are made meanwhile;
+the writer copies those between two transactions. The log is empty then and starts over. A log that
+starts over often is written in place, which syncs faster than one that grows. Past a hard bound the
+writer copies the log without the thread.
 """
 
 import threading
@@ -16,16 +16,16 @@ from rote.values.limits import SQLITE_WAL_PAGES_HARD, SQLITE_WAL_PAGES_SOFT
 
 
 class Checkpointer:
-    """Watches one writing connection; its thread starts with the first need."""
+    """Watches one writing connection; its thread starts at the first need."""
 
     def __init__(self, open_connection: Callable[[], apsw.Connection]) -> None:
         self._open_connection = open_connection
-        # Held while the thread has nothing to do. A plain lock: an interruption inside it leaves
-        # nothing half done, as it can inside an Event.
+        # Held while the thread has nothing to do. A plain lock, because an interruption inside an
+        # Event can leave it half changed.
         self._rest = threading.Lock()
         self._rest.acquire()
         self._thread: threading.Thread | None = None
-        self.connection: apsw.Connection | None = None  # of that thread
+        self.connection: apsw.Connection | None = None  # that of the thread
         self._stopped = False
         self._log_pages = 0
         self._copied_pages = 0  # as of the last time the thread was woken
@@ -39,7 +39,7 @@ class Checkpointer:
         return apsw.SQLITE_OK
 
     def after_commit(self, connection: apsw.Connection) -> None:
-        """Called by the writer between two transactions."""
+        """Wake the thread or copy the log; the writer calls this between two transactions."""
         pages = self._log_pages
         if self._rest_due:
             self._rest_due = False
@@ -71,7 +71,7 @@ class Checkpointer:
         try:
             connection = self.connection = self._open_connection()
         except (apsw.Error, RoteError):
-            return  # the writer goes on by itself at the hard bound
+            return  # at the hard bound the writer copies without the thread
         try:
             while True:
                 self._rest.acquire()
@@ -95,5 +95,5 @@ def _checkpoint(connection: apsw.Connection) -> None:
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     except apsw.Error:
-        # A checkpoint is never owed to anyone: the log keeps everything until the next one.
+        # A checkpoint may fail: the log keeps everything until the next one.
         return

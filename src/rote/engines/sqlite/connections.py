@@ -1,4 +1,4 @@
-"""How a connection to a store's file is opened and configured."""
+"""Opening and configuring a connection to a store's file."""
 
 import sys
 import time
@@ -21,13 +21,13 @@ SYNCHRONOUS = {"fsync": 2, "os": 1}
 def connect(
     filename: str, *, durability: str, vfs: str | None, cache_kib: int = SQLITE_CACHE_KIB
 ) -> apsw.Connection:
-    """A connection whose every setting was read back."""
+    """Return a connection after reading every setting back."""
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     if version < SQLITE_VERSION_MIN:
         raise Unavailable(f"SQLite {apsw.sqlite_lib_version()} is too old; upgrade apsw")
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
     connection = apsw.Connection(filename, flags=flags, vfs=vfs)
-    # Plans depend on the statement alone; otherwise every new bound value plans range reads anew.
+    # The plan depends on the statement alone; otherwise SQLite plans range reads anew for every value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)
     for name, value in _settings(durability, cache_kib).items():
@@ -36,8 +36,8 @@ def connect(
 
 
 def patiently(action: Callable[[], _Answer]) -> _Answer:
-    """Do what SQLite gives up at once when another process is in the way, for as long as a busy
-    writer would wait."""
+    """Repeat an action that SQLite gives up at once when another process is in the way, for as long
+    as a busy writer would wait."""
     deadline = time.monotonic() + BUSY_SECONDS_MAX
     while True:
         try:
@@ -62,10 +62,10 @@ def use_write_ahead_log(connection: apsw.Connection) -> None:
 def _settings(durability: str, cache_kib: int) -> dict[str, int]:
     return {
         "synchronous": SYNCHRONOUS[durability],
-        # macOS only reaches the platters with this.
+        # On macOS only this reaches the platters.
         "fullfsync": int(sys.platform == "darwin" and durability == "fsync"),
         "cache_size": -cache_kib,
-        # An I/O error under mmap is a SIGBUS.
+        # Under mmap an I/O error would be a SIGBUS.
         "mmap_size": 0,
         "temp_store": 2,
         "trusted_schema": 0,
@@ -79,6 +79,6 @@ def _settings(durability: str, cache_kib: int) -> dict[str, int]:
 def _set(connection: apsw.Connection, name: str, value: int) -> None:
     connection.pragma(name, value)
     actual = connection.pragma(name)
-    # Some builds and databases in memory have no mmap and answer nothing.
+    # Some builds, and databases in memory, have no mmap and return nothing.
     if actual not in (value, None):
         raise InternalError(f"SQLite kept {name} at {actual} instead of {value}")

@@ -56,7 +56,7 @@ class SqliteEngine:
         self._closed = False
         self._broken = False  # the writing connection could not be replaced
         self._own = _Own()
-        self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, gone with their threads
+        self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, freed with their threads
         self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
@@ -75,7 +75,7 @@ class SqliteEngine:
         hold_at_forks(self)
 
     def now(self) -> None:
-        """Who shares a file shares a machine, and its clock is the caller's."""
+        """Return None: processes that share a file share a machine, and the caller has its clock."""
 
     # -- spaces ------------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class SqliteEngine:
         if reader is None:
             reader = self._own.reader = self._new_reader()
             return reader
-        # A call from a signal handler, in the middle of a statement of this very thread.
+        # A signal handler may call this in the middle of a statement of the same thread.
         return self._new_reader() if reader.in_use.locked() else reader
 
     def _new_reader(self) -> SqliteReader:
@@ -128,14 +128,14 @@ class SqliteEngine:
     # -- writing -----------------------------------------------------------------------------------
 
     def writer(self, space: int, *, optimistic: bool = False) -> "_Transaction":
-        # SQLite has one writer for all spaces of a file, and to hold its lock costs nothing.
+        # SQLite has one writer for all spaces of a file, and holding its lock costs nothing.
         return self._transaction
 
     def begin(self, block: FrameType) -> SqliteWriter:
         """Start the transaction that `end` ends, for the frame that will be inside it."""
         if self._closed or self._broken or self._forks != len(FORKS):
             self._check_open()
-        self._own.block = block  # before the lock is ours, until it is not: no gap for a handler
+        self._own.block = block  # set before the lock is taken, so that a handler sees it
         if not self._write_lock.acquire(timeout=BUSY_SECONDS_MAX):
             raise Busy(f"{self.filename} is held by other threads; try again")
         if self._closed or self._broken:
@@ -163,7 +163,7 @@ class SqliteEngine:
                 while True:
                     self._write_lock.release()
             except RuntimeError:
-                self._own.block = None  # no longer ours
+                self._own.block = None  # the lock is no longer ours
 
     def end(self, error: BaseException | None) -> None:
         """Commit, or undo what `error` interrupted."""
@@ -193,21 +193,21 @@ class SqliteEngine:
             self._writer.connection.close(True)
             self._writer = self._open_writer()
         except (apsw.Error, RoteError):
-            # The first error is the one to answer with; the next call hears about this one.
+            # The caller gets the first error; the next call reports this one.
             self._broken = True
 
     def harden(self) -> None:
-        # Copying the log into the file begins with syncing the log.
+        # A checkpoint begins with syncing the log.
         self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
-        # Emptying the log decides it: what is then in the file is durable, what is not is gone.
+        # Emptying the log decides it: a commit that is in the file then is durable, any other is gone.
         self.empty_log()
         rows = self.reader().commits(space, after=version - 1, limit=1)
         return [row.attempt for row in rows if row.version == version] == [attempt]
 
     def empty_log(self) -> None:
-        """Move the whole write-ahead log into the file; Busy when a reader is in the way."""
+        """Move the whole write-ahead log into the file; raise Busy when a reader is in the way."""
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
     def _checkpoint(self, mode: int) -> None:
@@ -219,8 +219,11 @@ class SqliteEngine:
         self._alone(checkpoint)
 
     def _alone(self, action: Callable[[], None]) -> None:
-        """Do what is not a transaction under the writers' lock. Python leaves a lock in one step, and
-        a `with` block of our own in several."""
+        """Run an action that is not a transaction under the writers' lock.
+
+        Python leaves a lock in one step. It would leave a `with` block of our own in several, and
+        an interruption could come between them.
+        """
         outer, self._own.block = self._own.block, sys._getframe()
         try:
             with self._write_lock:
@@ -233,7 +236,7 @@ class SqliteEngine:
     # -- keeping -----------------------------------------------------------------------------------
 
     def scrub(self, *, payloads: bool = False) -> list[str]:
-        # Pages that were split or freed long ago may still hold copies: only a new file has none.
+        # Pages that were split or freed long ago may still hold copies; only a new file has none.
         def scrub() -> None:
             self._check_open()
             patiently(lambda: _rewrite(self._writer.connection))
@@ -253,7 +256,7 @@ class SqliteEngine:
         write_new_file(path, self._copy_into)
 
     def _copy_into(self, part: Path) -> None:
-        # Named with its file system: a store in memory would copy itself into memory.
+        # The target names its file system: a store in memory would otherwise copy itself into memory.
         target = f"file:{quote(str(part))}?vfs={apsw.vfs_names()[0]}"
         self.reader().copy_into(target)
 
@@ -266,8 +269,8 @@ class SqliteEngine:
             self._closed = True
             readers = list(self._readers)
         self._checkpointer.stop()
-        # Not waited for: what this thread itself is in the middle of, and the writer, whose lock is
-        # held.
+        # Two connections are not waited for: the reader of this thread, which may be in the middle
+        # of a statement, and the writer, whose lock is held.
         own = self._own.reader
         closed = [reader.close(wait=reader is not own) for reader in readers]
         failures = [error for error in (*closed, self._writer.close()) if error is not None]
@@ -286,7 +289,7 @@ class SqliteEngine:
         if self._own.block is not None:
             self._own.refuse()
         if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
-            self.abandon()  # an interrupted call of this thread could not even clean up
+            self.abandon()  # an interrupted call of this thread could not clean up
 
     def _check_open(self) -> None:
         if self._closed:
@@ -309,7 +312,7 @@ class SqliteEngine:
         return SqliteWriter(connection, _as_it_is)
 
     def _refuse_foreign(self) -> None:
-        """Before anything in the file is changed."""
+        """Raise when the file is not a Rote store, before anything in it is changed."""
         connection = self._connect()
         try:
             _check_identity(connection)
@@ -332,7 +335,7 @@ class SqliteEngine:
 
 
 def _rewrite(connection: apsw.Connection) -> None:
-    """Into a new file, by way of a temporary one: a large store does not fit into memory."""
+    """Rewrite the database through a temporary file: a large store does not fit into memory."""
     before = connection.pragma("temp_store")
     connection.pragma("temp_store", 1)
     try:
@@ -342,7 +345,7 @@ def _rewrite(connection: apsw.Connection) -> None:
 
 
 class _Own(Inside):
-    """What each thread has for itself, beside the block in which it holds the writers' lock."""
+    """The reader of each thread, beside the block in which the thread holds the writers' lock."""
 
     reader: SqliteReader | None = None
 
@@ -359,7 +362,7 @@ class _Transaction:
     def __enter__(self) -> SqliteWriter:
         if self._own.block is not None:
             self._own.refuse()
-            self._engine.abandon()  # left over: what is taken twice is not free when given back once
+            self._engine.abandon()  # left over: a lock taken twice is not free after one release
         try:
             return self._engine.begin(sys._getframe(1))
         except BaseException:
@@ -394,8 +397,9 @@ def _has_indexes(connection: apsw.Connection) -> bool:
 def _start_log_over(connection: apsw.Connection) -> None:
     """Move what a stopped process left in the log into the file, before anything is written.
 
-    After a failed sync the system may have forgotten frames that it still shows; commits appended
-    behind such frames would be lost with them. Where others are at work, they hold the log.
+    After a failed sync the system may still show frames that are not on the disk. Commits appended
+    behind such frames would be lost with them. When other connections are using the log, it cannot
+    start over and stays as it is.
     """
     connection.set_busy_timeout(0)
     try:
@@ -407,7 +411,7 @@ def _start_log_over(connection: apsw.Connection) -> None:
 
 
 def _as_it_is(error: Exception) -> Exception:
-    """The end of the transaction has to know what happened to its connection."""
+    """Return the driver's error itself: `end` must see what happened to the connection."""
     return error
 
 
@@ -416,8 +420,8 @@ def _identity(connection: apsw.Connection) -> tuple[int, int]:
 
 
 def _check_identity(connection: apsw.Connection) -> bool:
-    """Whether the file is a store already; an error when it is something else."""
-    # In one state: another process may be making the tables just now.
+    """Whether the file is a store already; raises when it is something else."""
+    # In one transaction, since another process may be making the tables just now.
     with connection:
         identity = _identity(connection)
         tables = connection.execute("select 1 from sqlite_schema limit 1").fetchall()

@@ -4,16 +4,16 @@ import apsw
 
 from rote.errors import Busy, Corrupt, Denied, InternalError, RoteError, Unavailable
 
-# After these the connection's own state is in doubt, so it is not used again.
+# After these errors the state of the connection is in doubt, so it is not used again.
 FATAL = (apsw.IOError, apsw.FullError, apsw.CorruptError, apsw.NotADBError, apsw.NoMemError)
 
 
-# What a driver raises; text that is not UTF-8 any more surfaces as the second.
+# Errors that the driver raises; the second is for text that is no longer UTF-8.
 DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError)
 
 
 def translate(error: Exception, *, filename: str) -> RoteError:
-    """The error a caller sees for a driver's error."""
+    """Return the error that a caller sees for a driver's error."""
     words = f"{filename}: {error}"
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return Busy(f"{filename} is held by other writers; try again", reason=str(error))

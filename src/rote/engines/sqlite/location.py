@@ -1,4 +1,4 @@
-"""Where a store's file lies, and whether SQLite can be trusted there."""
+"""The place of a store's file, and whether SQLite can be trusted there."""
 
 import os
 from itertools import count
@@ -6,25 +6,25 @@ from pathlib import Path
 
 from rote.errors import InvalidInput, NotFound, Unavailable
 
-# Write-ahead logging needs shared memory on one host; these are shared by several.
+# Write-ahead logging needs shared memory on one host; several hosts share these file systems.
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre",
      "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "ncpfs", "ocfs2"}
 )  # fmt: skip
 
-# SQLite takes a shorter file for an empty one and would write over it.
+# SQLite takes a shorter file for an empty one and would overwrite it.
 SQLITE_FILE_BYTES_MIN = 512
 
 _memory_numbers = count(1)
 
 
 def memory_filename() -> str:
-    """A name for a database in memory that the connections of one engine share."""
+    """Return a name for a database in memory that the connections of one engine share."""
     return f"file:/rote-{os.getpid()}-{next(_memory_numbers)}?vfs=memdb"
 
 
 def prepare_file(path: Path, *, create: bool) -> Path:
-    """The absolute path of a store's file, made empty and private when it is new."""
+    """Return the absolute path of a store's file; make a new file, empty and private."""
     path = path.absolute()
     try:
         if path.is_dir():
@@ -45,7 +45,7 @@ def prepare_file(path: Path, *, create: bool) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """An empty file that only its owner may read: memories are personal."""
+    """Make an empty file that only its owner may read: memories are personal."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -65,13 +65,13 @@ def _refuse_network(path: Path) -> None:
 
 
 def file_system_of(path: Path, mounts: list[tuple[str, str]]) -> str | None:
-    """The type of the file system that holds `path`: that of the longest mount above it."""
+    """Return the type of the file system that holds `path`: that of the longest mount above it."""
     holding = [(place, kind) for place, kind in mounts if path.is_relative_to(place)]
     return max(holding, key=lambda mount: len(mount[0]), default=("", None))[1]
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """(mount point, type) of every mount; nothing where the system does not say."""
+    """Return (mount point, type) of every mount; nothing where the system does not tell."""
     try:
         lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
     except OSError:

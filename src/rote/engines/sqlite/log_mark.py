@@ -1,10 +1,10 @@
-"""Whether anyone has committed, without asking for a lock.
+"""The mark that changes with every commit of any process, read without a lock.
 
 In WAL mode every commit, of any process, ends with a new header in the log's index, which SQLite
 keeps in memory that all processes share. SQLite itself looks there, without a lock, to see whether
-a connection is behind (walformat, section 2.1; walTryBeginRead in its source). So do we, in the
-place where SQLite has mapped it, which we are told by the same function of its file system that
-SQLite calls: no file is opened a second time, because closing it would drop SQLite's locks.
+a connection is behind (walformat, section 2.1; walTryBeginRead in its source). Rote reads the same
+memory. It asks for its address through the function of SQLite's file system that SQLite itself
+calls. It does not open the file a second time, because closing that would drop SQLite's locks.
 
     file  ->  methods  ->  xShmMap(region 0)  ->  | header, 48 bytes | its copy, 48 bytes | ...
 
@@ -19,7 +19,7 @@ import apsw
 _HEADER_BYTES = 48
 _REGION_BYTES = 32_768  # the unit in which SQLite maps the index
 
-# sqlite3_io_methods, from its version 2 on: one number and twelve functions stand before xShmMap.
+# sqlite3_io_methods from its version 2 on: one number and twelve functions come before xShmMap.
 _VERSION_WITH_SHARED_MEMORY = 2
 _ShmMap = ctypes.CFUNCTYPE(
     ctypes.c_int,
@@ -43,13 +43,15 @@ class _File(ctypes.Structure):
     _fields_ = (("methods", ctypes.POINTER(_Methods)),)
 
 
-# Its `raw` is what the header holds now. Only for as long as the connection is open.
+# Its `raw` is the present content of the header. Valid only while the connection is open.
 LogMark = ctypes.Array[ctypes.c_char]
 
 
 def log_mark(connection: apsw.Connection) -> LogMark | None:
-    """The header of the log's index; None where there is none, as for a database in memory. The
-    connection must have read from the file already."""
+    """Return the header of the log's index; None where there is none, as for a database in memory.
+
+    The connection must have read from the file already.
+    """
     address = ctypes.c_void_p()
     connection.file_control("main", apsw.SQLITE_FCNTL_FILE_POINTER, ctypes.addressof(address))
     if address.value is None:

@@ -1,4 +1,4 @@
-"""Reads from SQLite. Every statement is run to its end, so none keeps an old state pinned."""
+"""Reads from SQLite. Every statement runs to its end, so that none keeps an old state pinned."""
 
 import threading
 from array import array
@@ -37,12 +37,12 @@ _NEWEST_OF_ONE = (
     " where space = ? and id = ? and branch = ? and version <= ?"
     " order by version desc, position desc limit 1"
 )
-# A branch was written to at or below its cap: only then can an entity have been there.
+# The branch wrote the entity at or below its cap; otherwise the entity was not there then.
 _WRITTEN_BY_THEN = (
     "exists (select 1 from facts as f indexed by facts_by_entity"
     " where f.space = ?1 and f.id = e.id and f.version <= ?5 and f.branch = ?2)"
 )
-# What a nearer branch of the line has deleted cannot be inherited.
+# An entity that a nearer branch of the line has deleted cannot be inherited.
 _NOT_DELETED_NEARER = (
     "not exists (select 1 from carray(?7) as nearer cross join tombstones as t"
     " where t.space = ?1 and t.branch = nearer.value and t.id = e.id"
@@ -55,29 +55,29 @@ UNBOUNDED = b""
 class SqliteReader:
     """The reads of one connection, which belongs to one thread."""
 
-    _wants_mark = True  # whether to look where SQLite shows its commits, once that is there
+    _wants_mark = True  # whether to look for commits in SQLite's shared memory, once it is mapped
 
     def __init__(
         self, connection: apsw.Connection, failed: Callable[[Exception], Exception]
     ) -> None:
         self.connection = connection
-        self._failed = failed  # told of every driver error; gives the one to raise
+        self._failed = failed  # called with every driver error; returns the one to raise
         self._cursor = connection.cursor()
         self.in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
-        self._state: bytes | int | None = None  # of the file when `_heads` was last empty
+        self._state: bytes | int | None = None  # of the file when `_heads` was last cleared
         self._log_mark: LogMark | None = None
-        self._chunk_bytes = 0  # that went through since memory was last given back
-        # The caps of the line that is being read, by branch. A condition with 1,000 ancestors is
-        # more than SQLite takes; a function that looks into a dictionary costs the same for all.
+        self._chunk_bytes = 0  # of data read since memory was last given back
+        # The caps of the line that is being read, by branch. SQLite refuses a condition with 1,000
+        # ancestors; a function that looks into a dictionary costs the same for any number.
         self._line: Line = ()
         self._caps: dict[int, int] = {}
-        # Not a method of the reader: SQLite would keep it, and with it the connection, for ever.
+        # Not a method of the reader: SQLite would keep the reader, and with it the connection, for ever.
         connection.create_scalar_function("cap_of", self._caps.get, 1)  # type: ignore[arg-type]
 
     def head(self, space: int) -> HeadRow | None:
         try:
-            # Before the row is read: what is committed in between is noticed by the next look.
+            # Taken before the row is read, so that the next look notices a commit in between.
             with self.in_use:
                 mark = self._log_mark
                 state = self._look_for_commits() if mark is None else mark.raw
@@ -99,7 +99,7 @@ class SqliteReader:
         return head
 
     def _look_for_commits(self) -> bytes | int:
-        """What moves when another connection, of any process, has committed."""
+        """Return a value that changes when another connection, of any process, has committed."""
         data_version: int = self._cursor.execute("pragma data_version").get
         if self._wants_mark:
             self._wants_mark = False
@@ -109,7 +109,7 @@ class SqliteReader:
         return data_version
 
     def close(self, *, wait: bool = False) -> apsw.Error | None:
-        """Close the connection, when no statement runs if it is another thread's; what went wrong."""
+        """Close the connection and return its error, if any; with `wait`, after the running statement."""
         if wait:
             with self.in_use:
                 return self.close()
@@ -233,7 +233,7 @@ class SqliteReader:
             f" where space = ? and id = ? and {condition}"
             " and version > ? and (version, position) < (?, ?)"
             " order by version desc, position desc limit ?",
-            # The cap is where SQLite begins to look, so it is no higher than what is asked for.
+            # SQLite begins its search at the cap, so the cap is no higher than the version asked for.
             (space, id, *branch, min(cap, below[0]), after, *below, limit),
         )
         return [FactRow(*row) for row in rows]
@@ -306,10 +306,10 @@ class SqliteReader:
         deleting = self._deleting(space, line)
         for branch, cap in line:
             if cap < 1:
-                break  # nothing was written at version 0, and farther caps are not higher
+                break  # nothing was written at version 0, and the caps farther up are no higher
             inherited = f" and {_NOT_DELETED_NEARER}" if nearer else ""
             page = f"where space = ?1 and branch = ?2 and id >= ?3 and id < ?4{inherited}"
-            # One statement, so that an entity on its way from one table to the other is in one.
+            # One statement, so that an entity that moves from one table to the other is seen in one.
             rows = self._all(
                 f"select id from (select id from entities as e {page}"
                 f" and (version <= ?5 or {_WRITTEN_BY_THEN}) order by id limit ?6)"
@@ -324,7 +324,10 @@ class SqliteReader:
         return [id for id, _ in islice(groupby(merge(*parts)), limit)]
 
     def _deleting(self, space: int, line: Line) -> set[int]:
-        """The branches of a line that have tombstones; of most there is no need to ask again."""
+        """Return the branches of a line that have tombstones; the others need no test for deletions.
+
+        A line of one branch inherits nothing and needs no test at all.
+        """
         if len(line) == 1:
             return set()
         rows = self._all(
@@ -420,13 +423,13 @@ class SqliteReader:
         is_open = "start <= cap_of(branch) and (until is null or until > cap_of(branch))"
         self._on_line(line)
         rows = self._all(
-            # One lower bound: of two, the planner might walk from the other one.
+            # Only one lower bound: with two, the planner might walk from the wrong one.
             f"{columns} where space = ? and name = ? and (term, id) > (?, ?) and term < ?"
             f" and {is_open} order by term, id, branch limit ?",
             (space, index, *max(after or ("", ""), (start, "")), bound, limit),
         )
         if len(rows) == limit:
-            # The last pair may go on past the page: take it whole.
+            # The last pair may continue past the page; it is read whole.
             term, id = rows[-1][:2]
             rows = [row for row in rows if row[:2] != (term, id)] + self._all(
                 f"{columns} where space = ? and name = ? and term = ? and id = ? and {is_open}"
@@ -502,7 +505,7 @@ class SqliteReader:
         return [ChunkRow(*row) for row in rows]
 
     def _passed_chunks(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Payloads go through the connection's memory once; it is not kept for them."""
+        """Give memory back after enough chunks: data passes through the connection only once."""
         self._chunk_bytes += sum(len(data) for _, data in rows)
         if self._chunk_bytes >= SQLITE_CHUNK_BYTES_KEPT and not self.connection.in_transaction:
             self._chunk_bytes = 0
@@ -524,14 +527,14 @@ class SqliteReader:
         self._all("vacuum into ?", (target,))
 
     def _on_line(self, line: Line) -> tuple[str, tuple[int, ...]]:
-        """The condition that a row of facts is on the line, and its bindings."""
+        """Return the condition that a row of facts is on the line, and its bindings."""
         if line is not self._line:
             self._line = line
             self._caps.clear()
             self._caps.update(line)
         if len(line) == 1:
             return "branch = ? and version <= ?", line[0]
-        # No cap is higher than the first, so what is above it need not be passed one by one.
+        # No cap is higher than the first, so rows above it need no test one by one.
         return "version <= ? and version <= cap_of(branch)", (line[0][1],)
 
     def _all(self, sql: str, bindings: tuple[Any, ...]) -> list[Any]:

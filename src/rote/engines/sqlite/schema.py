@@ -3,18 +3,18 @@
 Facts are appended in rowid order and never change; two narrow indexes lead to them (by entity, and
 by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
 the end of its range and needs no row of its own. An entity has a thin row for each branch that
-wrote it, in `entities` while it lives there, at a fact that gave it a value, and in `tombstones`
-after its deletion, so that scans pass no dead rows. Payloads of blobs are cut into chunks, which
-are rows with a number, because long rows make a tree without numbers slow. Spaces are numbered; ids
-are text, because a table of names would cost every new entity one more tree.
+wrote it. While it lives there, the row is in `entities` and points to a fact that gave it a value.
+After its deletion the row is in `tombstones`, so that scans pass no dead rows. The data of blobs is
+cut into chunks. Chunks have a rowid, because long rows make a tree without rowids slow. Spaces are
+numbered; ids are text, because a table of names would cost every new entity one more tree.
 """
 
-# "Rote" in ASCII: tells our files from other people's.
+# "Rote" in ASCII: tells Rote's files from others.
 APPLICATION_ID = 0x526F7465
 FORMAT = 1
 
-# For commits that are more than writes: there are few of them. An index holds no content, so a file
-# of an earlier Rote gets it when it is opened.
+# For commits with an event, of which there are few. An index holds no content, so a file of an
+# earlier Rote gets it when it is opened.
 INDEXES = """
 create index if not exists commits_with_event on commits (space, version) where event is not null;
 """

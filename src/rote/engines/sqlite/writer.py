@@ -36,7 +36,7 @@ class SqliteWriter(SqliteReader):
         try:
             self._cursor.execute("commit")
         except apsw.BusyError:
-            # Nothing was decided: the transaction is still open.
+            # COMMIT changed nothing: the transaction is still open.
             raise
         except apsw.Error as error:
             raise OutcomeUnknown() from error
@@ -79,7 +79,7 @@ class SqliteWriter(SqliteReader):
         )
 
     def _move_pointer(self, space: int, entity: EntityRow) -> None:
-        """From one table to the other: it was deleted, or is live again."""
+        """Move a pointer from one table to the other after a deletion or a revival."""
         key = (space, entity.branch, entity.id)
         if entity.live:
             self._cursor.execute(
@@ -156,7 +156,7 @@ class SqliteWriter(SqliteReader):
         )
 
     def put_blob(self, space: int, row: BlobRow) -> None:
-        # Not "or replace", which would also take the row of another upload that has the hash.
+        # Not "or replace", which would also delete the row of another upload that has the hash.
         self._cursor.execute(
             "insert into blobs values (?, ?, ?, ?, ?, ?) on conflict (space, upload) do update"
             " set hash = excluded.hash, size = excluded.size, at = excluded.at, seal = excluded.seal",
@@ -182,19 +182,19 @@ class SqliteWriter(SqliteReader):
 
 @lru_cache
 def _commits_into(space: int) -> str:
-    """Takes the fields of a CommitRow, in order."""
+    """Return the statement that takes the fields of a CommitRow, in order."""
     return f"insert into commits values ({space:d}, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @lru_cache
 def _facts_into(space: int) -> str:
-    """Takes the fields of a FactRow, in order."""
+    """Return the statement that takes the fields of a FactRow, in order."""
     return f"insert into facts values (null, {space:d}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @lru_cache
 def _derived_into(space: int, index: str) -> str:
-    """Takes the fields of a DerivedRow, in order."""
+    """Return the statement that takes the fields of a DerivedRow, in order."""
     name = apsw.format_sql_value(index)
     return f"insert into derived values ({space:d}, {name}, ?, ?, ?, ?, ?)"
 
