@@ -1,9 +1,9 @@
 """Vector searches and other approximate backends, made to answer in one order.
 
-A backend may break ties as it likes, repeat itself and hand out its answer shuffled. What comes out here
-is ranked by score (9 decimals) descending, then record_id ascending, with the event that a trace keeps.
-Ranking cannot bring back what a backend did not return: one that finds other candidates for the same
-question is not deterministic, and the traces of two runs will show it.
+A backend may break ties as it likes, repeat itself and shuffle its answer. Here the answer is
+ranked by score (9 decimals) descending, then record_id ascending, and gets the event that a trace
+keeps. Ranking cannot bring back what a backend did not return: one that finds other candidates for
+the same question is not deterministic, and the traces of two runs will show it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,19 +21,19 @@ from rote.values import Json, canonical, fingerprint
 from rote.values.limits import APPROXIMATE_CANDIDATES_MAX, VECTOR_DIMENSIONS_MAX
 
 TEXT_TO_VECTOR, VECTOR_DIRECT = "text_to_vector", "vector_direct"
-# In this order they are applied, whatever order they are given in.
+# Filters are applied in this order, in whatever order they are given.
 FILTERS = ("namespace", "tags", "trust", "scope", "ttl")
-# So many candidates are asked for each hit, so that filters and ties at the end leave enough.
+# Candidates asked for each hit, so that enough are left after filters and ties.
 _CANDIDATES_TIMES = 4
 
-# A question and how many candidates are wanted; the answer is pairs of record id and score.
+# Takes a question and the number of candidates wanted; returns pairs of record id and score.
 Search = Callable[[Any, int], Iterable[tuple[str, float]]]
 
 
 class Filter(Struct, frozen=True):
-    """What keeps records out."""
+    """A rule that keeps records out."""
 
-    value: Json  # as the trace tells it
+    value: Json  # as the trace shows it
     keeps: Callable[[str], bool]  # whether a record may come back
 
 
@@ -46,20 +46,23 @@ class Hit(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What came back, and what a trace says about it."""
+    """The hits, and the event that a trace keeps of them."""
 
     hits: tuple[Hit, ...]
     body: dict[str, Json]  # the event without the ids of its run
 
     def event(self, *, run_id: str, event_id: str, retrieval_event_id: str) -> dict[str, Json]:
-        """The retrieval event, for the retrieval trace of a run."""
+        """Return the retrieval event, for the retrieval trace of a run."""
         ids = identity(run_id=run_id, event_id=event_id, retrieval_event_id=retrieval_event_id)
         return {**ids, **self.body}
 
 
 class ApproximateBackend:
-    """A search behind the rule of traces. `policy_version` changes with anything that changes answers:
-    the index, its parameters, the model that makes vectors of texts."""
+    """A search whose answers obey the rule of traces.
+
+    `policy_version` changes with anything that changes answers: the index, its parameters, the
+    model that makes vectors of texts.
+    """
 
     def __init__(
         self, search: Search, *, policy_id: str, policy_version: str, record_type: str
@@ -84,7 +87,8 @@ class ApproximateBackend:
         candidates: int | None = None,
         filters: Mapping[str, Filter] | None = None,
     ) -> Answer:
-        """The best records for a text, or for a vector. InvalidInput when the backend breaks its word."""
+        """Return the best records for a text or a vector; raise InvalidInput when the backend
+        answers badly."""
         count = _count(limit, candidates)
         used = _ordered(filters or {})
         asked = query if isinstance(query, str) else _vector(query)
@@ -114,7 +118,7 @@ class ApproximateBackend:
 
 
 def _count(limit: Any, candidates: Any) -> int:
-    """How many candidates the backend is asked for."""
+    """Return the number of candidates to ask the backend for."""
     if type(limit) is not int or limit < 1:
         raise InvalidInput("limit must be an integer from 1 on")
     if candidates is None:
@@ -135,8 +139,8 @@ def _ordered(filters: Any) -> list[tuple[str, Filter]]:
 
 
 def _vector(query: Any) -> list[float]:
-    """The numbers of a vector, however it keeps them."""
-    # What can be gone through once only would reach the backend empty.
+    """Return the numbers of a vector, of whatever type it is."""
+    # An iterator would reach the backend empty after the first pass.
     if not isinstance(query, Iterable) or isinstance(query, Iterator):
         raise InvalidInput("the query must be a text, or a vector of numbers")
     numbers = list(islice(query, VECTOR_DIMENSIONS_MAX + 1))
@@ -148,7 +152,7 @@ def _vector(query: Any) -> list[float]:
 
 
 def _scores(pairs: Iterable[Any]) -> dict[str, float]:
-    """The score of each record, rounded as it ranks."""
+    """Return the score of each record, rounded as it ranks."""
     scores: dict[str, float] = {}
     if not isinstance(pairs, Iterable):
         raise InvalidInput("the backend must return pairs of record id and score")
@@ -171,7 +175,7 @@ def _scores(pairs: Iterable[Any]) -> dict[str, float]:
 
 
 def _number(number: Any, name: str) -> float:
-    """Any kind of real number, such as those of array libraries; never NaN nor infinite."""
+    """Return any kind of real number, such as those of array libraries; refuse NaN and infinity."""
     if isinstance(number, Real) and not isinstance(number, bool):
         try:
             value = float(number)

@@ -1,7 +1,7 @@
-"""Corpora that are kept inside the process, so that an unchanged store is not read again.
+"""Corpora that the process keeps, so that it does not read an unchanged store again.
 
-A file is unchanged when its content has the same hash, never because a date says so; a space when
-its head has. What is kept is bounded, and nothing of it is ever written anywhere.
+A file is unchanged when its content has the same hash; dates do not count. A space is unchanged
+when its head has the same hash. The cache is bounded, and nothing in it is ever written to disk.
 """
 
 import threading
@@ -13,7 +13,7 @@ from msgspec import Struct
 from rote.retrieval.corpus import Corpus
 from rote.values.limits import CORPUS_ROW_BYTES, CORPUS_TIMES, RETRIEVAL_CACHE_BYTES_MAX
 
-# Places whose corpora can be made at the same time; two that share a lock only wait.
+# The number of locks. Two places that share a lock only wait for each other.
 _TURNS = 64
 
 
@@ -22,17 +22,17 @@ class Kept(Struct, frozen=True):
 
     hash: str
     corpus: Corpus
-    content_bytes: int  # that it was made of
+    content_bytes: int  # bytes that it was made of
 
     @property
     def size_bytes(self) -> int:
-        """About as much memory as it takes, with all that is made of it later."""
+        """Return roughly the memory that the corpus takes, with everything that is later made of it."""
         rows = self.corpus.row_count + len(self.corpus.invalid)
         return CORPUS_TIMES * self.content_bytes + CORPUS_ROW_BYTES * rows
 
 
 class CorpusCache:
-    """The corpora that were used last: for each place one, with the hash of its content."""
+    """The corpora that were used last: one for each place, with the hash of its content."""
 
     def __init__(self, size_bytes_max: int = RETRIEVAL_CACHE_BYTES_MAX) -> None:
         self._size_bytes_max = size_bytes_max
@@ -42,12 +42,12 @@ class CorpusCache:
         self._turns = [threading.Lock() for _ in range(_TURNS)]
 
     def holds(self, place: Hashable, content_bytes: int) -> bool:
-        """Whether what was read at a place was as long."""
+        """Whether the corpus of a place was made of content of this length."""
         found = self._kept.get(place)
         return found is not None and found.content_bytes == content_bytes
 
     def get(self, place: Hashable, hash: str) -> Corpus | None:
-        """What was read at a place, if its content is still the same."""
+        """Return the corpus of a place, if its content still has this hash."""
         with self._lock:
             found = self._kept.get(place)
             if found is None or found.hash != hash:
@@ -56,7 +56,7 @@ class CorpusCache:
             return found.corpus
 
     def last(self, place: Hashable) -> Corpus | None:
-        """What was read at a place last, whatever it holds now."""
+        """Return the last corpus of a place, whatever the place holds now."""
         with self._lock:
             found = self._kept.get(place)
             if found is None:
@@ -65,11 +65,11 @@ class CorpusCache:
             return found.corpus
 
     def turn(self, place: Hashable) -> threading.Lock:
-        """Held by who makes the corpus of a place, so that others wait for it and do not make it too."""
+        """Return the lock of a place; a thread that makes its corpus holds it, so that others wait for it."""
         return self._turns[hash(place) % _TURNS]
 
     def put(self, place: Hashable, hash: str, corpus: Corpus, content_bytes: int) -> None:
-        """Keep a corpus, unless it alone takes more memory than there is."""
+        """Keep a corpus, unless it alone exceeds the memory limit."""
         kept = Kept(hash, corpus, content_bytes)
         with self._lock:
             self._drop(place)
@@ -81,7 +81,7 @@ class CorpusCache:
                 self._drop(next(iter(self._kept)))
 
     def forget(self, is_forgotten: Callable[[Hashable], bool]) -> None:
-        """Let go of what is kept for some places."""
+        """Drop the corpora of some places."""
         with self._lock:
             for place in [place for place in self._kept if is_forgotten(place)]:
                 self._drop(place)

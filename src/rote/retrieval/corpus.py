@@ -20,27 +20,27 @@ _encode_into = msgspec.json.Encoder().encode_into
 
 
 class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """A record as most are; members in canonical order, for the digest of its normal form."""
+    """A record of the usual shape; members in canonical order, for the digest of its normal form."""
 
     memory_id: str
-    refs: tuple[()] | None = ()  # what is in others has to be looked at
+    refs: tuple[()] | None = ()  # empty; other refs are checked one by one
     tags: tuple[str, ...] | None = ()
     text: str
     ts_utc: str | None = None
 
 
-# One entry for each row; what is no record is beside them.
+# Each column has one entry for each row; texts that are no record are listed beside them.
 COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags")
 
 
 class Corpus:
-    """The memories of some stores: one entry in each column for each."""
+    """The memories of some stores, as columns: row by row one entry in each."""
 
-    # A vocabulary is made when so many terms were looked for without one.
+    # A vocabulary is made after so many terms were searched for without one.
     looked_for_min = RETRIEVAL_TERMS_PLAIN_MAX
 
     def __init__(self) -> None:
-        self.paths: list[str] = []  # as the package names the stores
+        self.paths: list[str] = []  # the paths by which the package names the stores
         self.ids: list[str] = []
         self.hashes: list[str] = []
         self.instants: list[int] = []
@@ -50,7 +50,7 @@ class Corpus:
         self.invalid: list[tuple[str, str, str]] = []  # path, memory id, hash of what is no record
         self._times = NormalTimes()
         self._tags = NormalTags()
-        self.gone: set[int] = set()  # rows of what is not there any more
+        self.gone: set[int] = set()  # rows of memories that no longer exist
         self._order: Order | None = None
         self._vocabulary = Vocabulary()
         self._looked_for = 0  # terms, so far
@@ -58,19 +58,21 @@ class Corpus:
 
     @property
     def row_count(self) -> int:
-        """How many rows there are, with those that are gone; what follows in the columns is not
-        of this corpus."""
+        """Return the number of rows, including those that are gone.
+
+        Entries beyond that number in the columns belong to a later corpus.
+        """
         return len(self.ids)
 
     def __len__(self) -> int:
         return self.row_count - len(self.gone)
 
     def rows(self) -> Iterable[int]:
-        """All that are there, in the order of reading."""
+        """Return all rows that exist, in the order of reading."""
         return range(self.row_count)
 
     def extend(self, path: str, records: Sequence[Simple]) -> None:
-        """Records without refs, which are brought into normal form."""
+        """Add records without refs, and bring them into normal form."""
         tags = [self._tags[record.tags] for record in records]
         instants, times = self._read_times([record.ts_utc for record in records])
         for record, record_tags, time in zip(records, tags, times, strict=True):
@@ -87,7 +89,7 @@ class Corpus:
     def _read_times(
         self, texts: Sequence[str | None]
     ) -> tuple[Sequence[int], Sequence[str | None]]:
-        """Instants and normal forms."""
+        """Return the instants and the normal forms of times."""
         read = read_column(texts)
         if read is None:
             found = [self._times[text] for text in texts]
@@ -104,7 +106,7 @@ class Corpus:
         texts: Sequence[str],
         tags: Sequence[tuple[str, ...]],
     ) -> None:
-        """Rows that are ready, column by column; ValueError when one column is shorter."""
+        """Add finished rows, column by column; raise ValueError when one column is shorter."""
         if not len(ids) == len(hashes) == len(instants) == len(texts) == len(tags):
             raise ValueError("the columns of a corpus are equally long")
         self.paths += [path] * len(ids)
@@ -116,7 +118,7 @@ class Corpus:
         self.tags += tags
 
     def add(self, path: str, value: Json) -> None:
-        """A record of any shape; InvalidInput when it is none."""
+        """Add a record of any shape; raise InvalidInput when it is none."""
         id, text, given_time, given_tags, refs = _fields(value)
         instant, ts_utc = self._times[given_time]
         tags = self._tags[tuple(given_tags or ())]
@@ -130,13 +132,13 @@ class Corpus:
 
     @property
     def order(self) -> Order:
-        """The rows as they rank when nothing else decides: newest first, then by path, id, hash."""
+        """Return the rows as they rank when nothing else decides: newest first, then by path, id, hash."""
         if self._order is None:
-            # One sort by each column, the least important first: a column that is in order
-            # already, as the instants of a log are, costs next to nothing.
+            # One sort by each column, the least important first. A column that is already in order,
+            # such as the instants of a log, costs next to nothing.
             rows = list(self.rows())
             ids = list(map(self.ids.__getitem__, rows))
-            # Ids that rise, as those of a log do, need no sort and are no duplicates.
+            # Rising ids, such as those of a log, need no sort and are no duplicates.
             if not all(map(lt, ids, islice(ids, 1, None))):
                 if len(set(ids)) < len(ids):
                     rows.sort(key=self.hashes.__getitem__)
@@ -147,8 +149,10 @@ class Corpus:
         return self._order
 
     def vocabulary(self, terms: int) -> Vocabulary:
-        """The words of the first rows, for so many terms to look for; of none while it does not pay
-        to list them."""
+        """Return the words of the first rows, to search for so many terms.
+
+        It is empty as long as listing the words costs more than it saves.
+        """
         with self._lock:
             if self._looked_for >= self.looked_for_min:
                 self._vocabulary = self._vocabulary.grown(self.lowers, self.tags, self.row_count)
@@ -156,17 +160,17 @@ class Corpus:
             return self._vocabulary
 
     def rank_key(self, row: int) -> tuple[int, str, str, str]:
-        """How rows of equal score rank."""
+        """Return the key by which rows of equal score rank."""
         return -self.instants[row], self.paths[row], self.ids[row], self.hashes[row]
 
     def drops(self, rows: Sequence[int], reason: str) -> list[Drop]:
-        """These rows, dropped for a reason."""
+        """Return these rows as dropped, with a reason."""
         ids, hashes, paths = self.ids, self.hashes, self.paths
         return [Drop(ids[row], reason, hashes[row], paths[row]) for row in rows]
 
 
 def join(corpora: Sequence[Corpus]) -> Corpus:
-    """Several as one."""
+    """Return several corpora as one."""
     if len(corpora) == 1:
         return corpora[0]
     whole = Corpus()
@@ -180,10 +184,10 @@ def join(corpora: Sequence[Corpus]) -> Corpus:
 
 
 def _hashes(records: Iterable[Simple]) -> list[str]:
-    """The digests of records in normal form, each of which is written over the one before it."""
+    """Return the digests of records; each normal form is written over the one before it."""
     hashes, form = [], bytearray()
     for record in records:
-        # No number and no object is in it, so every encoder writes the canonical form.
+        # The record holds no number and no object, so every encoder writes the canonical form.
         _encode_into(record, form)
         hashes.append(sha256(form).hexdigest())
     return hashes

@@ -1,4 +1,4 @@
-"""JSONL stores: read once from front to back, in memory that does not depend on a line's length."""
+"""JSONL stores: each is read once, in memory that does not depend on the length of a line."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _decode = msgspec.json.Decoder(Simple).decode
 
 
 def check_file(path: Path, name: str) -> None:
-    """NotFound or InvalidInput when there is no file to read."""
+    """Raise NotFound or InvalidInput when there is no file to read."""
     try:
         if not is_plain(path.stat()):
             raise NotPlainError
@@ -40,12 +40,12 @@ def check_file(path: Path, name: str) -> None:
 def read_file(
     path: Path, name: str, cache: CorpusCache, sidecars: Sidecars | None = None
 ) -> Corpus:
-    """The records of a file as it was when reading began: what is appended meanwhile is not seen."""
+    """Return the records of a file as it was when reading began; later appends are not seen."""
     try:
         with open_plain(path) as file:
             content = _Content(file, os.fstat(file.fileno()).st_size, name)
             place = (str(path), name)
-            # Only what was read before and is as long as then can be the same.
+            # Only a file that was read before and still has the same length can be unchanged.
             is_hashed = sidecars is not None or cache.holds(place, content.size)
             hash = content.hash() if is_hashed else None
             corpus = None if hash is None else cache.get(place, hash)
@@ -63,12 +63,12 @@ def read_file(
 
 
 def _key(hash: str) -> str:
-    """Of a file's content among the sidecars, where other things may be kept too."""
+    """Return the key of a file's content among the sidecars, which may keep other things too."""
     return f"file {hash}"
 
 
 class _Content:
-    """The first so many bytes of a file: a state that existed, if all that happens is appending."""
+    """The first bytes of a file, up to a length: a state that existed, if writers only append."""
 
     def __init__(self, file: BinaryIO, size: int, name: str) -> None:
         self._file = file
@@ -76,7 +76,7 @@ class _Content:
         self._name = name
 
     def hash(self) -> str:
-        """The hash of everything."""
+        """Return the hash of the whole content."""
         starts = range(0, self.size, JSONL_READ_BYTES)
         return hash_pieces(self._piece_at, starts).hex()
 
@@ -84,9 +84,9 @@ class _Content:
         return next(self._chunks(start, self.size))[1]
 
     def read(self) -> tuple[Corpus, str]:
-        """The records, and the hash of everything.
+        """Return the records, and the hash of the whole content.
 
-        The last line may be torn by a writer that has not ended it: it is a line like any other.
+        A writer that has not finished may have left the last line torn; it is read like any other.
         """
         corpus = Corpus()
         with PieceHash() as hash:
@@ -95,8 +95,8 @@ class _Content:
             return corpus, hash.digest().hex()
 
     def _take(self, corpus: Corpus) -> Iterator[bytes]:
-        """Add all records; what was read is given back piece by piece."""
-        rest = b""  # the line that what was read ends within
+        """Add all records, and yield the content piece by piece as it was read."""
+        rest = b""  # the unfinished line at the end of what was read
         long_start: int | None = None  # where that line starts, if it is too long to be held
         for offset, chunk in self._chunks(0, self.size):
             yield chunk
@@ -127,8 +127,8 @@ class _Content:
                         self._add_strictly(corpus, line.removesuffix(b"\n").strip(_BLANK))
 
     def _add_simple(self, corpus: Corpus, lines: list[bytes]) -> bool:
-        """Take lines that are all as most lines are; false when one of them is not."""
-        # Those before the last are together no longer than what is decoded at once.
+        """Add lines that all have the usual shape; return False when one of them has not."""
+        # All lines but the last are together no longer than what is decoded at once.
         if len(lines[-1]) > JSONL_LINE_BYTES_MAX:
             return False
         try:
@@ -153,8 +153,8 @@ class _Content:
             corpus.invalid.append((self._name, id, sha256_hex(line)))
 
     def _add_long(self, corpus: Corpus, start: int, end: int) -> None:
-        """A line that is too long for a record, the blanks around it aside, counts as one that is
-        none."""
+        """Add a line that is too long for a record, not counting blanks around it, to those that
+        are no record."""
         first, last = None, start
         for offset, chunk in self._chunks(start, end):
             if chunk.strip(_BLANK):
@@ -173,7 +173,7 @@ class _Content:
         corpus.invalid.append((self._name, "", hash.hexdigest()))
 
     def _chunks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """A part of the content piece by piece, each with its offset."""
+        """Yield a part of the content piece by piece, each with its offset."""
         while start < end:
             size = min(JSONL_READ_BYTES, end - start)
             chunk = os.pread(self._file.fileno(), size, start)

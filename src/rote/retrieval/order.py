@@ -1,7 +1,7 @@
-"""The order of memories when no score decides, and the bytes of the dropped in it, as they are hashed.
+"""The order of memories when no score decides, and the hashed bytes of dropped ones in that order.
 
-Nearly all memories are dropped, and they stand in this order whatever is asked. It is cut into
-blocks: a few changes make a few blocks anew, and all others are shared.
+Nearly all memories are dropped, and any question leaves them in this order. The order is cut into
+blocks: after a few changes only a few blocks are made anew, and all others are shared.
 """
 
 import re
@@ -19,15 +19,15 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 _marked = re.compile(rb"[^\0]").finditer
 
 _BLOCK_ROWS = 1_024
-# Blocks that have grown to twice their size are cut; an index always has room in these bits.
+# A block that has grown to twice its size is cut, so an index always fits into these bits.
 _INDEX_BITS = 16
 _INDEX = (1 << _INDEX_BITS) - 1
-# One of so many rows are few enough to be gone through one by one.
+# When at most one row of so many is marked, the marked rows are visited one by one.
 _FEW = 8
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
-    """A memory that does not come back; members in canonical order."""
+    """A memory that is not in the answer; members in canonical order."""
 
     memory_id: str
     reason: str
@@ -36,26 +36,26 @@ class Drop(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rows(Protocol):
-    """What is ordered."""
+    """The rows that are put in order."""
 
     def rank_key(self, row: int) -> tuple[int, str, str, str]:
-        """How rows of equal score rank."""
+        """Return the key by which rows of equal score rank."""
         ...
 
     def drops(self, rows: Sequence[int], reason: str) -> list[Drop]: ...
 
 
 def encoded(drops: Iterable[Drop]) -> list[bytes]:
-    """The dropped as canonical JSON, each before a comma."""
+    """Return the dropped as canonical JSON, each before a comma."""
     return [piece + b"," for piece in map(_encode, drops)]
 
 
-# The dropped of a block one after the other, and where each of them begins and ends.
+# The dropped memories of a block one after the other, and where each begins and ends.
 _Pieces = tuple[bytes, "array[int]"]
 
 
 class _Block:
-    """Rows that follow each other."""
+    """A block of consecutive rows."""
 
     def __init__(self, number: int, rows: list[int]) -> None:
         self.number = number
@@ -65,7 +65,7 @@ class _Block:
     def pieces(self, reason: str, corpus: Rows) -> _Pieces:
         kept = self._pieces.get(reason)
         if kept is None:
-            # Lines and items before a comma are equally long, and no line break is in an item.
+            # An item with a line break is as long as one with a comma, and no item holds a line break.
             lines = _encode_lines(corpus.drops(self.rows, reason))
             ends = array("Q", accumulate(map(len, BytesIO(lines)), initial=0))
             kept = self._pieces[reason] = lines.replace(b"\n", b","), ends
@@ -73,7 +73,7 @@ class _Block:
 
 
 class Order:
-    """Never changes; `changed` makes another one."""
+    """An immutable order of rows; `changed` makes another one."""
 
     def __init__(self, blocks: list[_Block], spots: "array[int]") -> None:
         self._blocks = blocks
@@ -84,8 +84,10 @@ class Order:
         return chain.from_iterable(block.rows for block in self._blocks)
 
     def arranged(self, cells: bytearray) -> list[bytearray]:
-        """A byte for each row, given by row, in the order: a text for each block. Rows that are
-        not in the order have a zero."""
+        """Return the bytes, given by row, in this order: one array for each block.
+
+        Rows that are not in the order must have a zero.
+        """
         if (len(cells) - cells.count(0)) * _FEW > len(cells):
             return [bytearray([cells[row] for row in block.rows]) for block in self._blocks]
         found = [bytearray(len(block.rows)) for block in self._blocks]
@@ -96,13 +98,13 @@ class Order:
         return found
 
     def rows_in(self, position: int, start: int, end: int) -> list[int]:
-        """The rows of a block from one index up to another."""
+        """Return the rows of a block from one index up to another."""
         return self._blocks[position].rows[start:end]
 
     def encoded_in(
         self, position: int, spans: Collection[tuple[int, int]], reason: str, corpus: Rows
     ) -> Iterable[bytes | memoryview]:
-        """Some rows of a block as dropped ones, without copying long pieces."""
+        """Return some rows of a block as dropped ones, without copying long pieces."""
         block = self._blocks[position]
         data, ends = block.pieces(reason, corpus)
         if len(spans) * _FEW < len(block.rows):
@@ -111,14 +113,14 @@ class Order:
         return [b"".join([data[ends[start] : ends[end]] for start, end in spans])]
 
     def encoded(self, rows: Iterable[int], reason: str, corpus: Rows) -> Iterator[bytes]:
-        """Some rows, in whatever order, as dropped ones."""
+        """Yield some rows, in any order, as dropped ones."""
         for start, end in _runs(map(self._spots.__getitem__, rows)):
             block = self._blocks[self._positions[start >> _INDEX_BITS]]
             data, ends = block.pieces(reason, corpus)
             yield data[ends[start & _INDEX] : ends[end & _INDEX]]
 
     def changed(self, corpus: Rows, *, gone: Collection[int], added: Collection[int]) -> "Order":
-        """The order without some rows and with new ones, whose numbers follow those of all others."""
+        """Return the order without some rows and with new ones, which have the highest numbers."""
         touched = {self._positions[self._spots[row] >> _INDEX_BITS] for row in gone}
         parts: list[_Block | list[int]] = []
         for position, block in enumerate(self._blocks):
@@ -142,12 +144,12 @@ class Order:
 
 
 def order_of(rows: list[int], count: int) -> Order:
-    """Rows that are in order; `count` is how many numbers of rows there are."""
+    """Return the order of rows that are sorted already; `count` is the number of row numbers."""
     return _ordered([rows], 0, array("Q", bytes(8 * count)))
 
 
 def _ordered(parts: Iterable[_Block | list[int]], number: int, spots: "array[int]") -> Order:
-    """Blocks as they are, and blocks of what is in none; new ones are numbered from `number` on."""
+    """Return the order of blocks and lists of rows; new blocks are numbered from `number` on."""
     blocks: list[_Block] = []
     for part in parts:
         if isinstance(part, _Block):
@@ -164,8 +166,10 @@ def _ordered(parts: Iterable[_Block | list[int]], number: int, spots: "array[int
 
 
 def _runs(spots: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Where spots follow each other: from the first up to the one after the last. No run is of two
-    blocks, whose indexes all begin at zero."""
+    """Yield runs of consecutive spots: the first, and the one after the last.
+
+    No run covers two blocks, because the indexes of each block begin at zero.
+    """
     start = end = -1
     for spot in spots:
         if spot != end:

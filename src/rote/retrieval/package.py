@@ -1,4 +1,4 @@
-"""The context package: what comes back, with a hash over all of it. Frozen as phase6-v1.
+"""The context package: the selected memories, with a hash over all of it. Frozen as phase6-v1.
 
 The hash covers every dropped memory, also when the caller only wants them counted.
 """
@@ -21,11 +21,11 @@ CONTROLLER_VERSION = "phase6-v1"
 INVALID_RECORD_SCHEMA = "invalid_record_schema"
 TRUST_DENIED = "trust_denied"
 
-# How the dropped are told: each of them, or how many for each reason.
+# How the package reports dropped memories: each of them, or their number for each reason.
 Dropped = Literal["full", "counts"]
 
 
-# Plain data, as the caller may change and store it.
+# Plain data, so that the caller can change and store it.
 Package = dict[str, Any]
 
 
@@ -38,8 +38,11 @@ def build_package(
     held: Sequence[str],
     dropped: Dropped,
 ) -> Package:
-    """The package of a selection; `reason` is why those after it were left out, and `held` are the
-    stores that held anything, which the list of the dropped would name."""
+    """Return the package of a selection.
+
+    `reason` tells why the memories after the selection were left out. `held` are the stores that
+    held anything, which the list of dropped memories would name.
+    """
     used = sum(item.tokens for item in selected)
     budget = request.budget
     package: dict[str, Any] = {
@@ -73,9 +76,9 @@ def build_package(
 
 
 def receipt(package: Package) -> dict[str, Any]:
-    """What may be kept of a retrieval: hashes, stores and a count, nothing of what came back.
+    """Return what may be kept of a retrieval: hashes, stores and a count, but no content.
 
-    The stores are those that the package speaks of: one that held nothing leaves no mark in it.
+    The stores are those that the package names; a store that held nothing leaves no mark in it.
     """
     try:
         return receipt_of(package, _stores_in(package["selection"]))
@@ -84,7 +87,7 @@ def receipt(package: Package) -> dict[str, Any]:
 
 
 def receipt_of(package: Package, store_paths: Sequence[str]) -> dict[str, Any]:
-    """The receipt for whoever knows which stores were asked."""
+    """Return the receipt for a caller that knows which stores were asked."""
     data = {
         "query_hash": package["query"]["query_hash"],
         "store_paths": list(store_paths),
@@ -109,7 +112,7 @@ def check_dropped(dropped: Any) -> Dropped:
 
 
 def _refused(ranking: Ranking) -> list[Drop]:
-    """What is no record, then what is denied, each in the order of reading."""
+    """Return the texts that are no record, then the denied memories, each in the order of reading."""
     corpus = ranking.corpus
     return [
         *(Drop(id, INVALID_RECORD_SCHEMA, hash, path) for path, id, hash in corpus.invalid),
@@ -118,13 +121,13 @@ def _refused(ranking: Ranking) -> list[Drop]:
 
 
 def _drops(ranking: Ranking, selected: int, reason: str) -> Iterator[Drop]:
-    """All that does not come back: those refused, then what ranks below the selected."""
+    """Yield all dropped memories: the refused, then those that rank below the selected."""
     below = list(islice(ranking, selected, None))
     return chain(_refused(ranking), ranking.corpus.drops(below, reason))
 
 
 def _encoded_drops(ranking: Ranking, selected: int, reason: str) -> Iterator[bytes | memoryview]:
-    """The same as canonical JSON, without going through them one by one."""
+    """Yield the same as canonical JSON, without visiting them one by one."""
     yield from encoded(_refused(ranking))
     yield from ranking.encoded(selected, reason)
 

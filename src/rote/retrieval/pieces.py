@@ -1,18 +1,18 @@
-"""The hash of content that is read piece by piece: of the hashes of its pieces, made side by side."""
+"""The hash of content that is read piece by piece: a hash of the hashes of its pieces."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from types import TracebackType
 
-# Hashing needs no interpreter, so it goes on beside everything else.
+# Hashing releases the interpreter lock, so it runs beside everything else.
 _THREADS = 2
-# Less than this is hashed sooner than it is handed over.
+# Hashing less than this takes less time than handing it to a thread.
 _HANDED_OVER_BYTES_MIN = 1 << 16
 
 
 class PieceHash:
-    """Takes pieces in their order; never far behind whoever gives them."""
+    """Takes pieces in order, and never falls far behind its caller."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS)
@@ -42,7 +42,7 @@ class PieceHash:
 
 
 def hash_pieces(read: Callable[[int], bytes], starts: Sequence[int]) -> bytes:
-    """The same of pieces that can be read in any order."""
+    """Return the same hash for pieces that can be read in any order."""
 
     def hash_some(first: int) -> list[bytes]:
         return [hash_of(read(start)) for start in starts[first::_THREADS]]

@@ -1,4 +1,4 @@
-"""Opening what a question names: a plain file, and nothing that would have to be waited for."""
+"""Opening the files that a question names: plain files, and nothing that could block."""
 
 import errno
 import os
@@ -10,14 +10,14 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 class NotPlainError(OSError):
-    """A directory, a pipe, a device."""
+    """A path that leads to a directory, a pipe or a device."""
 
 
 def open_plain(path: Path, *, flags: int = 0) -> FileIO:
-    """The file at a path, to be read as it is; NotPlainError when something else is there."""
+    """Return the file at a path, opened for reading; raise NotPlainError when it is no plain file."""
 
     def opened(name: str, more: int) -> int:
-        # Without this, a pipe is waited for until somebody writes to it.
+        # Without this, opening a pipe blocks until somebody writes to it.
         return os.open(name, more | flags | os.O_NONBLOCK)
 
     try:

@@ -23,16 +23,16 @@ from rote.retrieval.trust import read_denials
 from rote.space import Space, Store
 from rote.space.arguments import check_path
 
-# Where the receipt of a retrieval from files alone is kept, if the store has no space at all.
+# The space for the receipt of a retrieval from files alone, if the store has no space at all.
 _LEDGER = "default"
 
 
 class Examined(Struct, frozen=True):
-    """A retrieval, and what came to light on the way."""
+    """A retrieval, and details about how it was made."""
 
     package: Package
-    reasons: list[Reasons]  # what each selected memory got its score for
-    spaces: list[Space]  # that were read
+    reasons: list[Reasons]  # the reasons for the score of each selected memory
+    spaces: list[Space]  # those that were read
     receipt: dict[str, Any]  # with all stores that were asked, also those that held nothing
 
 
@@ -44,9 +44,9 @@ def retrieve(
     dropped: str = "full",
     cache: str | os.PathLike[str] | None = None,
 ) -> Package:
-    """The memories that answer a question, within its budget, with a hash over all of it.
+    """Return the memories that answer a question, within its budget, with a hash over all of it.
 
-    `cache` names a directory for what files hold, ready for the next process; texts are in it.
+    `cache` names a directory that keeps the content of files, texts included, for the next process.
     """
     return explain(request, root=root, store=store, dropped=dropped, cache=cache)[0]
 
@@ -59,7 +59,7 @@ def explain(
     dropped: str = "full",
     cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Package, list[Reasons]]:
-    """The package, and for each of its memories what it got its score for."""
+    """Return the package, and for each of its memories the reasons for its score."""
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
     open_space = None if store is None else partial(open_state, store)
@@ -78,8 +78,7 @@ def examine(
     dropped: str,
     cache: str | os.PathLike[str] | None = None,
 ) -> Examined:
-    """The same for whoever knows which state a path that names a space stands for. It leaves no
-    receipt."""
+    """Return the same for a caller that knows the state behind a path to a space; leave no receipt."""
     told, folder = check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
     parsed = parse_request(request, has_store=open_space is not None)
@@ -106,7 +105,7 @@ def _root(root: Any) -> Path:
 
 
 def _open(path: str, root: Path, open_space: Callable[[str], Named] | None) -> Path | Named:
-    """What a store path names; all are looked for before any is read."""
+    """Return the file or state that a store path names; all paths are looked up before any is read."""
     if open_space is not None and path.startswith(SPACE_SCHEME):
         return open_space(path)
     check_file(root / path, path)

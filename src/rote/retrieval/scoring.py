@@ -14,9 +14,9 @@ from rote.questions import NO_INSTANT, Request, Scoring
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.vocabulary import Vocabulary, marks_of
 
-# What a term adds, in halves: in the text, and as a tag.
+# The points that a term adds, in halves: in the text, and as a tag.
 _TERM_HALVES, _TAG_HALVES = 2, 1
-# So many terms give no row more than fits into a byte, and leave its highest number free.
+# With this many terms no row gets more than fits into a byte, and the highest number stays free.
 _TERMS_IN_BYTE = 254 // (_TERM_HALVES + _TAG_HALVES)
 _SCORE_DECIMALS = 9
 _DAY = 86_400_000_000  # microseconds
@@ -26,15 +26,15 @@ Halves: TypeAlias = "bytearray | array[int]"
 
 
 class Reasons(Struct, frozen=True):
-    """What a memory got its score for."""
+    """The reasons for the score of a memory."""
 
-    terms: tuple[str, ...]  # that are in its text
-    tags: tuple[str, ...]  # that are terms
-    recency: float  # what its age adds
+    terms: tuple[str, ...]  # those that are in its text
+    tags: tuple[str, ...]  # those that are terms
+    recency: float  # points for its age
 
 
 def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
-    """What terms and tags add to the score of each row, in halves."""
+    """Return the points that terms and tags add to each row, in halves."""
     terms, size = scoring.query_terms, corpus.row_count
     vocabulary = corpus.vocabulary(len(terms))
     halves: Halves = bytearray(size)
@@ -42,7 +42,7 @@ def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
         some = terms[start : start + _TERMS_IN_BYTE]
         marks = sum(_marks(term, corpus, vocabulary) for term in some)
         added = bytearray((marks * _TERM_HALVES).to_bytes(size, "little"))
-        # Nearly always a byte is enough.
+        # A byte is nearly always enough.
         halves = added if start == 0 else array("I", map(add, halves, added))
     if scoring.enable_tag_overlap:
         for row, tags in _tagged(terms, corpus, vocabulary).items():
@@ -51,7 +51,7 @@ def count_halves(scoring: Scoring, corpus: Corpus) -> Halves:
 
 
 def add_recency(halves: Halves, request: Request, corpus: Corpus) -> list[float]:
-    """The score of each row, with what its age adds where that counts."""
+    """Return the score of each row, with the points for its age where that counts."""
     scoring, now = request.scoring, request.now
     if not scoring.enable_recency_weight or now is None:
         return [number / 2 for number in halves]
@@ -65,7 +65,7 @@ def add_recency(halves: Halves, request: Request, corpus: Corpus) -> list[float]
 
 
 def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
-    """The same for one row, in words."""
+    """Return the same for one row, in words."""
     scoring, text = request.scoring, " ".join(corpus.lowers[row].split())
     recency = 0.0
     if scoring.enable_recency_weight and request.now is not None:
@@ -80,7 +80,7 @@ def reasons_of(request: Request, corpus: Corpus, row: int) -> Reasons:
 
 
 def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
-    """A one for each row in whose normal text a term is, and perhaps for some that are gone.
+    """Return a one for each row whose normal text holds a term, and perhaps for some that are gone.
 
     A term without blanks lies within a word, so white space around words does not matter to it.
     """
@@ -95,7 +95,7 @@ def _marks(term: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
 
 
 def _has(text: str, term: str) -> bool:
-    """Most texts have single blanks between words, and then there is nothing to make normal."""
+    """Whether a term is in the normal text. Most texts have single blanks only and are normal already."""
     return term in text or term in " ".join(text.split())
 
 
@@ -106,7 +106,7 @@ def _marks_of_part(part: str, corpus: Corpus, vocabulary: Vocabulary) -> int:
 
 
 def _tagged(terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary) -> Mapping[int, int]:
-    """How many of the terms are tags of a row, for those that have one."""
+    """Return the number of terms that are tags of a row, for the rows that have one."""
     counts = Counter[int]()
     size = vocabulary.size
     for term in terms:
@@ -121,7 +121,7 @@ def _tagged(terms: Sequence[str], corpus: Corpus, vocabulary: Vocabulary) -> Map
 
 
 def _recencies(instants: Iterable[int], now: int, half_life_days: int) -> list[float]:
-    """What the age of each adds: 1 for what is new or yet to come, nothing without a time."""
+    """Return the points for each age: 1 for the present and the future, nothing without a time."""
     return [
         1.0
         if instant >= now

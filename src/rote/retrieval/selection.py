@@ -1,4 +1,4 @@
-"""Ranking and cutting: which memories come back, and how much of each."""
+"""Ranking and cutting: decides which memories are in the answer, and how much of each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ BUDGET_EXHAUSTED = "budget_exhausted"
 MAX_ITEMS_REACHED = "max_items_reached"
 
 _TOKEN_BYTES = 4
-# In the place of halves; no score has so many where they are bytes.
+# Stands in place of the halves of a denied row; no score that fits into a byte is so high.
 _DENIED = 255
 
 
 class Selected(Struct, frozen=True):
-    """A memory that comes back."""
+    """A memory that is in the answer."""
 
     row: int
     score: float
@@ -29,7 +29,7 @@ class Selected(Struct, frozen=True):
 
 
 class Ranking(Protocol):
-    """All rows of a corpus that may come back, best first."""
+    """All rows of a corpus that may be in the answer, best first."""
 
     corpus: Corpus
     denied: Sequence[int]  # in the order of reading
@@ -39,7 +39,7 @@ class Ranking(Protocol):
     def score(self, row: int) -> float: ...
 
     def encoded(self, selected: int, reason: str) -> Iterator[bytes | memoryview]:
-        """The rows after the first so many as dropped ones."""
+        """Yield the rows after the first so many as dropped ones."""
         ...
 
 
@@ -51,7 +51,7 @@ def rank(request: Request, corpus: Corpus, denied: Sequence[int]) -> Ranking:
 
 
 class _RankingByHalves:
-    """Scores of a few sizes: those of one size stand in the order of the corpus."""
+    """Scores of a few sizes; rows of one size stand in the order of the corpus."""
 
     def __init__(self, corpus: Corpus, halves: bytearray, denied: Sequence[int]) -> None:
         self.corpus = corpus
@@ -62,7 +62,7 @@ class _RankingByHalves:
         for row in denied:
             halves[row] = _DENIED
         self._blocks = corpus.order.arranged(halves)
-        # Nearly all are zeros, which need not be looked at one by one.
+        # Nearly all are zeros, which need not be visited one by one.
         sizes = {0, *b"".join(self._blocks).translate(None, b"\0")}
         self._sizes = sorted(sizes - {_DENIED}, reverse=True)
 
@@ -83,7 +83,7 @@ class _RankingByHalves:
                 yield from order.encoded_in(position, spans, reason, self.corpus)
 
     def _spans(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-        """Size by size and block by block, where rows of that size follow each other."""
+        """Yield, size by size and block by block, the spans of consecutive rows of that size."""
         for size in self._sizes:
             runs = re.compile(re.escape(bytes((size,))) + b"+").finditer
             for position, block in enumerate(self._blocks):
@@ -92,7 +92,7 @@ class _RankingByHalves:
 
 
 def _after(count: int, spans: list[tuple[int, int]]) -> tuple[int, list[tuple[int, int]]]:
-    """What is left of spans after the first so many, and how many more are to be left out."""
+    """Return the spans without their first `count` rows, and how many rows are still to be skipped."""
     left = []
     for start, end in spans:
         taken = min(count, end - start)
@@ -111,7 +111,7 @@ class _RankingByScore:
         self._scores = scores
         refused = frozenset(denied)
         self._rows = [row for row in corpus.order if row not in refused]
-        # Equal ones stay as they are: in the order of the corpus.
+        # The sort is stable, so rows of equal score stay in the order of the corpus.
         self._rows.sort(key=scores.__getitem__, reverse=True)
 
     def __iter__(self) -> Iterator[int]:
@@ -125,7 +125,7 @@ class _RankingByScore:
 
 
 def select(ranking: Ranking, budget: Budget) -> tuple[list[Selected], str]:
-    """What comes back, best first, and why the next one would not."""
+    """Return the selected memories, best first, and the reason why the next one is left out."""
     selected: list[Selected] = []
     used = 0
     for row in islice(ranking, budget.max_items):
@@ -139,12 +139,12 @@ def select(ranking: Ranking, budget: Budget) -> tuple[list[Selected], str]:
 
 
 def cut(text: str, tokens: int) -> str:
-    """The beginning of a text, at most so many tokens of it."""
+    """Return the beginning of a text, at most so many tokens of it."""
     bytes_max = tokens * _TOKEN_BYTES
-    # No character has less than one byte, so this many hold enough.
+    # Every character has at least one byte, so this many characters are enough.
     return text.strip()[:bytes_max].encode()[:bytes_max].decode(errors="ignore")
 
 
 def tokens_of(excerpt: str) -> int:
-    """An estimate that is the same everywhere."""
+    """Return an estimate that is the same on every machine."""
     return -(-len(excerpt.encode()) // _TOKEN_BYTES)

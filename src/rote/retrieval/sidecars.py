@@ -4,10 +4,10 @@
     blocks   some rows each: the length of a block in four bytes, then JSON
     hash     SHA-256 of the file's name and the hashes of all blocks
 
-A file is named after what its rows were made of, by content and never by date. Nothing in one is
-believed: what is torn, renamed, writable by others or not as it was written counts as not there,
-and is written over. So files may be deleted at any time, and any number of processes may share a
-directory. They hold the texts of memories, so nobody but their owner may read them.
+A file is named after the hash of the content that its rows were made of, never after a date. No
+file is trusted: one that is torn, renamed, writable by others or changed counts as missing, and is
+overwritten. So files may be deleted at any time, and any number of processes may share a directory.
+They hold the texts of memories, so nobody but their owner may read them.
 """
 
 import os
@@ -35,9 +35,9 @@ from rote.values.limits import INTEGER_MAX, SIDECAR_BLOCK_BYTES, SIDECARS_BYTES_
 _MAGIC = b"rote-corpus-1\n"
 _LENGTH_BYTES = 4
 _HASH_BYTES = 32
-# What a row takes beside its texts.
+# Bytes that a row takes beside its texts.
 _ROW_BYTES = 128
-# Whoever may write a file may say in it what they like.
+# Whoever may write a file may write anything into it.
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _SUFFIX, _UNFINISHED = ".corpus", ".part"
 
@@ -52,8 +52,8 @@ class _Block(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     instants: list[Annotated[int, msgspec.Meta(ge=NO_INSTANT, le=INTEGER_MAX)]]
     texts: list[str]
     tag_lists: list[tuple[str, ...]]  # each once
-    tags: list[Annotated[int, msgspec.Meta(ge=0)]]  # which of them a row has
-    invalid: list[tuple[str, str]]  # memory id, hash of what is no record
+    tags: list[Annotated[int, msgspec.Meta(ge=0)]]  # the index of its tag list, for each row
+    invalid: list[tuple[str, str]]  # memory id, and hash of each text that is no record
 
 
 _encode = msgspec.json.encode
@@ -61,7 +61,7 @@ _decode = msgspec.json.Decoder(_Block).decode
 
 
 class Sidecars:
-    """The corpora in a directory; those that were used last stay."""
+    """The corpora in a directory; those that were used last are kept."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Sidecars:
         self._count_max = count_max
 
     def get(self, key: str, path: str) -> Corpus | None:
-        """What is kept under a key, its rows under the path of a store; None unless it is sound."""
+        """Return the corpus under a key, its rows under the path of a store; None unless it is sound."""
         name = _name(key)
         try:
             with BufferedReader(open_plain(self._folder / name, flags=os.O_NOFOLLOW)) as file:
@@ -89,7 +89,7 @@ class Sidecars:
         return corpus
 
     def keep(self, key: str, corpus: Corpus) -> None:
-        """Have a corpus there, as the one that was used last."""
+        """Keep a corpus under a key, as the one that was used last."""
         name = _name(key)
         try:
             os.utime(self._folder / name, follow_symlinks=False)
@@ -97,7 +97,7 @@ class Sidecars:
             self._put(name, corpus)
 
     def _put(self, name: str, corpus: Corpus) -> None:
-        """A full or closed disk is no fault: what is not kept is read again."""
+        """Write a corpus. A full or closed disk is no fault: a corpus that is not kept is read again."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, unfinished = tempfile.mkstemp(
@@ -115,7 +115,7 @@ class Sidecars:
             return
 
     def _make_room(self) -> None:
-        """Delete what was not used for longest, and what a process that ended left behind."""
+        """Delete the least recently used files, and those that a process left unfinished."""
         files = sorted(_files(self._folder), reverse=True)
         size_bytes = 0
         for count, (_, name, file_bytes) in enumerate(files, 1):
@@ -127,7 +127,7 @@ class Sidecars:
         try:
             (self._folder / name).unlink(missing_ok=True)
         except OSError:
-            return  # what cannot be deleted is as little believed
+            return  # a file that cannot be deleted is not trusted any more than others
 
 
 def _checked(folder: Any) -> Path:
@@ -135,19 +135,19 @@ def _checked(folder: Any) -> Path:
         path = check_path(folder)
     except InvalidInput as error:
         raise InvalidInput(f"cache must be the path of a directory: {error}") from None
-    # What cannot be looked at cannot be written to either, and that is no fault.
+    # A directory that cannot be read cannot be written to either, and that is no fault.
     if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
         raise InvalidInput(f"cache must be a directory, and {str(path)!r:.200} is none")
     return path
 
 
 def _name(key: str) -> str:
-    # Lower case is part of a record's hash, and what it is depends on the version of Unicode.
+    # Lower case is part of a record's hash, and depends on the version of Unicode.
     return sha256_hex(f"{unicodedata.unidata_version}\n{key}".encode()) + _SUFFIX
 
 
 def _load(file: BinaryIO, name: str, path: str) -> Corpus | None:
-    """The corpus of a file; None or an error when it is not what was once written."""
+    """Return the corpus of a file; None or an error when it is not as it was written."""
     status = os.fstat(file.fileno())
     if (
         status.st_uid != os.geteuid()
@@ -182,7 +182,7 @@ def _load(file: BinaryIO, name: str, path: str) -> Corpus | None:
 
 
 def _store(file: BinaryIO, name: str, corpus: Corpus, size_bytes_max: int) -> bool:
-    """Write a corpus; false when it takes more than there is."""
+    """Write a corpus; return False when it takes more room than there is."""
     file.write(_MAGIC)
     with PieceHash() as hash:
         hash.add(name.encode())
@@ -217,7 +217,7 @@ def _blocks(corpus: Corpus) -> Iterator[_Block]:
 
 
 def _slices(sizes: Iterable[int]) -> Iterator[slice]:
-    """Rows that make up a block."""
+    """Yield the slices of rows that make up the blocks."""
     start = end = held = 0
     for end, size in enumerate(sizes, 1):
         held += size + _ROW_BYTES
@@ -229,7 +229,7 @@ def _slices(sizes: Iterable[int]) -> Iterator[slice]:
 
 
 def _files(folder: Path) -> Iterator[tuple[int, str, int]]:
-    """Ours: when each was used last, its name and its size."""
+    """Yield the sidecar files: when each was used last, its name and its size."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if _is_ours(entry.name):

@@ -11,12 +11,12 @@ from rote.space import Space, Store
 from rote.values import Json, canonical, format_time, parse_time
 from rote.values.limits import INTEGER_MAX
 
-# A slash parts the three names of a record in its memory id.
+# A slash separates the three names of a record in its memory id.
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
 
 
 class Named(Struct, frozen=True):
-    """What a path names."""
+    """The state that a path names."""
 
     space: Space  # on its branch, at its head
     view: Space | None  # pinned; None for the newest
@@ -24,7 +24,7 @@ class Named(Struct, frozen=True):
 
 
 def open_state(store: Store, path: str) -> Named:
-    """The state that a path names; NotFound when it is not there."""
+    """Return the state that a path names; raise NotFound when it is not there."""
     name, branch, version = parts_of(path)
     space = next((each for each in store.spaces() if name in (each.name, each.did)), None)
     try:
@@ -40,7 +40,7 @@ def open_state(store: Store, path: str) -> Named:
 
 
 def memory_of(record: Envelope) -> Simple:
-    """A record as a line of a JSONL store would say it."""
+    """Return a record as a line of a JSONL store would hold it."""
     key = (record["namespace"], record["record_kind"], record["record_id"])
     metadata = record["metadata"]
     valid_at = None if metadata is None else metadata.get("valid_at")
@@ -53,7 +53,7 @@ def memory_of(record: Envelope) -> Simple:
 
 
 def key_of(memory_id: str) -> tuple[str, str, str]:
-    """The namespace, kind and id of the record that a memory of a space is."""
+    """Return the namespace, kind and id of the record behind a memory of a space."""
     namespace, kind, id = (
         part.replace("%2F", "/").replace("%25", "%") for part in memory_id.split("/")
     )
@@ -61,7 +61,7 @@ def key_of(memory_id: str) -> tuple[str, str, str]:
 
 
 def memory_line(record: Envelope) -> bytes:
-    """A record as a line of a JSONL store that gives the same package."""
+    """Return a record as a line of a JSONL store that gives the same package."""
     memory = memory_of(record)
     return canonical(
         {
@@ -75,12 +75,12 @@ def memory_line(record: Envelope) -> bytes:
 
 
 def _time_of(valid_at: str) -> str:
-    """A time as lines may have it: RFC 3339 allows small letters (section 5.6), lines do not."""
+    """Return a time as lines may hold it: RFC 3339 allows small letters (section 5.6), lines do not."""
     if "t" in valid_at or "z" in valid_at:
         try:
             return format_time(parse_time(valid_at))
         except InvalidInput:
-            pass  # it is none in any letters
+            pass  # not a time in capital letters either
     return valid_at
 
 
@@ -90,12 +90,12 @@ def _text_of(payload: dict[str, Json]) -> str:
 
 
 def parts_of(path: str) -> tuple[str, str | None, int | None]:
-    """Space, branch, version. No name of a space or a branch holds an `@`."""
+    """Return space, branch and version. No name of a space or a branch holds an `@`."""
     rest = path.removeprefix(SPACE_SCHEME)
     head, colon, tail = rest.rpartition(":")
     version = None
     if colon and tail.isascii() and tail.isdigit():
-        # A version that no integer can hold is one that is not there.
+        # A version too large for an integer does not exist.
         rest, version = head, min(int(tail.lstrip("0")[:20] or 0), INTEGER_MAX)
     name, at, branch = rest.partition("@")
     return name, branch if at else None, version

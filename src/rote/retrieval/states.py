@@ -1,11 +1,13 @@
 """The living records of a state as a corpus, and how it follows the commits of its space.
 
-What has expired is judged by the time of the view: of its commit where a version is named, so the
-same version gives the same answer at any time, and by the clock for what is there now. The corpus of
-a branch's head is kept. When the space has moved on, the log says which records were written since;
-only these are read, and the next corpus is the last one with them in it. It equals what reading
-everything gives, and whenever that is in doubt everything is read: after an erasure, a compaction, or
-too much at once.
+The time of the view decides which records have expired. Where a path names a version, that is the
+time of its commit, so that the same version gives the same answer at any time. For the newest state
+it is the clock.
+
+The corpus of a branch's head is kept. When the space has moved on, the log tells which records were
+written since. Only these are read, and the next corpus is the last one with them in it. It equals
+the corpus that reading everything would give. Where that is in doubt, everything is read: after an
+erasure, after a compaction, or when too much has changed at once.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -37,21 +39,21 @@ _Item = TypeVar("_Item")
 
 
 class CorpusKey(Struct, frozen=True):
-    """Where the corpus of a branch's head is kept."""
+    """The place of the corpus of a branch's head in the cache."""
 
     did: str
     branch: str
     path: str
 
     def is_beside(self, other: Hashable) -> bool:
-        """Whether another place is of the same space."""
+        """Whether another place belongs to the same space."""
         return isinstance(other, CorpusKey) and other.did == self.did
 
 
 def read_state(named: Named, cache: CorpusCache) -> Corpus:
-    """The living records of the state that a path names."""
+    """Return the living records of the state that a path names."""
     view = named.view
-    # What a version has depends on what was erased later, so only that of the head is kept.
+    # Only the corpus of the head is kept: that of an older version changes with later erasures.
     if view is None or named.space.version == view.version:
         found = _newest(named, cache)
         if view is None or found.is_of(view, micros_of(view.now)):
@@ -75,7 +77,7 @@ def _kept(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "State
 
 
 def _bring_up(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "StateCorpus":
-    """The corpus of the head: the one that is kept, one that follows it, or one read anew."""
+    """Return the corpus of the head: the one that is kept, one that follows it, or one read anew."""
     last = cache.last(place)
     found = None
     if isinstance(last, StateCorpus):
@@ -83,7 +85,7 @@ def _bring_up(view: Space, place: CorpusKey, cache: CorpusCache, now: int) -> "S
             return last
         written = _written(last, view)
         if written is None:
-            # If something was erased, other branches may hold it too.
+            # After an erasure, the corpora of other branches may still hold the record.
             cache.forget(place.is_beside)
         else:
             found = last.followed(view, written, now)
@@ -101,8 +103,10 @@ def _read(view: Space, path: str, now: int) -> "StateCorpus":
 
 
 def _written(last: "StateCorpus", view: Space) -> frozenset[str] | None:
-    """The records that were written on the branch since; None when the log does not say it, or
-    too much, or something was erased."""
+    """Return the records that were written on the branch since; None when that is unknown.
+
+    It is unknown when the log does not tell, when it tells too much, or after an erasure.
+    """
     count, most = view.version - last.version, last.drift_max
     if not 0 <= count <= most:
         return None
@@ -111,10 +115,9 @@ def _written(last: "StateCorpus", view: Space) -> frozenset[str] | None:
     try:
         for commit in view.log(since=last.version, limit=count):
             if commit.previous != previous:
-                return None  # another log than the one that was read
+                return None  # not the log that was read before
             previous = commit.hash
-            # The lines of other branches meet this one only where it began, and in its merges,
-            # which write to it.
+            # Other branches reach this branch only below its fork, and through merges, which write to it.
             if commit.branch == view.branch:
                 ids.update(fact.id for fact in commit.facts if fact.id.startswith(PREFIX))
             if len(ids) > most or _has_erased_record(commit):
@@ -130,12 +133,12 @@ def _has_erased_record(commit: Commit) -> bool:
 
 
 class StateCorpus(Corpus):
-    """The corpus of one state. It never changes once it is read: others may be using it.
+    """The corpus of one state. It never changes once it is read, since other threads may be using it.
 
-    Its columns are those of the corpora that followed it, which have put their rows at the end.
+    It shares its columns with the corpora that follow it, which add their rows at the end.
     """
 
-    # They live long, and cost more to read than a vocabulary does.
+    # A vocabulary pays sooner here: these corpora live long, and cost more to read.
     looked_for_min = 1
 
     def __init__(self, view: Space, path: str, now: int) -> None:
@@ -146,13 +149,13 @@ class StateCorpus(Corpus):
         self._path = path
         self._now = now
         self._row_count = 0
-        self._entities: list[str] = []  # of each row
+        self._entities: list[str] = []  # one for each row
         self._drift = 0  # rows that came or went since everything was read
-        # What only the newest corpus needs; None when there is a newer one.
+        # Needed by the newest corpus only; None when there is a newer one.
         self._register: _Register | None = _Register({}, [])
 
     def is_of(self, view: Space, now: int) -> bool:
-        """Whether these are the records of a state that are living at a time."""
+        """Whether these are the records of a state that live at a time."""
         if (self.version, self.hash) != (view.version, view.head):
             return False
         register = self._register
@@ -164,11 +167,11 @@ class StateCorpus(Corpus):
 
     @property
     def drift_max(self) -> int:
-        """How many more rows may come or go."""
+        """Return the number of rows that may still come or go."""
         return max(RETRIEVAL_DRIFT_MIN, self._row_count // RETRIEVAL_DRIFT_SHARE) - self._drift
 
     def rows(self) -> Iterable[int]:
-        """In the order of entities, which is that of a scan."""
+        """Return the rows in the order of entities, which is that of a scan."""
         rows = range(self._row_count)
         if self._drift == 0:
             return rows
@@ -176,7 +179,7 @@ class StateCorpus(Corpus):
         return sorted(there, key=self._entities.__getitem__)
 
     def add_records(self, records: Iterable[tuple[str, Envelope]]) -> None:
-        """Those of them that are living."""
+        """Add those of the records that are living."""
         assert self._register is not None
         living = []
         for entity, record in records:
@@ -194,18 +197,21 @@ class StateCorpus(Corpus):
         self.size_bytes += sum(getsizeof(memory.text) for memory in living)
 
     def followed(self, view: Space, changed: Collection[str], now: int) -> "StateCorpus | None":
-        """The corpus of a later state, or time, in which these entities were written; None when so
-        much is different, or so little is known, that it is better read anew."""
+        """Return the corpus of a later state or time in which these entities were written.
+
+        Return None when so much is different, or so little is known, that everything is better read
+        anew.
+        """
         records: list[tuple[str, Envelope]] = []
         for entities in _batches(sorted(changed)):
             for state in view.read_many(entities):
                 record = record_of(state)
                 if record is not None:
                     records.append((state.id, record))
-        # From here on nothing fails half way; if it did, this corpus would not be followed again.
+        # Nothing below can fail half way. If it did, this corpus would not be followed again.
         register, self._register = self._register, None
         if register is None or now <= register.expired:
-            return None  # when a clock went back, what had expired is living again
+            return None  # the clock went back, so expired records live again
         after = self._later(view, register, now)
         gone = register.take(changed) | register.take_expired(now, self._entities)
         if len(gone) + len(records) > self.drift_max:
@@ -219,7 +225,7 @@ class StateCorpus(Corpus):
         return after
 
     def _later(self, view: Space, register: "_Register", now: int) -> "StateCorpus":
-        """The same rows, as those of a later state."""
+        """Return the same rows, as those of a later state."""
         after = StateCorpus(view, self._path, now)
         for name in (*COLUMNS, *_SHARED):
             setattr(after, name, getattr(self, name))
@@ -227,7 +233,7 @@ class StateCorpus(Corpus):
         return after
 
 
-# What a corpus has in common with the one that follows it, beside the columns.
+# The attributes that a corpus shares with the one that follows it, beside the columns.
 _SHARED = (
     "size_bytes", "_row_count", "_entities", "_drift", "_times", "_tags", "_vocabulary",
     "_looked_for",
@@ -235,11 +241,11 @@ _SHARED = (
 
 
 class _Register(Struct):
-    """Which records are there, and when they go by themselves."""
+    """The records that exist, and the times at which they expire."""
 
-    rows: dict[str, int]  # of each entity
+    rows: dict[str, int]  # by entity
     expiries: list[tuple[int, int]]  # the last instant of a row, and the row; a heap
-    expired: int = 0  # the last instant of all those that are left out
+    expired: int = 0  # the latest of the last instants of all rows left out
 
     def note(self, entity: str, row: int, expires: int | None) -> None:
         self.rows[entity] = row
@@ -250,21 +256,23 @@ class _Register(Struct):
         self.expired = max(self.expired, expires or 0)
 
     def holds_at(self, now: int) -> bool:
-        """Whether nothing more, and nothing less, has expired by then."""
+        """Whether exactly the same records have expired by then."""
         return self.expired < now and (not self.expiries or now <= self.expiries[0][0])
 
     def take(self, entities: Iterable[str]) -> set[int]:
-        """The rows of these entities, which are not there any more."""
+        """Remove these entities, and return their rows."""
         return {self.rows.pop(entity) for entity in entities if entity in self.rows}
 
     def take_expired(self, now: int, entities: Sequence[str]) -> set[int]:
-        """The same of records whose time is over. Times never decrease along the log, so it is
-        over for good."""
+        """Remove records that have expired, and return their rows.
+
+        Times never decrease along the log, so they have expired for good.
+        """
         rows = set()
         while self.expiries and self.expiries[0][0] < now:
             expires, row = heappop(self.expiries)
             self.note_expired(expires)
-            # Others have been written again since, or deleted.
+            # The other entries are of records that were written again since, or deleted.
             if self.rows.get(entities[row]) == row:
                 rows |= self.take([entities[row]])
         return rows

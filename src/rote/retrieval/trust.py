@@ -1,4 +1,4 @@
-"""The trust filter: keeps out what a snapshot names, and nothing else. It never guesses."""
+"""The trust filter: it keeps out the memories that a snapshot names, and nothing else. It never guesses."""
 
 from collections.abc import Sequence
 from io import BufferedReader
@@ -18,13 +18,13 @@ _CODE = "trust_snapshot_invalid"
 
 
 class Denials(Struct, frozen=True):
-    """What must not come back."""
+    """The memories that must not be in the answer."""
 
     ids: frozenset[str] = frozenset()
     hashes: frozenset[str] = frozenset()
 
     def rows(self, corpus: Corpus) -> Sequence[int]:
-        """The rows of a corpus that are denied, in the order of reading."""
+        """Return the denied rows of a corpus, in the order of reading."""
         if not self.ids and not self.hashes:
             return ()
         ids, hashes = corpus.ids, corpus.hashes
@@ -32,7 +32,7 @@ class Denials(Struct, frozen=True):
 
 
 def read_denials(filter: TrustFilter, root: Path) -> Denials:
-    """What the snapshot of a request denies."""
+    """Return the memories that the snapshot of a request denies."""
     if filter.trust_snapshot_path is None:
         return Denials()
     data = _read(root / filter.trust_snapshot_path, filter.trust_snapshot_path)
@@ -67,7 +67,7 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def _entry(entry: Any, index: int) -> tuple[str | None, str | None, str]:
-    """Memory id, record hash, classification; one of the first two may be missing."""
+    """Return memory id, record hash and classification; one of the first two may be missing."""
     found = entry if type(entry) is dict else {}
     id, hash, kind = (found.get(key) for key in ("memory_id", "record_hash", "classification"))
     is_named = type(id) is str or type(hash) is str

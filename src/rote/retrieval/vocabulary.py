@@ -1,8 +1,8 @@
-"""Which rows have which words: a term without blanks lies within a word, so only words are searched.
+"""The words of each row: a term without blanks lies within a word, so only words are searched.
 
-A text of any length has its words once, so looking through all of them costs little of what
-looking through all texts does. It is as exact: a term inside a word is found in every such word.
-To list the words of many texts takes seconds, so it is done piece by piece, one for each question.
+The vocabulary holds each word once, so searching all words costs far less than searching all texts.
+It is as exact: a term inside a word is found in every such word. Listing the words of many texts
+takes seconds, so it is done piece by piece, one piece for each question.
 """
 
 from array import array
@@ -13,25 +13,25 @@ from itertools import accumulate, chain
 
 from rote.values.limits import VOCABULARY_PIECE_CHARACTERS, VOCABULARY_PIECE_ROWS_MIN
 
-# To look at a text costs as much as to mark so many rows.
+# Searching one text costs as much as marking so many rows.
 _MARKS_MAX = 8
-# Words in more than one of so many rows are kept as marks, which then take less than their rows.
+# A word in more than one of so many rows is kept as marks, which then take less than row numbers.
 _FREQUENT = 8
 # No word holds white space.
 _BREAK = "\n"
 
 
 def marks_of(rows: bytes | bytearray) -> int:
-    """A byte for each row, as one number: `|`, `&` and `+` work on all rows at once."""
+    """Return a byte for each row, as one number: `|`, `&` and `+` work on all rows at once."""
     return int.from_bytes(rows, "little")
 
 
 class Vocabulary:
-    """The words and tags of the first rows of a corpus; never changes."""
+    """The words and tags of the first rows of a corpus; immutable."""
 
     def __init__(self, pieces: tuple["Piece", ...] = ()) -> None:
         self._pieces = pieces
-        self.size = pieces[-1].end if pieces else 0  # how many rows it knows
+        self.size = pieces[-1].end if pieces else 0  # the number of rows it knows
 
     def grown(
         self,
@@ -42,8 +42,10 @@ class Vocabulary:
         characters: int = VOCABULARY_PIECE_CHARACTERS,
         rows_min: int = VOCABULARY_PIECE_ROWS_MIN,
     ) -> "Vocabulary":
-        """One that knows about so many characters more of the first `count` rows; the same one when
-        it knows all but a few of them."""
+        """Return a vocabulary that knows about so many characters more of the first `count` rows.
+
+        Return the same one when it knows all but a few of them.
+        """
         start = end = self.size
         if count - start < (rows_min if start else 1):
             return self
@@ -53,7 +55,7 @@ class Vocabulary:
         return Vocabulary((*self._pieces, Piece(start, texts[start:end], tags[start:end])))
 
     def marks(self, part: str, texts: Sequence[str]) -> bytes:
-        """A byte for each row that it knows: 1 where a word has a part in it."""
+        """Return a byte for each row that it knows: 1 where a word holds the part."""
         return b"".join([piece.marks(part, texts) for piece in self._pieces])
 
     def rows_tagged(self, tag: str) -> Iterator[int]:
@@ -61,7 +63,7 @@ class Vocabulary:
 
 
 class Piece:
-    """The words and tags of rows that follow each other."""
+    """The words and tags of consecutive rows."""
 
     def __init__(self, start: int, texts: Sequence[str], tags: Sequence[tuple[str, ...]]) -> None:
         self.start = start
@@ -77,7 +79,7 @@ class Piece:
         ]
 
     def marks(self, part: str, texts: Sequence[str]) -> bytes:
-        """Those of its rows, in a corpus of these texts."""
+        """Return the marks of its rows, in a corpus of these texts."""
         frequent, rare, count = 0, bytearray(self._size), 0
         place = self._words.find(part)
         while place >= 0:
@@ -90,7 +92,7 @@ class Piece:
                     rare[row] = 1
                 count += len(found)
                 if count > _MARKS_MAX * self._size:
-                    # It is in so many words that to look at every text costs less.
+                    # So many words hold the part that searching every text costs less.
                     return bytes([part in text for text in texts[self.start : self.end]])
             place = self._words.find(part, self._starts[number + 1])
         marks = frequent | marks_of(rare)
@@ -107,7 +109,7 @@ class Piece:
 
 
 def _listed(start: int, words: Iterable[Collection[str]]) -> dict[str, tuple[int, ...]]:
-    """For each word the rows that have it."""
+    """Return the rows of each word."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for row, found in enumerate(words, start):
         for word in found:
