@@ -1,4 +1,4 @@
-"""What tests of Rote are made of; it ships so that users can test their own parts against it.
+"""The parts that tests of Rote are made of; they ship so that users can test their own parts.
 
 Suites, strategies and the machine are imported from their own modules, since they bring pytest and
 hypothesis along: rote.testing.engine_suite, .space_suite, .strategies, .machine, .serial,

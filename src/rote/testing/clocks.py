@@ -1,4 +1,4 @@
-"""Clocks that a test holds in its hand."""
+"""Clocks that a test controls."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class FixedClock:
-    """Stands still until it is set or moved; may go back."""
+    """A clock that stands still until it is set or moved; it may go back."""
 
     def __init__(self, now: datetime = START) -> None:
         self._now = now
@@ -18,12 +18,12 @@ class FixedClock:
         self._now = now
 
     def move(self, *, seconds: float) -> None:
-        """Forward, or back when negative."""
+        """Move the clock forward, or back when negative."""
         self._now += timedelta(seconds=seconds)
 
 
 class SteppingClock(FixedClock):
-    """Goes on by one step each time it is asked, so no two answers are equal."""
+    """A clock that moves on by one step at each call, so that no two answers are equal."""
 
     def __init__(
         self, now: datetime = START, *, step: timedelta = timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""Folding the frames of a watch, and the laws that they obey."""
+"""Folding the frames of a watch, and the laws that frames obey."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from rote.values import Json
 
 
 class Folded:
-    """What somebody who takes in every frame of a watch holds."""
+    """The result that a reader holds after every frame of a watch."""
 
     def __init__(self, since: int | None = None, facts: dict[str, Json] | None = None) -> None:
         self.version = since  # of the last frame
@@ -14,8 +14,10 @@ class Folded:
         self.truncated: Json = None
 
     def take(self, frame: dict[str, Any]) -> None:
-        """Take in the next frame; it must follow the last one and bring nothing twice. One that
-        leads from nothing starts over."""
+        """Take in the next frame, which must follow the last one and bring nothing twice.
+
+        A frame that leads from nothing starts over.
+        """
         assert frame.keys() - {"truncated"} == {"from", "to", "upserts", "removes"}
         assert frame.get("truncated", {}) is not None, "absent where nothing is left out"
         if frame["from"] is None:

@@ -4,7 +4,7 @@
 
 Several stores run in lockstep: they get equal clocks and ids, so they must agree with each other in
 every hash, too. A store whose place can be shared is opened twice, and each step goes through one
-of the two handles: what one of them remembers must never hide what the other has written.
+of the two handles. The cache of one handle must never hide a write of the other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,14 +46,14 @@ from rote.testing.strategies import documents, operations, patches_for, pointers
 from rote.testing.worlds import OpenStore, World
 from rote.values import canonical, datetime_of, format_time, micros_of, parse_time
 
-# Few, so that writes meet; nested and beyond the BMP, so that order and prefixes matter.
+# Few ids, so that writes meet; nested and beyond the BMP, so that order and prefixes matter.
 IDS = ("urn:a", "urn:a:1", "urn:a:2", "urn:b", "urn:\uffff", "urn:\U00010000")
 PREFIXES = ("", "urn:", "urn:a", "urn:a:", "urn:\uffff", "urn:\U00010000", "v")
 RANGES = [{"from": a, "to": b} for a in IDS for b in (*IDS, None) if b is None or a < b]
 KEYS = ("k1", "k2")
 ANY_CALL = "any"  # a key that calls of every kind are sent with
 NAMES = ("b1", "b2", "b3", "b4")
-# Commits before a machine first compacts, so that there is something to let go of.
+# Commits before a machine first compacts, so that there is something to drop.
 COMPACTED_FROM = 6
 STRATEGIES = ("fail", "fail", "ours", "theirs", "latest", "paths")
 
@@ -61,7 +61,7 @@ _Answer = TypeVar("_Answer")
 
 
 def make_machine(openers: Mapping[str, OpenStore], *, shared: bool = True) -> type["SpaceMachine"]:
-    """A machine for the stores that `openers` open, each in a place of its own.
+    """Return a machine for the stores that `openers` open, each in a place of its own.
 
     shared  places can be opened several times and again; False for stores in memory
     """
@@ -69,7 +69,7 @@ def make_machine(openers: Mapping[str, OpenStore], *, shared: bool = True) -> ty
 
 
 class SpaceMachine(RuleBasedStateMachine):
-    """Made by make_machine, which says which stores it runs."""
+    """Made by make_machine, which sets the stores it runs."""
 
     openers: Mapping[str, OpenStore] = {}
     shared = True
@@ -77,10 +77,10 @@ class SpaceMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = SpaceModel()
-        self.answers: list[Commit] = []  # what the stores tell of each version
-        self.made: list[Commit] = []  # what they told when it was made, before anything was erased
-        self.sent: dict[str, list[dict[str, Any]]] = {}  # what each key was sent with
-        # Doing these twice without a write in between would only take the turn of something else.
+        self.answers: list[Commit] = []  # each version as the stores return it now
+        self.made: list[Commit] = []  # each version as it was first returned, before any erasure
+        self.sent: dict[str, list[dict[str, Any]]] = {}  # the operations each key was sent with
+        # Doing these twice without a write in between would only waste a step.
         self.opened_at = self.verified_at = self.erased_at = 0
         self._stack = ExitStack()
         folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="rote-machine-")))
@@ -100,7 +100,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), id=st.sampled_from(IDS), value=documents(), handle=st.integers(0, 1))
     def patch(self, data: st.DataObject, id: str, value: Any, handle: int) -> None:
-        """Patches that fit, so that long histories come about; and a reader of one path."""
+        """Patch a value so that it applies and histories grow long; then write after a read of one path."""
         branch = data.draw(st.sampled_from(self._living()))
         if not self.model.read(id, branch=branch).exists:
             self._commit(handle, [{"op": "set", "id": id, "value": value}], branch=branch)
@@ -125,7 +125,7 @@ class SpaceMachine(RuleBasedStateMachine):
         handle=st.integers(0, 1),
     )
     def write_with_key(self, data: st.DataObject, key: str, same: bool, handle: int) -> None:
-        """A key is new, or stands for a commit already and is sent with the same or other work."""
+        """Write with a new key, or with a used one and the same or other operations."""
         made = self.model.commit_of_key(key)
         replayed = self.sent.get(key) if made is not None and same else None
         sent = replayed or data.draw(operations(IDS, size_max=1))
@@ -136,7 +136,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def run_transaction(self, data: st.DataObject, handle: int) -> None:
-        """Reads, a write of someone else in between, and a write that must notice it."""
+        """Run a transaction that must notice a write of another one between its reads and its end."""
         looked_at = data.draw(st.lists(st.sampled_from(IDS), max_size=2, unique=True))
         prefix = data.draw(st.sampled_from((*PREFIXES, None)))
         limit = data.draw(st.sampled_from((None, 1, 2)))
@@ -188,7 +188,7 @@ class SpaceMachine(RuleBasedStateMachine):
         key: str | None,
         branch: str,
     ) -> None:
-        """The model makes the same commit; all stores must have answered as it does."""
+        """Make the same commit in the model; all stores must have answered as it does."""
         expect = partial(
             self.model.transact, sent, reads=reads, key=key, now=self._now(), branch=branch
         )
@@ -268,7 +268,7 @@ class SpaceMachine(RuleBasedStateMachine):
         handle=st.integers(0, 1),
     )
     def delete_branch(self, name: str, key: str | None, handle: int) -> None:
-        """Gone, or refused; a write that comes after it is told."""
+        """Delete a branch, or be refused; then write to it, which the model answers in the same way."""
         answers = [
             outcome_of(partial(world.space(handle).delete_branch, name, key=key))
             for world in self.worlds
@@ -339,7 +339,7 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), handle=st.integers(0, 1))
     def compare(self, data: st.DataObject, handle: int) -> None:
-        """A diff is what reading both states says."""
+        """Compare a diff with the result of reading both states."""
         places = [(self._branch(data), data.draw(self._versions())) for _ in range(2)]
         expected = []
         for id in self.model.ids():
@@ -360,7 +360,7 @@ class SpaceMachine(RuleBasedStateMachine):
                     assert canonical(apply(change.before, change.patch)) == canonical(change.after)
 
     def _branch(self, data: st.DataObject) -> str:
-        """Any of the branches, deleted ones too."""
+        """Draw any of the branches, deleted ones too."""
         return data.draw(st.sampled_from(["main", *self.model.branches]))
 
     def _living(self) -> list[str]:
@@ -438,7 +438,7 @@ class SpaceMachine(RuleBasedStateMachine):
                 assert found.version == expected
 
     def _versions(self) -> st.SearchStrategy[int]:
-        """Those that can be read."""
+        """Return a strategy for the versions that can be read."""
         return st.just(0) | st.integers(self.model.oldest, self.model.version)
 
     # -- what happens around a store ---------------------------------------------------------------
@@ -451,7 +451,8 @@ class SpaceMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.version > COMPACTED_FROM)
     @rule(data=st.data(), handle=st.integers(0, 1))
     def compact(self, data: st.DataObject, handle: int) -> None:
-        """What goes must never be missed; all stores come to the same digest of what is left."""
+        """Compact; no later answer may miss what was dropped, and all stores compute the same
+        digest of the rest."""
         newest = self.model.version
         before = data.draw(st.integers(1, newest // 2) | st.integers(1, newest + 1))
         answers = [
@@ -510,7 +511,7 @@ class SpaceMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         with self._stack:
             if len(self.answers) != self.model.version:
-                return  # a step failed and has said so
+                return  # a step failed and has reported it
             check_chain(self.worlds[0].spaces[0].did, self.made)
             for world in self.worlds:
                 for space in world.spaces:
@@ -526,7 +527,7 @@ class SpaceMachine(RuleBasedStateMachine):
     # -- comparing ---------------------------------------------------------------------------------
 
     def _reads(self) -> st.SearchStrategy[dict[str, Any]]:
-        """Reads of all kinds, fresh, stale and now and then above the log."""
+        """Return a strategy for reads of all kinds: fresh, stale and now and then above the log."""
         newest = self.model.version
         version = st.integers(0, newest) | st.integers(max(0, newest - 1), newest + 1)
         id = st.sampled_from(IDS)

@@ -1,4 +1,4 @@
-"""What the state machine does to a store in one step, and what it makes of the answer."""
+"""The calls that the state machine makes to a store in one step, and how it reads the answers."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ def erase_by(space: Space, id: str, key: str | None) -> Commit:
 
 
 def without(commit: Commit, id: str) -> Commit:
-    """A commit as it is told after an entity was erased."""
+    """Return a commit as a store gives it after an entity was erased."""
     facts = [
         replace(fact, data=None, salt=None, erased=True) if fact.id == id else fact
         for fact in commit.facts
@@ -43,7 +43,7 @@ def finish(tx: Any, id: str, value: Any) -> Commit:
 def range_read(
     model: SpaceModel, prefix: str, limit: int | None, version: int, *, branch: str
 ) -> dict[str, Any]:
-    """What a scan reads: all below the prefix, or up to the last entity that it gave."""
+    """Return the read of a scan: everything below the prefix, or up to the last entity it returned."""
     found = model.scan(prefix, limit=limit, version=version, branch=branch)
     if limit is None or len(found) < limit:
         return {"prefix": prefix, "version": version}

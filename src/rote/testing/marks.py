@@ -1,4 +1,4 @@
-"""Marks for the parts of a suite, which are mixed into one class and must not touch each other."""
+"""Marks for the parts of a suite, which are mixed into one class and must not affect each other."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,7 +9,7 @@ _Part = TypeVar("_Part", bound=type)
 
 
 def each_test_uses(fixture: str) -> Callable[[_Part], _Part]:
-    """Every test of this part uses the fixture, and no test of another part does.
+    """Make every test of this part use the fixture, and no test of another part.
 
     A mark on the class itself, or an autouse fixture in it, would be inherited by the whole suite.
     """

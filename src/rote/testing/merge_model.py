@@ -1,4 +1,4 @@
-"""Merges of the model, straight from the contract: sets of ancestors, and recursion.
+"""Merges of the model, written from the contract with sets of ancestors and recursion.
 
 Nothing here is shared with the kernel, which walks the graph in another way and never builds a set
 of ancestors.
@@ -27,7 +27,7 @@ class ModelMergeConflict:
 
 @dataclass(frozen=True, slots=True)
 class ModelMerge:
-    """What a merge comes to."""
+    """The outcome of a merge."""
 
     status: str
     commit: ModelCommit | None
@@ -40,19 +40,19 @@ def same(one: ModelState, other: ModelState) -> bool:
 
 
 class Merging:
-    """The graph of a model as it is."""
+    """The graph of a model at this moment."""
 
     def __init__(self, model: SpaceModel) -> None:
         self.model = model
         self._ancestors: dict[int, set[int]] = {}  # of nodes, which never change
 
     def head(self, branch: str, version: int | None = None) -> int:
-        """The version of the last node on a branch's line, or 0."""
+        """Return the version of the last node on a branch's line, or 0."""
         nodes = [commit.version for commit in self.model.line(branch, version) if commit.is_node]
         return nodes[-1] if nodes else 0
 
     def ancestors(self, node: int) -> set[int]:
-        """A node, and all that it comes from."""
+        """Return a node and all its ancestors."""
         if node in self._ancestors:
             return self._ancestors[node]
         found: set[int] = set()
@@ -70,7 +70,7 @@ class Merging:
         return found
 
     def bases(self, left: Sequence[int], right: int) -> list[int]:
-        """The maximal common ancestors, lowest version first."""
+        """Return the maximal common ancestors, lowest version first."""
         of_left = set().union(*(self.ancestors(node) for node in left))
         common = of_left & self.ancestors(right)
         return sorted(
@@ -85,7 +85,7 @@ class Merging:
         return self.model.read(id, node, self.model.commits[node - 1].branch)
 
     def base(self, bases: Sequence[int], id: str) -> ModelState | None:
-        """What the bases hold together; None when they conflict."""
+        """Return the merged state of the bases; None when they conflict."""
         states = [self.state(node, id) for node in bases]
         if not states:
             return ABSENT
@@ -152,7 +152,7 @@ class Merging:
         key: str | None = None,
         now: str,
     ) -> ModelMerge:
-        """Written into the model when nothing is in the way."""
+        """Merge in the model; a conflict changes nothing."""
         told = [
             [id, "delete" if value is DELETE else [value]]
             for id, value in sorted(resolutions.items())
@@ -172,7 +172,7 @@ class Merging:
 
 
 def _threeway(base: ModelState | None, one: ModelState, other: ModelState) -> ModelState | None:
-    """One of the two, or None for a conflict."""
+    """Return one of the two states, or None for a conflict."""
     if same(one, other) or (base is not None and same(other, base)):
         return one
     if base is not None and same(one, base):
@@ -196,7 +196,10 @@ def _settled(
 
 
 def merge_paths(base: list[Json], one: list[Json], other: list[Json]) -> list[Json] | None:
-    """Values as lists of one, or of none where there is nothing; None for a conflict."""
+    """Merge values, each given as a list of one, or as an empty list where there is none.
+
+    Return None for a conflict.
+    """
     if canonical(one) == canonical(other) or canonical(other) == canonical(base):
         return one
     if canonical(one) == canonical(base):

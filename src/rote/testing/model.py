@@ -1,7 +1,7 @@
-"""A space in plain Python: a list of commits, and everything else worked out from it each time.
+"""A space in plain Python: a list of commits, from which every answer is computed anew.
 
-Deliberately naive. It has no caches, no snapshots, no indexes and no hashes, so it has none of the
-bugs that those can have; what it says is what the contract says.
+Deliberately naive. It has no caches, no snapshots, no indexes and no hashes, so it has none of
+their bugs. Its answers are those of the contract.
 """
 
 import copy
@@ -24,7 +24,7 @@ from rote.values import Json, canonical, decode_canonical
 
 
 class Refused(Exception):
-    """The model would not commit: which error, and for a conflict each read that failed."""
+    """The model refuses a commit: the error, and for a conflict each read that failed."""
 
     def __init__(self, kind: type[RoteError], conflicts: Sequence["ModelConflict"] = ()) -> None:
         super().__init__(kind.__name__)
@@ -38,7 +38,7 @@ class ModelConflict:
 
     read: Mapping[str, Any]
     version: int  # of the newest overlapping write
-    fact: tuple[int, int] | None  # version and index of the fact whose hash is told, if one is
+    fact: tuple[int, int] | None  # version and index of the fact whose hash is reported, if one is
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class SpaceModel:
     def __init__(self) -> None:
         self.commits: list[ModelCommit] = []
         self.branches = {"main": ModelBranch(None, 0, 0)}
-        self._blurred: set[int] = set()  # commits whose key no longer stands for values
-        self.oldest = 0  # below it nothing can be asked any more
+        self._blurred: set[int] = set()  # commits whose key is no longer compared by values
+        self.oldest = 0  # the horizon: nothing below it can be read
 
     @property
     def version(self) -> int:
@@ -97,14 +97,14 @@ class SpaceModel:
     # -- reading -----------------------------------------------------------------------------------
 
     def line(self, branch: str, version: int | None = None) -> list[ModelCommit]:
-        """The commits that count on a branch, up to a version: its own, below them its parent's."""
+        """Return the commits that count on a branch, up to a version: its own, below them its parent's."""
         row = self.branches[branch]
         bound = self.version if version is None else version
         below = [] if row.parent is None else self.line(row.parent, min(bound, row.fork_version))
         return below + [commit for commit in self.commits[:bound] if commit.branch == branch]
 
     def read(self, id: str, version: int | None = None, branch: str = "main") -> ModelState:
-        """The facts of an entity, folded from the first; those that were erased leave nothing."""
+        """Return the state of an entity, folded from its first fact on; erased facts leave nothing."""
         bound = self.version if version is None else version
         state = ModelState(None, False, 0)
         for commit in self.line(branch, version):
@@ -119,11 +119,11 @@ class SpaceModel:
         return state
 
     def erased_at(self, id: str, version: int) -> int | None:
-        """The first erasure of an entity above a version."""
+        """Return the first erasure of an entity above a version."""
         return next((at for at, erased in self.erasures() if erased == id and at > version), None)
 
     def erasures(self) -> list[tuple[int, str]]:
-        """(version, id), oldest first."""
+        """Return (version, id) of each erasure, oldest first."""
         return [
             (commit.version, commit.event["id"])
             for commit in self.commits
@@ -142,7 +142,7 @@ class SpaceModel:
         version: int | None = None,
         branch: str = "main",
     ) -> list[str]:
-        """Ids of existing entities, in code point order."""
+        """Return the ids of existing entities, in code point order."""
         found = [
             id
             for id in self.ids()
@@ -155,7 +155,7 @@ class SpaceModel:
     def history(
         self, id: str, version: int | None = None, branch: str = "main"
     ) -> list[tuple[int, int, ModelFact]]:
-        """(version, index, fact), newest first."""
+        """Return (version, index, fact), newest first."""
         found = [
             (commit.version, index, fact)
             for commit in self.line(branch, version)
@@ -165,7 +165,7 @@ class SpaceModel:
         return found[::-1]
 
     def version_at(self, at: str) -> int:
-        """The newest version whose time is not after `at`; times of one form compare as text."""
+        """Return the newest version whose time is not after `at`; times of one form compare as text."""
         return max((commit.version for commit in self.commits if commit.at <= at), default=0)
 
     def commit_of_key(self, key: str) -> ModelCommit | None:
@@ -182,7 +182,8 @@ class SpaceModel:
         now: str,
         branch: str = "main",
     ) -> ModelCommit:
-        """The commit these make, or the one their key made; Refused and unchanged otherwise."""
+        """Return the commit that these operations make, or the one that their key made; raise
+        Refused and change nothing otherwise."""
         sent = canonical([branch, *(_plain(operation) for operation in operations)])
         made = self.made_by(key, sent, wrote=operations)
         if made is not None:
@@ -195,8 +196,10 @@ class SpaceModel:
     def made_by(
         self, key: str | None, sent: bytes, *, wrote: Sequence[Mapping[str, Any]] | None = None
     ) -> ModelCommit | None:
-        """The commit of a key; Refused when the key was used for another call. `wrote` are the
-        operations that were sent, None for other calls."""
+        """Return the commit of a key; raise Refused when the key was used for another call.
+
+        `wrote` are the operations that were sent, None for other calls.
+        """
         made = None if key is None else self.commit_of_key(key)
         if made is None or made.sent == sent:
             return made
@@ -207,7 +210,7 @@ class SpaceModel:
     def _could_have_made(
         self, made: ModelCommit, sent: bytes, wrote: Sequence[Mapping[str, Any]] | None
     ) -> bool:
-        """As far as ids, kinds and events tell: values are forgotten."""
+        """Whether the call could have made the commit, by ids, kinds and events: values are forgotten."""
         call: Any = decode_canonical(sent)
         if made.event is not None or wrote is None:
             return wrote is None and call in _possible_calls(made, call)
@@ -225,7 +228,7 @@ class SpaceModel:
             raise Refused(InvalidInput)
 
     def at(self, now: str) -> str:
-        """The time of a commit that is made now."""
+        """Return the time of a commit that is made now."""
         return max([now, *(commit.at for commit in self.commits[-1:])])
 
     def append(
@@ -294,14 +297,14 @@ class SpaceModel:
             for commit in self.commits[full[0].version :]
             if commit.event is not None and commit.event["type"] == "merge"
         ]
-        # Of what was compacted away nobody knows any more what it wrote.
+        # Nobody knows any more what the compacted commits wrote.
         compacted = self.commits[: max(self.oldest - 1, 0)]
         self._blurred |= {commit.version for commit in (*full, *merges, *compacted)}
         event = {"type": "erase", "id": id, "reason": reason}
         return self.append("main", (), now=now, key=key, sent=sent, event=event)
 
     def compact(self, before: int, *, checkpoint: dict[str, Any], now: str) -> ModelCommit | None:
-        """Nothing is forgotten here, so whatever is said later is what the whole history says."""
+        """Move the horizon. The model forgets nothing, so later answers come from the whole history."""
         if before > self.version:
             raise Refused(VersionNotFound)
         if before <= max(self.oldest, 1):
@@ -337,7 +340,7 @@ class SpaceModel:
 
     def _conflict(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
         if "path" in read and read["version"] + 1 < self.oldest:
-            read = {**read, "path": None}  # which paths were written can no longer be told
+            read = {**read, "path": None}  # the paths that were written are no longer known
         branch = read.get("branch", branch)
         erased = self._erased_since(read, branch)
         for commit in reversed(self.line(branch)):
@@ -349,7 +352,11 @@ class SpaceModel:
         return erased
 
     def _erased_since(self, read: Mapping[str, Any], branch: str) -> ModelConflict | None:
-        """An erasure is a write on every branch; of an entity, where it was written at all."""
+        """Return the conflict of a read with a later erasure.
+
+        For a prefix or a range an erasure counts on every branch, for an entity only on a line that
+        had written it.
+        """
         if "id" in read:
             state = self.read(read["id"], branch=branch)
             if not state.erased or state.version <= read["version"]:
@@ -371,7 +378,7 @@ def overlaps(read: Mapping[str, Any], fact: ModelFact) -> bool:
         return fact.id >= read["from"] and (read["to"] is None or fact.id < read["to"])
     if fact.id != read["id"]:
         return False
-    # The pointer of the whole document reads the entity, like no pointer at all.
+    # The pointer to the whole document reads the entity, like no pointer at all.
     if not read.get("path") or fact.op != "patch":
         return True
     path = tokens_of(read["path"])
@@ -383,7 +390,7 @@ def overlaps(read: Mapping[str, Any], fact: ModelFact) -> bool:
 
 
 def _possible_calls(made: ModelCommit, call: list[Any]) -> list[list[Any]]:
-    """The calls that may have made an event; of a merge, with whatever settled its conflicts."""
+    """Return the calls that may have made an event; for a merge, with any settlement of its conflicts."""
     event = made.event or {"type": None}
     if event["type"] == "branch.create":
         at = event["fork_version"]
@@ -397,7 +404,7 @@ def _possible_calls(made: ModelCommit, call: list[Any]) -> list[list[Any]]:
 
 
 def _written(operation: Mapping[str, Any]) -> list[list[str]]:
-    """The paths that one operation of a patch writes."""
+    """Return the paths that one operation of a patch writes."""
     name, path = operation["op"], tokens_of(operation["path"])
     if name == "test":
         return []
@@ -448,7 +455,7 @@ def _stamped(value: Json, stamps: list[dict[str, Any]]) -> Json:
 
 
 def _plain(operation: Mapping[str, Any]) -> dict[str, Any]:
-    """An operation with its values as a store gives them back; an empty stamp is none."""
+    """Return an operation with its values as a store returns them; an empty stamp is left out."""
     plain: dict[str, Any] = decode_canonical(canonical(dict(operation)))
     if not plain.get("stamp"):
         plain.pop("stamp", None)

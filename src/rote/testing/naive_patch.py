@@ -1,4 +1,4 @@
-"""Patches applied the slow way: copy everything, then walk. What the fast way is compared with.
+"""Patches applied the slow way: copy everything, then walk. Tests compare the fast way with it.
 
 Takes well formed operations only; knows nothing of limits.
 """
@@ -11,11 +11,11 @@ from rote.values import Json, canonical
 
 
 class DoesNotApply(Exception):
-    """An operation met a document that it does not fit."""
+    """An operation does not fit the document."""
 
 
 def apply_naively(value: Json, operations: list[dict[str, Any]]) -> Json:
-    """A new value that shares nothing with `value` or `operations`."""
+    """Return a new value that shares nothing with `value` or `operations`."""
     root = [copy.deepcopy(value)]
     for operation in copy.deepcopy(operations):
         _apply_one(root, operation)
@@ -75,7 +75,7 @@ def _index(token: str, highest: int) -> int:
 
 
 def _put(root: list[Json], path: list[str], value: Json) -> None:
-    """Replace what is known to be there."""
+    """Replace a value that is known to exist."""
     if not path:
         root[0] = value
         return

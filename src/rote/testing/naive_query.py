@@ -1,4 +1,5 @@
-"""A naive query: the contract read aloud. Recursive, re-reads everything, remembers little.
+"""A naive query, written word for word from the contract. It is recursive, re-reads everything and
+remembers little.
 
 It shares nothing with rote.query. A narrowed schema is a set of (schema, document) texts.
 """
@@ -28,12 +29,12 @@ _FALSE: _Rules = frozenset([(b"false", b"false")])
 
 @dataclass
 class Answer:
-    """One page of what a query shows, but for versions and cursors."""
+    """One page of a query's result, without versions and cursors."""
 
     facts: dict[str, State]
     missing: set[str]
     truncated: dict[str, str] | None
-    selected: set[str]  # those of its selected entities that were not left out
+    selected: set[str]  # the selected entities of the page that were not left out
 
 
 class NaiveQuery:
@@ -43,7 +44,7 @@ class NaiveQuery:
         self._states = states
 
     def pages(self, query: dict[str, Any]) -> list[Answer]:
-        """Page after page, until every selected entity had its turn."""
+        """Return all pages, until every selected entity is in one."""
         roots = self._roots(query)
         left = sorted({spot[0] for spot in roots})
         pages: list[Answer] = []
@@ -137,7 +138,7 @@ class NaiveQuery:
         return all(_ways(rule, value, ()) for rule in rules)
 
     def _look(self, place: tuple[str, tuple[str, ...]], looked: set[Any]) -> Any:
-        """The value behind links."""
+        """Return the value behind links."""
         state = self._read(place[0])
         if place in looked or len(looked) == LOOK_THROUGH_MAX or not state.exists:
             return _MISSING
@@ -152,7 +153,7 @@ class NaiveQuery:
 
 
 def _along(value: Json, path: tuple[str, ...]) -> tuple[Json, tuple[str, ...]] | None:
-    """Where a path ends, or the link that it meets, and what is left of it."""
+    """Return the value where a path ends, or the link that it meets, and the rest of the path."""
     if not path or _link(value) is not None:
         return value, path
     step, rest = path[0], path[1:]
@@ -241,7 +242,7 @@ def _meet(rules: Iterable[_Rule]) -> _Rules:
 
 
 def _resolved(rule: _Rule, trail: tuple[_Rule, ...]) -> _Rule:
-    """What a reference with nothing beside it refers to."""
+    """Return the target of a reference that has nothing beside it."""
     schema = decode(rule[0])
     if isinstance(schema, bool) or schema.keys() & {*_KEYWORDS, *_COMBINATORS, "$ref"} != {"$ref"}:
         return rule
@@ -285,7 +286,7 @@ def _at_link(rules: _Rules, link: dict[str, Any]) -> _Rules:
 
 
 def _is_schema(schema: Any) -> bool:
-    """Enough to tell what the generator makes: anything else than an object, or a type of its own."""
+    """Whether it is a schema; the only others drawn are plain values and the type `nonsense`."""
     if isinstance(schema, dict):
         return schema.get("type") != "nonsense"
     return isinstance(schema, bool)
@@ -305,7 +306,7 @@ def _has_option(rule: _Rule, trail: tuple[_Rule, ...]) -> bool:
 
 
 def _ways(rule: _Rule, value: Any, trail: tuple[_Rule, ...]) -> list[frozenset[_Rule]]:
-    """The ways to choose among the options of a schema that match; none: it does not match."""
+    """Return the ways to choose among the matching options of a schema; none when it does not match."""
     schema = decode(rule[0])
     if isinstance(schema, bool):
         return [frozenset()] if schema else []

@@ -1,4 +1,4 @@
-"""Retrieval as its contract reads, with nothing kept and nothing clever: what the real one must equal.
+"""Retrieval written word for word from its contract, without caches; the real one must equal it.
 
 It shares no code with rote.retrieval but the strict decoder and the canonical form, which have
 references of their own.
@@ -19,7 +19,7 @@ _BLANKS = b" \t\r"
 
 
 def naive_retrieve(request: dict[str, Any], root: Path) -> dict[str, Any]:
-    """The package of a valid request on files."""
+    """Return the package of a valid request on files."""
     budget = request["budget"]
     whole = budget["max_excerpt_tokens"]
     item = min(budget.get("per_item_max_excerpt_tokens") or whole, whole)
@@ -123,7 +123,7 @@ def _record(value: Any) -> dict[str, Any]:
 
 
 def naive_time(text: str) -> str | None:
-    """The normal form of a time; None when the text is none."""
+    """Return the normal form of a time; None when the text is none."""
     at = _time(text)
     return None if at is None else _written(at)
 

@@ -1,7 +1,7 @@
-"""Schemas, judged the slow and obvious way: every part of a schema, of every place of a value.
+"""Schemas, judged the slow and obvious way: every part of a schema at every place of a value.
 
-A judge that is independent of the library, for the keywords that tests draw. It stops at nothing, so
-it also counts how often each place is judged at the most.
+A judge that is independent of the library, for the keywords that tests draw. It never stops early,
+so it also counts how often each place is judged at most.
 """
 
 import re

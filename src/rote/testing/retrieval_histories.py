@@ -1,7 +1,7 @@
 """Random histories of a space with questions in between, each compared with a plain answer.
 
-The plain answer reads every entity of the state by a scan, writes a file of what is living in it,
-and asks the plain reference of retrieval. It keeps nothing, so it cannot be behind.
+The plain answer reads every entity of the state by a scan, writes its living records to a file, and
+asks the plain reference of retrieval. It keeps nothing, so it is never out of date.
 """
 
 from contextlib import suppress
@@ -26,7 +26,7 @@ _SNAPSHOT = "denied.json"
 _BRANCHES_MAX = 3
 _IDS = ("1", "2", "a/b", "c%", "10", "é")
 _KINDS = ("k", "k!")
-# Many puts, so that there is something to take away.
+# Many puts, so that there is something to delete.
 _STEPS = (
     *("put",) * 8, "delete", "delete", "other", "odd", "branch", "merge", "prune", "wait", "erase",
     "compact",
@@ -34,7 +34,7 @@ _STEPS = (
 
 
 class RetrievalHistory:
-    """Things happen to the records of a space, on a few branches, and somebody asks."""
+    """A random history of records in a space with a few branches, and random questions in between."""
 
     def __init__(self, store: Store, clock: FixedClock, folder: Path, seed: int) -> None:
         self._store = store
@@ -44,13 +44,13 @@ class RetrievalHistory:
         self._draws = Memories(seed)
         self._random = self._draws.random
         self._branches = ["main"]
-        self._oldest = 0  # where the last compaction has drawn its line
+        self._oldest = 0  # the horizon of the last compaction
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
             self._happen(self._random.choice(_STEPS))
             self._clock.move(seconds=self._random.choice((0, 0, 0.5, 1)))
-            # Often nobody asks, so that there is more than one commit to follow.
+            # Questions are rare, so that a corpus often has several commits to follow.
             while self._draws.chance(0.5):
                 self.ask()
         self.ask()
@@ -66,7 +66,7 @@ class RetrievalHistory:
         elif what == "other":
             space.set("urn:other", self._random.random())
         elif what == "odd":
-            # No record, though it stands where one would.
+            # Not a record, though its id is like that of one.
             space.set(Memory.entity_id(*key), {"text": "alpha"})
         elif what == "branch":
             if len(self._branches) < _BRANCHES_MAX:
@@ -89,7 +89,7 @@ class RetrievalHistory:
                 self._space.compact(before=before)
 
     def _content(self) -> tuple[dict[str, Any], int | None, dict[str, Any] | None]:
-        """Payload, seconds to live, metadata."""
+        """Return payload, seconds to live, and metadata."""
         payload = {"text": self._draws.text()} if self._draws.chance(0.8) else {"n": [1.5, "beta"]}
         ttl = self._random.choice((None, None, 1, 4))
         metadata: dict[str, Any] = {}
@@ -102,7 +102,7 @@ class RetrievalHistory:
         return payload, ttl, metadata or None
 
     def ask(self) -> None:
-        """A question to a branch as it is now or was, which must be answered as plainly."""
+        """Ask a branch as it is or was, and compare with the plain answer."""
         space = self._space.on(self._random.choice(self._branches))
         view, path = space, f"rote:notes@{space.branch}"
         if self._draws.chance(0.2):
@@ -134,17 +134,17 @@ class RetrievalHistory:
         assert found["package_hash"] == expected["package_hash"], (path, request)
 
     def _made(self, space: Space) -> int:
-        """The version from which on a branch is there."""
+        """Return the version from which on a branch exists."""
         return next(each.created_version for each in space.branches() if each.name == space.branch)
 
 
 def plain_lines(view: Space) -> bytes:
-    """The living records of a state as the contract writes them for a JSONL store."""
+    """Return the living records of a state as the contract writes them for a JSONL store."""
     lines = []
     for state in view.scan("record:"):
         record: Any = state.value
         if record.keys() == {"text"}:
-            continue  # what is no record
+            continue  # not a record
         life = record["ttl_seconds"]
         end = None if life is None else _instant(record["updated_at"]) + timedelta(seconds=life)
         if end is not None and view.now > end:
@@ -163,7 +163,7 @@ def plain_lines(view: Space) -> bytes:
 
 
 def renamed(package: dict[str, Any], path: str, *, was: str) -> dict[str, Any]:
-    """The package with another store path in the place of one, and the hash of that."""
+    """Return the package with another store path in place of one, and with the hash of that."""
     for items in package["selection"].values():
         for item in items:
             if item["store_path"] == was:

@@ -16,5 +16,5 @@ class SeededIds:
         return drawn
 
     def bytes_of(self, draw: int, size: int) -> bytes:
-        """What draw number `draw`, counted from 0, gives when asked for `size` bytes."""
+        """Return the bytes of draw number `draw`, counted from 0, for a request of `size` bytes."""
         return shake_256(f"{self._seed}/{draw}".encode()).digest(size)

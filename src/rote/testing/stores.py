@@ -1,4 +1,4 @@
-"""Opening a store for a test: everything that is usually the system's comes from the test."""
+"""Opening a store for a test: clock, ids and keys come from the test instead of the system."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from rote.testing.sources import SeededIds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """What a suite asks of the store it opens."""
+    """The settings of a store that a suite opens."""
 
     clock: Clock = field(default_factory=FixedClock)
     ids: IdSource = field(default_factory=SeededIds)
@@ -28,7 +28,7 @@ class StoreSettings:
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
     traces: Path | None = None  # folder of the traces of runs
-    presumes: bool = False  # whether it may draw more from the ids than it needs
+    presumes: bool = False  # whether it may draw more ids than it needs
 
 
 def wiring_on(engine: Engine) -> Wiring:
@@ -38,7 +38,7 @@ def wiring_on(engine: Engine) -> Wiring:
 
 
 def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
-    """An embedded store on any engine."""
+    """Return an embedded store on any engine."""
     kernel = Kernel(
         engine,
         clock=settings.clock,

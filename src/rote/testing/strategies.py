@@ -1,8 +1,8 @@
-"""Hypothesis strategies for what a store takes: values, ids, patches, operations.
+"""Hypothesis strategies for the input of a store: values, ids, patches, operations.
 
-Values are small and alike on purpose: patches should meet members that exist, and writes should meet
-each other. Wide ranges of values are the business of the tests of `values`. Strategies without
-arguments of their own are built once: building one costs more than drawing from it.
+Values are small and alike on purpose: patches should meet members that exist, and writes should
+meet each other. The tests of `values` draw from wide ranges. Strategies without arguments of their
+own are built once: building one costs more than drawing from it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _Place = tuple[tuple[str, ...], Json]
 
 @cache
 def scalars() -> SearchStrategy[Json]:
-    """Any value that holds no other."""
+    """Return a strategy for values that hold no other."""
     return st.one_of(
         st.none(),
         st.booleans(),
@@ -37,7 +37,7 @@ def scalars() -> SearchStrategy[Json]:
 
 @cache
 def json_values(*, leaves_max: int = 8) -> SearchStrategy[Json]:
-    """Any value of the value domain."""
+    """Return a strategy for all values of the value domain."""
     return st.recursive(
         scalars(),
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_names(), inner, max_size=4),
@@ -47,7 +47,7 @@ def json_values(*, leaves_max: int = 8) -> SearchStrategy[Json]:
 
 @cache
 def documents() -> SearchStrategy[Json]:
-    """Objects with an array in them, small or large enough for another way of being stored."""
+    """Return a strategy for objects with an array in them, small or large enough to be stored differently."""
     return st.fixed_dictionaries(
         {"items": st.lists(json_values(leaves_max=3), max_size=4)},
         optional={
@@ -60,7 +60,7 @@ def documents() -> SearchStrategy[Json]:
 
 @cache
 def entity_ids() -> SearchStrategy[str]:
-    """Absolute URIs, in any script."""
+    """Return a strategy for absolute URIs, in any script."""
     allowed = st.characters(
         exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="*"
     )
@@ -73,13 +73,13 @@ def entity_ids() -> SearchStrategy[str]:
 
 @cache
 def pointers() -> SearchStrategy[str]:
-    """JSON pointers that may or may not lead somewhere."""
+    """Return a strategy for JSON pointers that may or may not lead somewhere."""
     return st.lists(_names() | st.sampled_from(["0", "1", "2", "-"]), max_size=3).map(format_tokens)
 
 
 @cache
 def patches(*, size_max: int = 3) -> SearchStrategy[list[Operation]]:
-    """Well formed patches that may or may not apply to what they meet."""
+    """Return a strategy for well formed patches that may or may not apply."""
     path, value = pointers(), json_values(leaves_max=3)
     counts = st.integers(0, 3)
     return st.lists(
@@ -106,7 +106,7 @@ def patches(*, size_max: int = 3) -> SearchStrategy[list[Operation]]:
 
 
 def pointers_into(value: Json) -> SearchStrategy[str]:
-    """JSON pointers of what is in `value`, itself included."""
+    """Return a strategy for JSON pointers to values in `value`, itself included."""
     return st.sampled_from([format_tokens(path) for path, _ in _places(value)])
 
 
@@ -114,7 +114,7 @@ def pointers_into(value: Json) -> SearchStrategy[str]:
 def patches_for(
     draw: st.DrawFn, value: Json, *, size_max: int = 3, size_min: int = 1
 ) -> list[Operation]:
-    """Patches that apply to `value`."""
+    """Draw patches that apply to `value`."""
     operations: list[Operation] = []
     for _ in range(draw(st.integers(size_min, size_max))):
         operation = _draw_operation(draw, _places(value))
@@ -128,7 +128,7 @@ def patches_for(
 
 
 def _draw_operation(draw: st.DrawFn, places: list[_Place]) -> Operation:
-    """One that is likely to apply to a value with these places."""
+    """Draw an operation that is likely to apply to a value with these places."""
     name = draw(_operation_names())
     containers = [place for place in places if isinstance(place[1], dict | list)]
     arrays = [place for place in places if isinstance(place[1], list)]
@@ -173,7 +173,8 @@ def _splices() -> SearchStrategy[Operation]:
 def operations(
     ids: tuple[str, ...] | SearchStrategy[str], *, size_max: int = 4
 ) -> SearchStrategy[list[Operation]]:
-    """Operation lists of a commit; patches and deletes may meet nothing, patches may not apply."""
+    """Return a strategy for the operations of a commit; patches and deletes may meet nothing, and
+    patches may not apply."""
     id = ids if isinstance(ids, SearchStrategy) else st.sampled_from(ids)
     stamp = {"stamp": st.sampled_from([[], [], ["/at"], ["/items/0", "/at"]])}
     put = st.fixed_dictionaries(
@@ -206,7 +207,7 @@ def _names() -> SearchStrategy[str]:
 
 
 def _places(value: Json) -> list[_Place]:
-    """Every value inside a value, itself included, with its path."""
+    """Return every value inside a value, itself included, with its path."""
     found: list[_Place] = []
     waiting: list[_Place] = [((), value)]
     while waiting:

@@ -1,4 +1,4 @@
-"""A pytest plugin: the trace of a run against the one that was kept from a run that was good.
+"""A pytest plugin that compares the trace of a run with the one that was kept from a good run.
 
     # conftest.py
     pytest_plugins = ["rote.testing.trace_baselines"]
@@ -7,9 +7,10 @@
         ...
         trace_baseline.check("triage", run.trace, run.retrieval_trace)
 
-`pytest --trace-baselines DIR` says where they are kept (default: `trace_baselines`); a relative DIR begins at
-pytest's rootdir, wherever pytest is started. `pytest --update-traces` keeps those of this run instead. It
-is named in a conftest and has no entry point, so that nobody who does not use it pays for importing Rote.
+`pytest --trace-baselines DIR` says where they are kept (default: `trace_baselines`); a relative DIR
+begins at pytest's rootdir, wherever pytest is started. `pytest --update-traces` keeps those of this
+run instead. A conftest names the plugin, and it has no entry point. So only projects that use it
+pay for importing Rote.
 """
 
 import re
@@ -42,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class TraceBaseline:
-    """The traces in a folder that runs are compared with."""
+    """The kept traces in a folder, to compare runs with."""
 
     def __init__(self, folder: Path, *, is_updating: bool) -> None:
         self.folder = folder
@@ -56,7 +57,7 @@ class TraceBaseline:
         *,
         size_bytes_max: int = TRACE_BYTES_MAX,
     ) -> None:
-        """Fail the test unless the run did what the run did whose trace is kept under the name."""
+        """Fail the test unless the run did the same as the one whose trace is kept under the name."""
         if type(name) is not str or not _name(name) or name.endswith(_COMPANION_ENDING):
             pytest.fail(
                 f"{name!r:.120} is no name for a trace: use a text of up to 100 letters, digits, . _ -"
@@ -91,7 +92,7 @@ class TraceBaseline:
 
 @pytest.fixture
 def trace_baseline(request: pytest.FixtureRequest) -> TraceBaseline:
-    """Traces that were kept, to compare this test's runs with."""
+    """Return the kept traces, to compare this test's runs with."""
     folder = request.config.getoption("--trace-baselines") or "trace_baselines"
     is_updating = bool(request.config.getoption("--update-traces"))
     return TraceBaseline(request.config.rootpath / folder, is_updating=is_updating)
@@ -110,7 +111,7 @@ def _judge(report: Report, name: str) -> None:
 
 
 def _text(artifact: Json) -> bytes:
-    """What is kept is text as it is, or the canonical form of data."""
+    """Return the bytes to keep: text as it is, or the canonical form of data."""
     if isinstance(artifact, str):
         return artifact.encode()
     if isinstance(artifact, bytes):

@@ -1,4 +1,4 @@
-"""A store that a state machine runs, with what it was given and its open handles."""
+"""A store that a state machine runs, with its sources and its open handles."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ OpenStore = Callable[[Path, StoreSettings], Store]
 
 @dataclass
 class World:
-    """One store under test: its place, what it was given, and its open handles."""
+    """One store under test: its place, its sources, and its open handles."""
 
     open_store: OpenStore
     place: Path
@@ -36,7 +36,7 @@ class World:
         return space if branch == "main" else space.on(branch)
 
     def port(self, handle: int) -> Port:
-        """What stands behind the face, for calls that the face would not make."""
+        """Return the port behind a handle, for calls that the public methods would not make."""
         return self.space(handle)._port
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Payloads of blobs: uploads in chunks, whole ones by their hash, and what is dropped."""
+"""The data of blobs: uploads in chunks, complete blobs by their hash, and drops."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Branch rows, commits with an event, and what was written where."""
+"""Branch rows, commits with an event, and the places of what was written."""
 
 from msgspec import structs
 
@@ -10,7 +10,7 @@ DEPTH = 3_000
 
 
 def told(version: int, *, branch: int = MAIN, event: bytes = b"{}") -> CommitRow:
-    """A commit with an event."""
+    """Return a commit with an event."""
     return structs.replace(commit(version, branch=branch), event=event)
 
 
@@ -140,7 +140,7 @@ class BranchRowTests(EngineGround):
         assert self.on_line(((2, NEWEST), (1, 2))) == ["urn:a", "urn:gone", "urn:late"]
 
     def test_what_a_nearer_branch_has_deleted_is_no_candidate(self) -> None:
-        """A child that deletes what it has inherited must not walk over it at every scan."""
+        """A child that deletes inherited entities must not pass over them at every scan."""
         self.write(*(fact(f"urn:{number}", 1, index=number) for number in range(5)))
         self.write(fact("urn:2", 2, branch=2, op=DELETE), fact("urn:4", 3, branch=2, op=DELETE))
         assert self.on_line(((2, NEWEST), (1, 1))) == ["urn:0", "urn:1", "urn:3"]

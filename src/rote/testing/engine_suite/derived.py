@@ -1,4 +1,4 @@
-"""Derived rows: disposable index rows, each with the versions between which it counts."""
+"""Derived rows: disposable index rows, each valid for a range of versions."""
 
 from rote.engines.rows import MAIN, DerivedRow, Line
 from rote.testing.engine_suite.ground import ON_MAIN, EngineGround
@@ -22,7 +22,7 @@ class DerivedRowTests(EngineGround):
         )
 
     def open_at(self, version: int) -> list[DerivedRow]:
-        """The rows of main that count at a version."""
+        """Return the rows of main that count at a version."""
         return self.derived_rows(line=((MAIN, version),))
 
     def test_rows_come_in_term_and_id_order(self) -> None:
@@ -77,7 +77,7 @@ class DerivedRowTests(EngineGround):
         assert reads.derived_count(self.space, WORDS, until=1_000_000) == 5
         assert set(rows) == {ended, again, others[0], others[2]}
         assert self.open_at(3) == [ended, *others[1:]]
-        # Whoever ends a row need not know where it began; the closed one keeps its end.
+        # A writer that ends a row need not know where it began. A closed row keeps its end.
         with self.engine.writer(self.space) as writes:
             unknown = DerivedRow("a", "urn:1", MAIN, 0, 8)
             writes.derive(self.space, WORDS, rows=[], ended=[unknown], indexed=8)
@@ -123,7 +123,7 @@ class DerivedRowTests(EngineGround):
             assert sorted(paged, key=lambda row: (row.term, row.id, row.branch)) == rows
 
     def test_a_page_with_less_than_its_limit_is_the_last(self) -> None:
-        """The kernel stops at such a page, so a closed row must not shorten one in the middle."""
+        """The kernel stops at a short page, so a closed row must not shorten a page in the middle."""
         ids = [f"urn:{number}" for number in range(6)]
         self.derive(
             *(

@@ -1,7 +1,7 @@
-"""What every part of the engine suite stands on: an engine, a space in it, and rows to write.
+"""The ground of the engine suite: an engine, a space in it, and rows to write.
 
 The rows mean nothing: an engine keeps bytes. Branch 2 and above are written without branch rows,
-because an engine's reads take lines, and who makes branches is none of its business.
+because an engine's reads take lines and do not look at branch rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,14 +48,14 @@ ORDERED_IDS = [
 
 
 class EngineGround:
-    """Subclasses say how an engine is made; each test has its own."""
+    """Subclasses make the engine; each test has its own."""
 
     place: Path
     engine: Engine
     space: int
 
     def make_engine(self, place: Path) -> Engine:
-        """An engine on `place`, a folder of this test alone; the same place is the same data."""
+        """Return an engine on `place`, a folder of this test alone; the same place is the same data."""
         raise NotImplementedError
 
     @pytest.fixture(autouse=True)
@@ -81,7 +81,7 @@ class EngineGround:
         return row.number
 
     def write(self, *facts: FactRow, space: int | None = None) -> None:
-        """The facts in one transaction, with the commits and pointers that belong to them."""
+        """Write the facts in one transaction, with the commits and pointers that belong to them."""
         number = self.space if space is None else space
         with self.engine.writer(number) as writes:
             writes.append(number, self.batch(facts, space=number))
@@ -116,7 +116,7 @@ class EngineGround:
 
 
 def commit(version: int, *, branch: int = MAIN) -> CommitRow:
-    """A commit without anything that may be left out."""
+    """Return a commit that leaves out everything optional."""
     hash = b"commit %25d" % version
     return CommitRow(
         version, branch, hash, 1_000 * version, None, None, None, None, b"attempt%9d" % version
@@ -134,7 +134,7 @@ def fact(
     value: bytes | None = None,
     salt: bytes | None = b"salt" * 4,
 ) -> FactRow:
-    """A fact whose hash tells where it stands."""
+    """Return a fact whose hash tells its place."""
     hash = f"{branch}.{version}.{index}".encode().ljust(32)
     if op == DELETE:
         body = None
@@ -150,5 +150,5 @@ def blob(upload: bytes, *, hash: bytes | None = None, size: int = 0, at: int = 1
 
 
 def places(facts: Iterable[FactRow]) -> list[tuple[int, int, int]]:
-    """(branch, version, index) of each."""
+    """Return (branch, version, index) of each fact."""
     return [(row.branch, row.version, row.index) for row in facts]

@@ -1,5 +1,5 @@
 """Optimistic blocks: an engine may hold no lock for them, and then proves at their end that none
-was needed. What is in them is written whole or not at all, like any other block."""
+was needed. Their writes are made whole or not at all, like those of any other block."""
 
 import contextlib
 import threading
@@ -14,13 +14,13 @@ from rote.testing.engine_suite.ground import ON_MAIN, EngineGround, commit, fact
 
 THREADS = 4
 ROUNDS = 25
-# Like the kernel: after so many attempts the lock is taken.
+# The same number as in the kernel: after so many attempts it takes the lock.
 HOPES = 2
 WAYS = ("one", "many", "with a side row", "in turn", "nothing")
 
 
 class Interruption(Exception):
-    """Raised inside a block to see what is left of it."""
+    """Raised inside a block, to test what the block leaves behind."""
 
 
 class HopingTests(EngineGround):
@@ -135,7 +135,7 @@ class HopingTests(EngineGround):
             assert not writes.presume_absent(self.space, ids=["urn:new"])
 
     def _write_by(self, writes: Writer, way: str, id: str, *, version: int, key: str) -> None:
-        """Every way in which an engine may write what it kept back."""
+        """Write in one of the ways that an engine has for the writes it kept back."""
         facts = [fact(id, version)] if way != "nothing" else []
         if way == "many":
             facts.append(fact(f"{id}:2", version, index=1))

@@ -1,4 +1,4 @@
-"""Keeping: what is durable, what is whole, and what is copied."""
+"""Keeping: durability, integrity, and backups."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class KeepingTests(EngineGround):
         self.write(fact("urn:a", 1), fact("urn:b", 1, index=1))
         self.write(fact("urn:b", 2, op=DELETE), fact("urn:c", 3, branch=2))
         self.write(fact("urn:there", 1), space=other)
-        # Keys and terms may hold NUL, which not every server takes for text.
+        # Keys and terms may hold NUL, which not every server accepts as text.
         self.put_sides(side("key", "k"), side("run", "r"), side("run", "r\0é"))
         self.derive(
             DerivedRow("a", "urn:a", MAIN, 1, None),
@@ -100,7 +100,7 @@ class KeepingTests(EngineGround):
 
 
 def _contents(engine: Engine, space: int) -> list[object]:
-    """Everything that an engine says about a space."""
+    """Return everything that an engine stores of a space."""
     reads = engine.reader()
     ids = ["urn:a", "urn:b", "urn:c", "urn:there"]
     return [

@@ -1,4 +1,4 @@
-"""Lines: which facts of an entity count for a branch.
+"""Lines: the facts of an entity that count for a branch.
 
 main (1)   v1 ─ v2 ─────── v5
                  └ fork at 2
@@ -17,7 +17,7 @@ GRANDCHILD: Line = ((3, NEWEST), (2, 3), (1, 2))
 class LineTests(EngineGround):
     @pytest.fixture
     def branched(self) -> None:
-        """urn:a on both branches, urn:old on main below the fork, urn:late on main above it."""
+        """Write urn:a on both branches, urn:old on main below the fork, urn:late on main above it."""
         self.write(fact("urn:a", 1), fact("urn:old", 1, index=1))
         self.write(fact("urn:a", 2))
         self.write(fact("urn:a", 3, branch=2))

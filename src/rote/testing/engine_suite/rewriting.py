@@ -1,4 +1,4 @@
-"""Rewriting history: what erasing, compacting and thinning need, and nothing else does."""
+"""Rewriting history: the calls that only erasing, compacting and thinning need."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""EngineSuite: what an engine's own test subclasses.
+"""EngineSuite: the base class of an engine's own test.
 
 class TestMyEngine(SharedEngineSuite):
     def make_engine(self, place: Path) -> Engine:
@@ -36,8 +36,8 @@ class EngineSuite(
     HopingTests,
     KeepingTests,
 ):
-    """Every engine, also one whose place ends with it."""
+    """The tests for every engine, also for one whose data ends with it."""
 
 
 class SharedEngineSuite(EngineSuite, SharingTests):
-    """An engine whose place can be opened again and by several at once."""
+    """The tests for an engine whose place can be opened again and by several at once."""

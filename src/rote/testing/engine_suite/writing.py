@@ -1,4 +1,4 @@
-"""Writing: one block is one transaction, for itself and for everyone else."""
+"""Writing: one block is one transaction, for itself and for all others."""
 
 import threading
 
@@ -12,7 +12,7 @@ ROUNDS = 25
 
 
 class Stop(Exception):
-    """Raised inside a block to see what is left of it."""
+    """Raised inside a block, to test what the block leaves behind."""
 
 
 class WritingTests(EngineGround):
@@ -55,7 +55,7 @@ class WritingTests(EngineGround):
         block = self.engine.writer(self.space)
         block.__enter__().append(self.space, self.batch([fact("urn:a", 1)]))
         self.engine.abandon()
-        self.engine.abandon()  # where there is nothing left
+        self.engine.abandon()  # with nothing left to abandon
         writer = threading.Thread(target=self.write, args=[fact("urn:b", 1)])
         writer.start()
         writer.join()

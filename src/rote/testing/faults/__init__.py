@@ -1,8 +1,8 @@
 """Tools that break a store on purpose: disks that fail, processes that are killed, connections cut.
 
-They ship to users because a promise about crashes is worth what its test is worth, and because
-whoever writes an engine has to keep the same promise. kill -9 alone cannot test durability, since
-the page cache outlives the process; `FaultDisk` shows what a disk holds after a power cut.
+They ship to users because a promise about crashes is worth as much as its test, and because the
+author of an engine has to keep the same promise. kill -9 alone cannot test durability, since the
+page cache outlives the process. `FaultDisk` shows what a disk holds after a power cut.
 """
 
 from rote.testing.faults.child import ChildProcess, run_until_killed

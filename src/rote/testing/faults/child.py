@@ -1,8 +1,8 @@
 """Processes that are killed in the middle of their work.
 
-A child prints one line for each thing it was told is stored: its acknowledgements. Killed with
-SIGKILL at some moment, it leaves a store in which every acknowledged thing must be found. Lines
-that were on their way when it died count: the child had been told before it printed them.
+A child prints one output line for each write that the store has acknowledged to it. After SIGKILL
+at any moment, every acknowledged write must be in the store. Output that was still in the pipe when
+the child died counts too: the store had answered before the child printed it.
 
 The child leads a process group of its own and the whole group is killed, so that nothing outlives
 a test, however it ends.
@@ -22,7 +22,7 @@ from typing import Self
 
 _READ_SIZE_BYTES = 65_536
 _ERROR_OUTPUT_BYTES_MAX = 4_000
-# How long a killed group may take to be gone and its output to end.
+# Seconds that a killed group may take to end, with its output.
 _DRAIN_SECONDS_MAX = 10.0
 
 
@@ -35,10 +35,10 @@ def run_until_killed(
     timeout_seconds: float = 60.0,
     cwd: Path | str | None = None,
 ) -> tuple[str, ...]:
-    """Run a child, kill -9 it after so many lines, and return all lines that it printed.
+    """Run a child, kill -9 it after so many lines of output, and return all lines that it printed.
 
     With `delay_seconds_max` the kill comes at a moment after that line, drawn from the seed. A
-    child that ends by itself before it is killed is an AssertionError: it proved nothing.
+    child that ends before it is killed is an AssertionError: it proved nothing.
     """
     with ChildProcess(argv, timeout_seconds=timeout_seconds, cwd=cwd) as child:
         child.read_until(acknowledgements)
@@ -57,11 +57,11 @@ class ChildProcess:
         timeout_seconds: float = 60.0,
         cwd: Path | str | None = None,
     ) -> None:
-        # Whole lines that the child printed, so far as they were read.
+        # Whole lines that the child printed, as far as they were read.
         self.acknowledged: list[str] = []
         self._unfinished_line = b""
         self._deadline = time.monotonic() + timeout_seconds
-        # A file, not a pipe: a child that complains at length must not wait for a reader.
+        # A file, not a pipe: a child that writes many errors must not wait for a reader.
         self._error_output = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end
         try:
             self._process = subprocess.Popen(
@@ -109,7 +109,7 @@ class ChildProcess:
         self._process.send_signal(number)
 
     def kill(self) -> tuple[str, ...]:
-        """Kill -9 the child and all it started; every whole line it ever printed."""
+        """Kill -9 the child and all it started; return every whole line it ever printed."""
         if self._process.returncode is None:
             self._end()
             if self._process.returncode != -signal.SIGKILL:
@@ -119,7 +119,7 @@ class ChildProcess:
 
     def _end(self) -> None:
         try:
-            # Not reaped before this, so the number still stands for this group and for no other.
+            # The child is reaped only after this, so the number still names this group and no other.
             if self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait(_DRAIN_SECONDS_MAX)
@@ -136,7 +136,7 @@ class ChildProcess:
         raise AssertionError("the child is dead, yet something it started holds its output open")
 
     def _read(self, until: float) -> bool:
-        """Take in what is printed by a moment; False once the output has ended."""
+        """Read what is printed up to a moment; return False once the output has ended."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
             if not selector.select(max(0.0, until - time.monotonic())):

@@ -2,9 +2,10 @@
 
 `FaultDisk` is an SQLite VFS over the default one. Reads, locks and shared memory go through, so WAL
 mode with normal locking and several connections works as in production (apsw passes the shared
-memory methods on, the -shm file never comes by here). Writes, truncations, syncs and deletions are
-counted, may fail, and are recorded in a `Platter`, from which `image` writes what a disk could hold
-if the power were cut at that moment. The bytes in the live directory are only the page cache.
+memory methods on, so this VFS never sees the -shm file). Writes, truncations, syncs and deletions
+are counted, may fail, and are recorded in a `Platter`, from which `image` writes the files that a
+disk could hold after a power cut at that moment. The bytes in the live directory are only the page
+cache.
 
 What to know when using it:
 
@@ -29,12 +30,12 @@ from rote.testing.faults.platter import Keep
 from rote.testing.faults.trigger import Fault, Operation
 from rote.testing.faults.vfs import FaultVFS, Medium
 
-# A VFS is known to the whole process by its name.
+# SQLite registers a VFS by its name, for the whole process.
 _serial_numbers = itertools.count(1)
 
 
 class FaultDisk:
-    """A directory whose SQLite files can fail, and be seen as a power cut would leave them.
+    """A directory whose SQLite files can fail, and can be read as a power cut would leave them.
 
     with FaultDisk(directory) as disk:
         connection = apsw.Connection(str(directory / "store.db"), vfs=disk.vfs_name)
@@ -62,17 +63,17 @@ class FaultDisk:
         self.close()
 
     def close(self) -> None:
-        """Take the name away; connections that are still open keep working."""
+        """Unregister the name; connections that are still open keep working."""
         self._vfs.unregister()
 
     @property
     def directory(self) -> Path:
-        """Where the recorded files live, as a real path."""
+        """Return the directory of the recorded files, as a real path."""
         return self._medium.directory
 
     @property
     def sync_off(self) -> bool:
-        """A lying disk: syncs report success and make nothing durable. May be set at any time."""
+        """Whether the disk lies: syncs report success and make nothing durable. It may be set at any time."""
         return self._medium.sync_off
 
     @sync_off.setter
@@ -91,12 +92,12 @@ class FaultDisk:
 
     @property
     def operations(self) -> int:
-        """How many operations were counted since arming."""
+        """Return the number of operations counted since arming."""
         return self._medium.trigger.operations
 
     @property
     def struck(self) -> Operation | None:
-        """The first operation that the fault hit since arming."""
+        """Return the first operation that the fault hit since arming."""
         return self._medium.trigger.struck
 
     @property
@@ -104,7 +105,7 @@ class FaultDisk:
         return self._medium.trigger.struck is not None
 
     def image(self, target: Path | str, *, keep: Keep = "none", seed: int = 0) -> Path:
-        """Write what the disk could hold after a power cut now into a new directory."""
+        """Write the files that the disk could hold after a power cut now into a new directory."""
         with self._medium.lock:
             files = self._medium.platter.files(keep, seed)
         target = Path(target)
@@ -116,11 +117,11 @@ class FaultDisk:
         return target
 
     def after_kill(self, target: Path | str) -> "FaultDisk":
-        """The disk that a restarted process finds after kill -9, in a new directory.
+        """Return the disk that a restarted process finds after kill -9, in a new directory.
 
-        The page cache outlives a process: every write is there to read, and what was not synced
-        still is not. Arm a power cut for the moment of the kill. A commit that is found this way
-        may not be told to anyone before something has synced it.
+        The page cache outlives a process: every write can be read, and unsynced writes are still
+        not durable. Arm a power cut for the moment of the kill. A store must sync a commit that it
+        finds this way before it answers anyone with it.
         """
         successor = FaultDisk(self.image(target, keep="all"), sync_off=self.sync_off)
         with self._medium.lock:

@@ -1,4 +1,4 @@
-"""What a disk holds for certain, and what it may hold besides: the model behind `FaultDisk`.
+"""The certain and the possible content of a disk: the model behind `FaultDisk`.
 
 A write goes to the page cache first; only a sync makes it last. So each file is its durable content
 and the list of changes since its last good sync, and a power cut leaves the durable content plus
@@ -27,7 +27,7 @@ from typing import Literal
 SECTOR_SIZE_BYTES = 512
 
 Keep = Literal["none", "some", "all"]
-"""Which un-synced changes a power cut leaves: none, a seeded subset with a torn end, or all."""
+"""The un-synced changes that a power cut leaves: none, a seeded subset with a torn end, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Inode:
     def __init__(self, durable: bytes = b"") -> None:
         self._durable = bytearray(durable)
         self._pending: list[Change] = []
-        # How many of the pending changes a failed sync has forgotten.
+        # The number of pending changes that a failed sync has forgotten.
         self._forgotten = 0
 
     def change(self, change: Change) -> None:
@@ -86,7 +86,7 @@ class Inode:
 
 
 class Platter:
-    """The files of one disk: the names a running system sees, and those that are certain."""
+    """The files of one disk: the names that a running system sees, and those that are certain."""
 
     def __init__(self) -> None:
         self._names: dict[str, Inode] = {}
@@ -100,7 +100,7 @@ class Platter:
         return inode
 
     def load(self, name: str, content: bytes) -> Inode:
-        """A file that was there before: taken to be durable."""
+        """Add a file that was there before, and count it as durable."""
         inode = self._names[name] = self._durable_names[name] = Inode(content)
         return inode
 
@@ -117,7 +117,7 @@ class Platter:
         self._durable_names = dict(self._names)
 
     def files(self, keep: Keep, seed: int) -> dict[str, bytes]:
-        """What the disk could hold if the power were cut now."""
+        """Return the files that the disk could hold if the power were cut now."""
         random = Random(seed)
         names = self._surviving_names(keep, random)
         return {name: names[name].content(keep, random) for name in sorted(names)}
@@ -146,7 +146,7 @@ def _survivors(pending: list[Change], keep: Keep, random: Random) -> list[Change
 
 
 def _torn(write: Write, random: Random) -> Write:
-    """The part of a write on one side of a sector boundary; all of it if it crosses none."""
+    """Return the part of a write on one side of a sector boundary; all of it if it crosses none."""
     end = write.offset + len(write.data)
     first = (write.offset // SECTOR_SIZE_BYTES + 1) * SECTOR_SIZE_BYTES
     boundaries = range(first, end, SECTOR_SIZE_BYTES)

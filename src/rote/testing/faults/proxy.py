@@ -1,11 +1,11 @@
 """A network that breaks at a chosen message: a proxy between a client and a PostgreSQL server.
 
 It counts the messages of both directions as they arrive. A `Cut` ends the connection at one of
-them, which is lost, or delivered with nothing after it. Connections made after the cut are whole,
-unless it says that nobody answers any more, so what is tested is how a client comes back.
+them: that message is lost, or it is the last one delivered. Connections made after the cut work,
+unless the cut says that nobody answers any more. So tests see how a client recovers.
 
-Not counted: a client's farewell, which nobody waits for, so that it comes at any moment; and its
-question whether it may encrypt, which the proxy answers with no.
+Two messages are not counted: the message with which a client ends, because nobody waits for it and
+it comes at any moment; and the question whether to encrypt, which the proxy answers with no.
 
     message    type, 1 byte (a client's first has none) | length of the rest, 4 bytes | content
     https://www.postgresql.org/docs/current/protocol-message-formats.html
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 CHUNK_BYTES = 65_536
-# How long the end of a connection may take.
+# Seconds that the end of a connection may take.
 _END_SECONDS_MAX = 10
 _TYPE_BYTES, _LENGTH_BYTES = 1, 4
 # SSLRequest and GSSENCRequest, whole. The answer is a single byte, no message.
@@ -30,9 +30,9 @@ _READY = b"Z"  # ReadyForQuery; no message of a client begins so
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where the connection ends."""
+    """The point where the connection ends."""
 
-    message: int  # the how many-th message since it was planned, from 1 on, both directions counted
+    message: int  # its number since the plan, from 1 on, both directions counted
     delivered: bool  # whether that message still arrives
     refusing: bool = False  # whether nobody answers from then on, until the next plan
 
@@ -59,12 +59,12 @@ class Proxy:
         return port
 
     def count(self) -> int:
-        """How many messages have come since the last plan."""
+        """Return the number of messages since the last plan."""
         with self._mutex:
             return self._seen
 
     def exchanges(self) -> int:
-        """How many questions the server has answered since the last plan: the round trips."""
+        """Return the number of round trips since the last plan."""
         with self._mutex:
             return self._exchanges
 
@@ -74,7 +74,7 @@ class Proxy:
             return self._cut is None
 
     def plan(self, cut: Cut | None) -> None:
-        """Count from here on, and cut where asked; once. What was cut before has ended then."""
+        """Count from here on, and cut once where asked. A connection that was cut before has ended then."""
         self._ended.wait(_END_SECONDS_MAX)
         with self._mutex:
             self._cut, self._seen, self._exchanges, self._refusing = cut, 0, 0, False
@@ -106,11 +106,11 @@ class Proxy:
             try:
                 server = self._connect()
             except OSError:
-                _end(client)  # the server is down, so the client finds nobody
+                _end(client)  # the server is down, so the client reaches nobody
                 continue
             for end in (client, server):
                 if end.family != socket.AF_UNIX:
-                    # Messages are passed on one by one; none waits for more to go along with.
+                    # Messages are passed on one by one; none waits for another.
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._mutex:
                 self._connections |= {client, server}
@@ -151,7 +151,7 @@ class Proxy:
                 self._connections -= {source, sink}
 
     def _judge(self, message: bytes) -> tuple[bool, bool]:
-        """Whether the connection ends with this message, and whether the message arrives."""
+        """Return whether the connection ends with this message, and whether the message arrives."""
         with self._mutex:
             self._seen += 1
             self._exchanges += message.startswith(_READY)
@@ -169,7 +169,7 @@ class Proxy:
 
 
 def _client_messages(client: socket.socket) -> Iterator[bytes]:
-    """What a client says, without its questions about encryption."""
+    """Yield the messages of a client, without its questions about encryption."""
     pending = bytearray()
     first = _message(client, pending, head=0)
     while first in _ENCRYPTIONS:
@@ -181,13 +181,13 @@ def _client_messages(client: socket.socket) -> Iterator[bytes]:
 
 
 def _messages(source: socket.socket, pending: bytearray) -> Iterator[bytes]:
-    """Whole messages as they come."""
+    """Yield whole messages as they come."""
     while (message := _message(source, pending, head=_TYPE_BYTES)) is not None:
         yield message
 
 
 def _message(source: socket.socket, pending: bytearray, *, head: int) -> bytes | None:
-    """The next message, whose length stands after `head` bytes; None when the source has ended."""
+    """Return the next message, whose length stands after `head` bytes; None when the source has ended."""
     while True:
         if len(pending) >= head + _LENGTH_BYTES:
             size = head + int.from_bytes(pending[head : head + _LENGTH_BYTES], "big")

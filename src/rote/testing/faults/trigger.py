@@ -1,8 +1,8 @@
-"""Which operation fails, and how: the counter behind `FaultDisk`.
+"""The operation that fails, and the kind of failure: the counter behind `FaultDisk`.
 
-A test first runs its workload with no fault and learns how many operations it has, then runs it
-again for every one of them. Writes, truncations, syncs and deletions are counted together, from 1;
-reads are not, since they change nothing that a crash could lose.
+A test first runs its workload without a fault to count its operations. Then it runs it again for
+each operation, with a fault at that one. Writes, truncations, syncs and deletions are counted
+together, from 1; reads are not, since they change nothing that a crash could lose.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ OperationKind = Literal["write", "truncate", "sync", "delete"]
 class Fault:
     """One fault to come."""
 
-    # What happens.
+    # The kind of fault.
     kind: FaultKind
     # The operation it happens at, counted from 1 since arming.
     at: int
@@ -38,34 +38,34 @@ class Fault:
 class Operation:
     """One counted operation, told in the message of the error that a fault raises."""
 
-    # What was asked for.
+    # The kind of operation.
     kind: OperationKind
     # The file, relative to the disk's directory.
     file: str
     # Where a write begins; the new length for a truncation; else 0.
     offset: int = 0
-    # How many bytes a write has; else 0.
+    # The number of bytes of a write; else 0.
     size: int = 0
 
 
 def every_fault(operations: int, kinds: tuple[FaultKind, ...] = FAULT_KINDS) -> Iterator[Fault]:
-    """Each kind at each of so many operations: the whole loop of a fault test."""
+    """Yield each kind at each of so many operations: the whole loop of a fault test."""
     for kind in kinds:
         for at in range(1, operations + 1):
             yield Fault(kind, at)
 
 
 class Trigger:
-    """Counts operations while armed, and says which of them the fault hits."""
+    """Counts operations while armed, and tells which of them the fault hits."""
 
     def __init__(self) -> None:
         self._fault: Fault | None = None
         self._armed = False
-        # How many operations were counted since arming.
+        # The number of operations counted since arming.
         self.operations = 0
         # The first operation that the fault hit.
         self.struck: Operation | None = None
-        # Whether the power was cut: no arming brings it back.
+        # Whether the power was cut; arming does not restore it.
         self.power_is_off = False
 
     def arm(self, fault: Fault | None) -> None:
@@ -78,7 +78,7 @@ class Trigger:
         self._armed = False
 
     def strike(self, operation: Operation) -> FaultKind | None:
-        """Count an operation; the kind of fault that hits it, if one does."""
+        """Count an operation; return the kind of fault that hits it, if one does."""
         if self.power_is_off:
             return "power_cut"
         if not self._armed:

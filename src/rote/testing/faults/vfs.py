@@ -1,5 +1,5 @@
 # ruff: noqa: N802 - the methods of a VFS have the names that SQLite gave them.
-"""The SQLite side of `FaultDisk`: what SQLite asks of a disk, counted, failed and recorded.
+"""The SQLite side of `FaultDisk`: it counts, fails and records what SQLite asks of a disk.
 
 Each operation asks the trigger first, then does the real thing, then records it; all under one
 lock, so that the record and the real file never differ.
@@ -30,19 +30,20 @@ _ERROR_CODES = {
 
 @dataclass(slots=True)
 class Medium:
-    """What the disk, its VFS and its files share."""
+    """The state that the disk, its VFS and its files share."""
 
-    # Where recorded files live, as a real path.
+    # The directory of the recorded files, as a real path.
     directory: Path
     # Syncs report success and make nothing durable.
     sync_off: bool
-    # Held over each operation. Collecting garbage may close a connection inside one: reentrant.
+    # Held during each operation. It is reentrant, because garbage collection may close a connection
+    # inside one.
     lock: threading.RLock = field(default_factory=threading.RLock)
     platter: Platter = field(default_factory=Platter)
     trigger: Trigger = field(default_factory=Trigger)
 
     def name(self, path: str) -> str | None:
-        """A path's name on this disk; None outside it."""
+        """Return a path's name on this disk; None outside it."""
         inside = Path(path).is_relative_to(self.directory)
         return str(Path(path).relative_to(self.directory)) if inside else None
 
@@ -51,14 +52,14 @@ class Medium:
             raise _sqlite_error(code, "the power is off")
 
     def check(self, operation: Operation) -> None:
-        """Count an operation that happens whole or not at all; raises if a fault hits it."""
+        """Count an operation that happens whole or not at all; raise if a fault hits it."""
         kind = self.trigger.strike(operation)
         if kind is not None:
             raise _fault_error(kind, operation)
 
 
 class FaultVFS(apsw.VFS):
-    """Opens and deletes files; everything else is the default VFS."""
+    """Opens and deletes files; the default VFS does everything else."""
 
     def __init__(self, name: str, medium: Medium) -> None:
         self._medium = medium
@@ -127,7 +128,7 @@ class FaultFile(apsw.VFSFile):
         self._medium.check_power(apsw.SQLITE_IOERR_READ)
         return super().xRead(amount, offset)
 
-    # By its type apsw may hand over any buffer; it hands over bytes.
+    # The type allows any buffer, but apsw always passes bytes.
     def xWrite(self, data: bytes, offset: int) -> None:
         operation = Operation("write", self._name, offset, len(data))
         with self._medium.lock:
@@ -151,7 +152,7 @@ class FaultFile(apsw.VFSFile):
             operation = Operation("sync", self._name)
             kind = medium.trigger.strike(operation)
             if kind is not None:
-                # A power cut comes before the sync: nothing tried to write and failed.
+                # A power cut comes before the sync, so no page was lost by a failed write.
                 if kind != "power_cut":
                     self._inode.fail_sync()
                 raise _fault_error(kind, operation)

@@ -1,4 +1,4 @@
-"""Did concurrent transactions behave as if they had run one after the other? Recorded and checked."""
+"""Recording and checking whether concurrent transactions behaved as if they had run one after the other."""
 
 from rote.testing.serial.checker import Anomaly, check
 from rote.testing.serial.recorder import Recorder, Recording

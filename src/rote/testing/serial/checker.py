@@ -1,4 +1,4 @@
-"""The check: is there an order of the committed transactions that explains all they saw?
+"""The check: it looks for a serial order of the committed transactions that explains all they saw.
 
 Four relations between transactions. In a serial order each of them points forward, so a cycle proves
 that there is no such order (Adya, Weak Consistency, 1999):
@@ -8,8 +8,8 @@ that there is no such order (Adya, Weak Consistency, 1999):
     rw  one read what the other then wrote over     by both
     rt  one had its answer before the other began   by the clients' clock: strict serialisability
 
-The store's versions are claims like any other. Where they place writes wrongly, the values that were
-read contradict them.
+The store's versions are not trusted either. Where they put writes into a wrong order, the values
+that were read contradict them.
 """
 
 from bisect import bisect_left
@@ -25,7 +25,7 @@ from rote.testing.serial.records import Read, Record, Scan, Write
 
 
 class Anomaly(Struct, frozen=True):
-    """One thing that no serial order explains."""
+    """One observation that no serial order explains."""
 
     kind: str
     message: str
@@ -36,7 +36,7 @@ class Anomaly(Struct, frozen=True):
 
 
 def check(records: Iterable[Record]) -> tuple[Anomaly, ...]:
-    """Everything that shows that a history is not strictly serialisable; nothing when it is."""
+    """Return everything that shows that a history is not strictly serialisable; nothing when it is."""
     history = _History(records)
     history.check_steps()
     history.check_versions()
@@ -50,8 +50,8 @@ class _History:
         latest = {(record.client, record.number): record for record in records}
         self.records = [latest[place] for place in sorted(latest)]
         self.anomalies: list[Anomaly] = []
-        self.involved: set[int] = set()  # in an anomaly
-        # (entity, value): the transaction that wrote it, and whether it left it there.
+        self.involved: set[int] = set()  # those in an anomaly
+        # (entity, value): the transaction that wrote it, and whether that was its last write to the entity.
         self.writers: dict[tuple[str, str], tuple[int, bool]] = {}
         for index, record in enumerate(self.records):
             self._note_writes(index, record)
@@ -85,7 +85,7 @@ class _History:
             raise InvalidInput(f"{record} wrote and was committed; record the commit's version")
 
     def _outside_reads(self, record: Record) -> dict[str, Read]:
-        """The first read of each entity that the transaction had not written itself."""
+        """Return the first read of each entity that the transaction had not written itself."""
         seen: dict[str, Read] = {}
         written: set[str] = set()
         for step in record.steps:
@@ -98,20 +98,20 @@ class _History:
         return seen
 
     def reads_of(self, step: Read | Scan) -> list[Read]:
-        """A scan reads every entity of its range, also those that it does not find."""
+        """Return the reads of a step; a scan reads every entity of its range, found or not."""
         if isinstance(step, Read):
             return [step]
         known = {id for id, _ in self.writers if id.startswith(step.prefix)}
         return [Read(id, step.found.get(id)) for id in sorted(known | step.found.keys())]
 
     def writer_of(self, read: Read) -> int | None:
-        """Who wrote what was read; None when it does not exist, or nobody did."""
+        """Return the transaction that wrote the value read; None when the entity is absent or nobody did."""
         if read.value is None or (read.id, read.value) not in self.writers:
             return None
         return self.writers[(read.id, read.value)][0]
 
     def _counted(self) -> set[int]:
-        """Those that were committed, also by the evidence of others that read what they wrote."""
+        """Return the committed transactions, including unknown ones whose writes a committed one has read."""
         counted = {i for i, record in enumerate(self.records) if record.outcome == "committed"}
         waiting = sorted(counted)
         while waiting:
@@ -125,7 +125,7 @@ class _History:
         return counted
 
     def _orders(self) -> dict[str, list[int]]:
-        """For each entity those that wrote it, in the order that the store claims."""
+        """Return for each entity its writers, in the order that the store claims."""
         orders: dict[str, list[int]] = {}
         unplaced: list[tuple[str, int]] = []
         for index in sorted(self.counted, key=lambda i: self.records[i].version or 0):
@@ -139,7 +139,8 @@ class _History:
         return orders
 
     def _place(self, order: list[int], id: str, index: int) -> None:
-        """Without a version: right after what it read there. A blind write stays without a place."""
+        """Place a writer without a version right after the writer it read from; a blind write stays
+        without a place."""
         read = self.seen[index].get(id)
         if read is None:
             return
@@ -203,7 +204,7 @@ class _History:
                 self.found("version twice", f"{count} commits have the version {version}", both)
 
     def check_lost_updates(self) -> None:
-        """Two that read the same value of an entity and both wrote over it: one of them is lost."""
+        """Report two transactions that read the same value of an entity and both wrote over it."""
         updates: dict[tuple[str, str | None], list[int]] = {}
         for index in sorted(self.counted):
             for id in self.records[index].writes():
@@ -218,7 +219,7 @@ class _History:
     # -- all of them together ----------------------------------------------------------------------
 
     def check_cycles(self) -> None:
-        """Stronger relations first, so that a cycle is named by what it needs."""
+        """Report cycles; stronger relations come first, so that a cycle is named by what it needs."""
         edges: Edges = {}
         for add in (self._add_flow, self._add_overwritten, self._add_time):
             add(edges)
@@ -244,7 +245,7 @@ class _History:
                     _link(edges, index, following, "rw")
 
     def _written_after(self, read: Read) -> int | None:
-        """Who wrote over what was read."""
+        """Return the transaction that wrote over the value read."""
         order = self.orders.get(read.id, [])
         place = 0
         if read.value is not None:
@@ -255,7 +256,7 @@ class _History:
         return order[place] if place < len(order) else None
 
     def _add_time(self, edges: Edges) -> None:
-        """Each answer leads to the next answer, and to all that begin before that one: few edges."""
+        """Link each answer to the next answer, and to the transactions that begin in between: few edges."""
         ends = sorted({end for i in self.counted if (end := self._end(i)) is not None})
         moment = len(self.records)  # the numbers of moments follow those of transactions
         for place in range(1, len(ends)):
@@ -268,7 +269,7 @@ class _History:
                 _link(edges, moment + place - 1, index, "rt")
 
     def _end(self, index: int) -> int | None:
-        """When it had certainly happened; one without an answer may happen later."""
+        """Return the time by which it had certainly happened; one without an answer may happen later."""
         record = self.records[index]
         return record.ended if record.outcome == "committed" else None
 

@@ -3,14 +3,14 @@
 from collections import deque
 from collections.abc import Iterable
 
-Edges = dict[int, dict[int, str]]  # from a node to others, with a word for why
+Edges = dict[int, dict[int, str]]  # from a node to others, with a word for the reason
 
-# Where the search for a short cycle begins, at the most: any cycle of a knot is a finding.
+# The search for a short cycle begins at so many nodes at most: any cycle of a knot is a finding.
 _STARTS_MAX = 64
 
 
 def knots(edges: Edges, nodes: Iterable[int]) -> list[list[int]]:
-    """Sets of nodes that all reach each other, of two or more (Tarjan 1972, without recursion)."""
+    """Return the sets of two or more nodes that all reach each other (Tarjan 1972, without recursion)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -52,7 +52,7 @@ def knots(edges: Edges, nodes: Iterable[int]) -> list[list[int]]:
 
 
 def short_cycle(edges: Edges, knot: list[int]) -> list[int]:
-    """A cycle inside a knot, the shortest through any of its first nodes."""
+    """Return a cycle inside a knot, the shortest through any of its first nodes."""
     inside = set(knot)
     cycles = [_cycle_through(edges, inside, start) for start in knot[:_STARTS_MAX]]
     return min(cycles, key=len)

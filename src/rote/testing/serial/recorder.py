@@ -1,4 +1,4 @@
-"""Runs transactions on a space and notes what each saw, wrote and was told."""
+"""Runs transactions on a space and records what each saw, wrote and was answered."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from rote.testing.serial.records import Outcome, Read, Record, Scan, Step, Write
 
 
 class Recording:
-    """A transaction under way; every step is noted."""
+    """A transaction in progress; every step is recorded."""
 
     def __init__(self, transaction: Transaction | Run, name: str) -> None:
         self._transaction = transaction
@@ -23,7 +23,7 @@ class Recording:
     def read(self, id: str) -> str | None:
         state = self._transaction.read(id)
         value: str | None = state.value
-        # Of its own write a transaction knows no version yet.
+        # A transaction does not yet know the version of its own write.
         version = None if id in self._written else state.version
         self.steps.append(Read(id, value, version))
         return value
@@ -34,7 +34,7 @@ class Recording:
         return found
 
     def write(self, id: str) -> str:
-        """Set an entity to a value that nobody else ever writes; that value."""
+        """Set an entity to a value that nobody else ever writes; return that value."""
         value = f"{self._name}#{len(self.steps)}"
         self._transaction.set(id, value)
         self._written.add(id)
@@ -43,10 +43,10 @@ class Recording:
 
 
 class Recorder:
-    """One client. Its name must be its own: its values are made of it.
+    """One client. Its name must be unique, because its values contain it.
 
-    `sink` gets every record, of a transaction that writes also one before its commit, with the
-    outcome unknown: so a client that is killed has not hidden what it may have committed.
+    `sink` gets every record. For a transaction that writes, it also gets one before the commit,
+    with the outcome unknown. So even a client that is killed has told what it may have committed.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Recorder:
         self._sink = self.records.append if sink is None else sink
 
     def run(self, work: Callable[[Recording], object]) -> Record:
-        """Do `work` as one transaction, once; a conflict is an outcome, not an error."""
+        """Run `work` as one transaction, once; a conflict is an outcome, not an error."""
         self._runs += 1
         number, began = self._runs, self._now()
         steps: list[Step] = []
 
         def draft() -> Record:
-            """What is known before the answer."""
+            """Return the record as known before the answer."""
             return Record(
                 client=self._client,
                 number=number,

@@ -1,6 +1,6 @@
-"""What a client noted about the transactions that it ran on one space.
+"""Records of the transactions that a client ran on one space.
 
-Values are texts that are written once: whoever reads one knows whose it is, whatever the store says
+Each value is written only once, so a value that is read tells its writer, whatever the store says
 about versions. Nothing is deleted, so an entity that is absent was never written.
 """
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 class Read(Struct, frozen=True, tag=True):
     id: str
     value: str | None  # None: it does not exist
-    version: int | None = None  # what the store says, where it was noted; 0: never written
+    version: int | None = None  # as the store reports it, where it was recorded; 0: never written
 
 
 class Scan(Struct, frozen=True, tag=True):
@@ -31,12 +31,12 @@ Outcome = Literal["committed", "failed", "unknown"]
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """One transaction. Of two with the same client and number the later one counts."""
+    """One transaction. Of two records with the same client and number the later one counts."""
 
     client: str
     number: int
     steps: tuple[Step, ...]  # in the order in which the client took them
-    outcome: Outcome  # unknown: it may have been committed, or be so later
+    outcome: Outcome  # unknown: it may have been committed, or may be later
     version: int | None = None  # of its commit; None when it failed, is unknown, or wrote nothing
     began: int | None = None  # before its first step, by a clock that all clients share
     ended: int | None = None  # after its answer
@@ -45,12 +45,12 @@ class Record(Struct, frozen=True, kw_only=True):
         return f"{self.client}/{self.number}"
 
     def writes(self) -> dict[str, str]:
-        """What it leaves, by entity."""
+        """Return the values that it leaves, by entity."""
         return {step.id: step.value for step in self.steps if isinstance(step, Write)}
 
 
 def encode_record(record: Record) -> bytes:
-    """One line of JSON, for a client in another process."""
+    """Return one line of JSON, for a client in another process."""
     return msgspec.json.encode(record)
 
 

@@ -1,4 +1,4 @@
-"""Backups: a SQLite store with everything in it, made while others write."""
+"""Backups: a SQLite store that holds everything, made while others write."""
 
 import threading
 
@@ -16,7 +16,7 @@ WRITES = 60
 
 class BackupTests(SpaceGround):
     def restore(self, name: str) -> Store:
-        """The backup as an embedded store, without the keys: they are kept elsewhere."""
+        """Open the backup as an embedded store, without the keys: they are kept elsewhere."""
         engine = SqliteEngine(self.place / name, create=False)
         store = open_on(engine, StoreSettings(clock=self.clock, ids=self.ids), keys=MemoryKeys())
         self._opened.append(store)

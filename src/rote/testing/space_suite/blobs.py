@@ -19,7 +19,7 @@ SIZES = (0, 1, BLOB_CHUNK_BYTES - 1, BLOB_CHUNK_BYTES, BLOB_CHUNK_BYTES + 1, 3 *
 
 
 def payload_of(size: int, seed: int = 0) -> bytes:
-    """Bytes that repeat nowhere near a chunk's end."""
+    """Return bytes that do not repeat near the end of a chunk."""
     block = b"".join(sha256(b"%d/%d" % (seed, n)).digest() for n in range(1 + size // 32 % 9973))
     return (block * (size // len(block) + 1))[:size]
 
@@ -33,7 +33,7 @@ def meta(hash: str) -> str:
 
 
 class Trickle:
-    """A stream that gives a few bytes at a time, and then perhaps breaks."""
+    """A stream that gives a few bytes at a time, and may then break."""
 
     def __init__(self, data: bytes, *, step: int = 100_000, error: Exception | None = None) -> None:
         self._data = io.BytesIO(data)
@@ -74,7 +74,7 @@ class BlobTests(SpaceGround):
         assert self.space.version == 1
 
     def test_a_stream_may_give_views_whose_items_are_several_bytes(self) -> None:
-        """They were counted by their items, so a piece could be many times what was asked for."""
+        """The items of a view were counted as bytes, so a piece could be many times as long as asked for."""
         numbers = array("I", range(BLOB_PIECE_BYTES // 16))
         wanted: list[int] = []
 
@@ -196,7 +196,7 @@ class BlobTests(SpaceGround):
                 use("0" * 64)
 
     def test_a_value_may_refer_to_a_blob_that_is_not_there(self) -> None:
-        """A reference is data, as a link to an entity is: whoever follows it is told."""
+        """A reference is plain data, like a link to an entity; following it gives an error."""
         data = b"comes later"
         self.space.set(A, {"file": {"$blob": hash_of(data)}})
         with pytest.raises(NotFound):

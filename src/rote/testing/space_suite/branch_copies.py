@@ -1,4 +1,4 @@
-"""Copies of branches and merges: everything arrives, wherever a page ends; forged events do not."""
+"""Copies of branches and merges: everything arrives, wherever a page ends; forged events are refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +54,7 @@ EVENTS: dict[str, Callable[[Commit], dict[str, Any]]] = {
 
 class BranchCopyTests(SpaceGround):
     def _write_branches(self) -> None:
-        """Forks below, at and above what a page has brought; merges both ways; a deleted branch."""
+        """Write forks below, at and above the end of a page, merges both ways, and a deleted branch."""
         space = self.space
         space.transact([put(A, {"n": 0, "pad": "x" * 2_000}), put(B, 1)], key="first")
         space.patch(A, [add("/n", 1)])
@@ -86,7 +86,7 @@ class BranchCopyTests(SpaceGround):
             for version in range(self.space.version + 1):
                 here, there = (space.at(version).on(branch.name) for space in (self.space, copy))
                 assert list(here.scan()) == list(there.scan())
-        # And it goes on by itself.
+        # The copy takes new commits of its own.
         assert copy.on("old").create_branch("new").get(C) == 9
         assert copy.merge("old", on_conflict="ours").status == "merged"
         assert copy.verify().ok

@@ -159,7 +159,7 @@ class BranchTests(IndexGround):
     # -- isolation ---------------------------------------------------------------------------------
 
     def test_a_first_patch_on_a_child_starts_from_the_inherited_value(self) -> None:
-        """It once started from nothing, because the child had no row of the entity."""
+        """A first patch once started from nothing, because the child had no row of the entity."""
         self.space.set(A, {"n": 1})
         topic = self.space.create_branch("topic")
         fact = topic.patch(A, [add("/m", 2)]).facts[0]
@@ -180,8 +180,7 @@ class BranchTests(IndexGround):
         assert self.space.verify().ok
 
     def test_isolation_is_absolute_in_both_directions_and_at_every_depth(self) -> None:
-        """A child of a child once saw what the grandparent wrote after the first fork: only the
-        nearest fork was a cap."""
+        """A child of a child once saw later writes of the grandparent: only the nearest fork was a cap."""
         self.space.set(A, "old")
         child = self.space.create_branch("child")
         grandchild = child.create_branch("grandchild")
@@ -362,7 +361,7 @@ class BranchTests(IndexGround):
     # -- depth -------------------------------------------------------------------------------------
 
     def test_a_thousand_ancestors_are_one_look_up(self) -> None:
-        """A condition with one part for each ancestor was more than SQLite takes."""
+        """A condition with one part for each ancestor was too long for SQLite."""
         self.space.set(A, {"n": 0})
         branch = self.space
         for number in range(DEPTH):

@@ -1,4 +1,4 @@
-"""Garbage collection: what nothing refers to goes after a while, and nothing else ever does."""
+"""Garbage collection: data that nothing refers to is deleted after a while, and no other data ever is."""
 
 import io
 import threading
@@ -22,7 +22,7 @@ class CollectionTests(SpaceGround):
         return hash
 
     def is_kept(self, hash: str) -> bool:
-        """After a collection, long after."""
+        """Whether the blob is still there after a collection, long after."""
         self.clock.move(seconds=1e6)
         self.space.gc()
         assert self.space.verify().ok
@@ -145,8 +145,9 @@ class CollectionTests(SpaceGround):
         ids=repr,
     )
     def test_a_patched_value_refers_however_the_patch_made_it(self, ops: list[Any]) -> None:
-        """Story: a collector that read only the bodies of facts missed a hash that was moved to
-        where it became a reference. Small documents carry snapshots, large ones are replayed."""
+        """A collector once read only the bodies of facts, and missed a hash that a patch had moved
+        to a place where it became a reference. Small documents carry snapshots, large ones are
+        replayed."""
         for size in (1, 3_000):
             hash = self.put_undescribed(b"%d" % size)
             document = {"hash": hash, "slot": {"$blob": None}, "list": [{}], "text": "x" * size}
@@ -226,7 +227,7 @@ class CollectionTests(SpaceGround):
             (self.space.at(version).get(A), self.space.at(version).get(B)) for version in versions
         ]
         history = self.space.history(A)
-        # Of 99 patches the newest keeps its own, and of the others one in 32.
+        # Of 99 patches the newest keeps its snapshot, and of the others one in 32.
         assert self.space.gc().snapshots == 98 - 3
         assert self.space.gc().snapshots == 0
         fresh = self.store.space("notes")
@@ -240,7 +241,7 @@ class CollectionTests(SpaceGround):
     # -- uploads -----------------------------------------------------------------------------------
 
     def test_a_slow_upload_is_never_taken_for_one_that_was_given_up(self) -> None:
-        """However long it takes in all, as long as something comes now and then."""
+        """An upload may take any time in all, as long as some bytes arrive now and then."""
         data = payload_of(3 * BLOB_PIECE_BYTES)
         step, collected = UPLOAD_IDLE_SECONDS_MAX / 4, []
 
@@ -277,7 +278,7 @@ class CollectionTests(SpaceGround):
     # -- beside writers ----------------------------------------------------------------------------
 
     def test_whoever_puts_while_others_collect_has_the_blob(self) -> None:
-        """Without any grace period, so that every moment of a put is met."""
+        """There is no grace period, so that collections meet every moment of a put."""
         stop, problems = threading.Event(), []
 
         def collect() -> None:
@@ -303,7 +304,7 @@ class CollectionTests(SpaceGround):
 
 
 def _filled(value: Any, hash: str) -> Any:
-    """The value with the hash where it says {}."""
+    """Return the value with the hash in place of {}."""
     if isinstance(value, str):
         return value.replace("{}", hash)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Copies and backups of a space that was compacted: the same space, proven the same way."""
+"""Copies and backups of a compacted space: the same space, proven in the same way."""
 
 from typing import Any
 
@@ -161,7 +161,7 @@ class CompactedCopyTests(CompactionGround):
 
 
 def _forgeries(page: FoundationPage) -> list[FoundationPage]:
-    """Each member of everything in the page, changed once."""
+    """Return pages in which each member of everything is changed once."""
     made = []
 
     def change(name: str, place: int, **fields: Any) -> None:

@@ -1,4 +1,4 @@
-"""Compacting: from the line on nothing changes, below it nothing can be read, and all of it is proven."""
+"""Compacting: from the horizon on nothing changes, below it nothing can be read, and all of it is proven."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ LARGE = {"text": "x" * 3_000}
 
 
 def answers(space: Space, since: int, until: int, ids: tuple[str, ...] = (A, B, C)) -> list[Any]:
-    """Everything that can be asked about the versions in [since, until], on all branches."""
+    """Return every answer about the versions in [since, until], on all branches."""
     found: list[Any] = []
     for version in range(since, until + 1):
         view = space.at(version)
@@ -37,11 +37,13 @@ def answers(space: Space, since: int, until: int, ids: tuple[str, ...] = (A, B, 
 
 
 class CompactionGround(IndexGround):
-    """A space in which everything has happened."""
+    """A space with commits of every kind."""
 
     def write_much(self) -> Space:
-        """Sets, patches of large and small documents, deletions, keys, branches and merges; 24
-        commits. The space on the branch."""
+        """Write sets, patches of large and small documents, deletions, keys, branches and merges.
+
+        These are 24 commits. Return the space on the branch.
+        """
         space = self.space
         space.transact([put(A, LARGE), put(B, {"n": 0}), put(C, 0)], key="first")
         for number in range(1, 7):
@@ -71,7 +73,7 @@ class CompactionTests(CompactionGround):
         log = list(self.space.log(since=before - 1))
         compaction = self.space.compact(before=before)
         assert answers(self.space, before, 25) == expected
-        # Below the first version there is nothing, so nothing is done about it.
+        # Below the first version there is nothing to drop.
         made = [] if before == 1 else [compaction.commit]
         assert list(self.space.log(since=before - 1)) == [*log, *made]
         fresh = self.store.space("notes")
@@ -127,8 +129,8 @@ class CompactionTests(CompactionGround):
         assert self.space.verify().ok
 
     def test_a_fork_above_the_line_still_finds_the_base_below_it(self) -> None:
-        """The heads of today have merged since, so only what the line itself had says which base
-        the fork will need."""
+        """The present heads have merged since, so only the heads at the horizon tell which base the
+        fork will need."""
         self.space.set(A, "base")
         one = self.space.create_branch("one")
         other = self.space.create_branch("other")
@@ -244,7 +246,7 @@ class CompactionTests(CompactionGround):
         assert self.space.version == 2
 
     def test_to_keep_some_commits_again_and_again_takes_nothing_more(self) -> None:
-        """Every night, whether anything was written or not."""
+        """A nightly compaction runs whether anything was written or not."""
         for number in range(10):
             self.space.set(A, number)
         kept = [commit.hash for commit in list(self.space.log())[-3:]]
@@ -385,13 +387,13 @@ class CompactionTests(CompactionGround):
         assert (fault.kind, fault.version) == ("compacted", 1)
         assert "cannot say" in fault.message
         assert kept.ok
-        # The first commit that is left names this one.
+        # The first commit that is left holds the hash of this one.
         assert self.space.verify(against=last).ok
         assert not self.space.verify(against={**last, "head": "0" * 64}).ok
 
     def test_what_is_left_of_another_branch_is_not_what_the_line_follows(self) -> None:
-        """The set that the patch at the line changes is gone; what the branch has inherited, and
-        what was erased there, is not."""
+        """The patch at the horizon changes a set that is gone. The fact that the branch had
+        inherited, and that was erased, is still there."""
         self.space.set(A, 1)
         self.space.erase(A, reason="asked to")
         topic = self.space.create_branch("topic")
@@ -439,7 +441,7 @@ class CompactionTests(CompactionGround):
         assert self.space.verify().ok
 
     def test_a_reference_that_the_commit_of_the_line_has_left_as_it_was_counts(self) -> None:
-        """What made it is gone, and the operations of the line say nothing of it."""
+        """The commit that made the reference is gone, and the operations at the horizon do not mention it."""
         hash = self.space.put_blob(b"kept")
         self.space.delete(meta(hash))
         self.space.set(A, {"file": {"$blob": hash}})
@@ -468,7 +470,7 @@ class CompactionTests(CompactionGround):
     def test_an_index_lists_what_nothing_has_written_since_the_line(
         self, asked_before: bool
     ) -> None:
-        """All that it lists is from commits that are gone."""
+        """Every entity that it lists comes from commits that are gone."""
         space = self.open_fresh("indexed", indexes=(WORDS,)).space("x")
         space.set(A, {"text": "all"})
         space.set(B, 1)
@@ -539,8 +541,7 @@ class CompactionTests(CompactionGround):
     @pytest.mark.parametrize("id", (A, B, C))
     @pytest.mark.parametrize("first", (True, False), ids=("erased first", "compacted first"))
     def test_what_is_left_can_be_erased_and_is_still_proven(self, id: str, first: bool) -> None:
-        """The checkpoint is signed and does not change, so what an erasure leaves must say what the
-        digest said of it."""
+        """The checkpoint is signed and does not change, so the remains of an erasure must fit its digest."""
         topic = self.write_much()
         space = self.space
         if first:

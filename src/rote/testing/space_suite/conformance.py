@@ -1,4 +1,4 @@
-"""Conformance: what the registry asks for, on every way that a value can be written."""
+"""Conformance: the rules of the registry hold for every way to write a value."""
 
 import threading
 from typing import Any
@@ -36,7 +36,7 @@ class ConformanceTests(SpaceGround):
     def refused(
         self, pointer: str, rule: str, *, id: str = ONE, name: str | None = "note"
     ) -> "_Refused":
-        """A block that is refused with exactly this, and leaves nothing behind."""
+        """Return a block that is refused with exactly this, and leaves nothing behind."""
         return _Refused(self, {"id": id, "pointer": pointer, "rule": rule, "schema": name})
 
     # -- values ------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ ROUNDS = 24
 
 
 def write_and_govern(spaces: list[Space]) -> None:
-    """The first makes and changes and takes away the rules, the others write what some forbid."""
+    """Let the first change the rules while the others write values that some of them forbid."""
     start = threading.Barrier(len(spaces))
     failures: list[BaseException] = []
 
@@ -390,7 +390,7 @@ def write_and_govern(spaces: list[Space]) -> None:
 
 
 def assert_each_commit_conformed(space: Space) -> None:
-    """Told from the log alone: a long text was never written under the rules that forbid it."""
+    """Check from the log alone that a long text was never written under the rules that forbid it."""
     rules: dict[str, Any] = {}
     for commit in space.log():
         rules |= {fact.id: fact.body for fact in commit.facts if fact.id in (NOTE, REGISTRY)}

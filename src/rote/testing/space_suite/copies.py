@@ -1,4 +1,4 @@
-"""Copies: a space in another store, commit for commit, and what is refused on the way."""
+"""Copies: a space in another store, commit for commit, and the refusals on the way."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from rote.values.limits import PAGE_BYTES_MAX
 
 class CopyTests(SpaceGround):
     def _write_history(self) -> None:
-        """Every operation, a document large enough to be replayed, keys, meta, side rows."""
+        """Write every operation, a document large enough to be replayed, keys, meta, side rows."""
         space, port, did = self.space, self.port, self.did
         space.transact([put(A, {"items": [1]}), put(B, 1.5)], key="first", meta={"m": 1})
         space.set(C, {"text": "x" * 3_000})
@@ -196,7 +196,7 @@ class CopyTests(SpaceGround):
         )
 
     def test_side_rows_that_only_the_target_has_stay(self) -> None:
-        """Its own, and those that the source has dropped: nothing tells them apart."""
+        """The target keeps its own rows and those that the source dropped: nothing tells them apart."""
         target = self.open_fresh("target")
         self._write_history()
         self._copied(target)
@@ -282,7 +282,7 @@ class CopyTests(SpaceGround):
     # -- what is refused ---------------------------------------------------------------------------
 
     def test_a_target_with_another_history_is_refused_and_untouched(self) -> None:
-        """The same key, the same beginning, then two different commits."""
+        """Both have the same key and the same beginning, then two different commits."""
         seed = b"\x07" * 32
         ours = self.open_fresh("ours", seed=seed, ids=type(self.ids)(3))
         theirs = self.open_fresh("theirs", seed=seed, ids=type(self.ids)(3))
@@ -317,7 +317,7 @@ class CopyTests(SpaceGround):
     def test_a_side_row_that_went_its_own_way_is_refused_and_the_target_untouched(
         self, source_moves: bool
     ) -> None:
-        """A copy once put fence 5 back to 1, and the owner of long ago committed again."""
+        """A copy once put fence 5 back to 1, and an owner from long ago committed again."""
         self.space.set(A, 1)
         self.port.put_side(self.did, "run", "r", {"owner": "old"}, fence=0)
         target = self.open_fresh("target")
@@ -427,14 +427,14 @@ class CopyTests(SpaceGround):
 
 
 def page_of(space: Space) -> CopyPage:
-    """Everything in one page."""
+    """Return everything in one page."""
     page = space._port.copy_out(space.did, since=0, until=space.version)
     assert len(page.commits) == space.version
     return page
 
 
 def adopting(ground: SpaceGround, name: str = "adopting") -> Port:
-    """The port of another store that has the space, empty."""
+    """Return the port of another store that has the space, empty."""
     port = port_of(ground.open_fresh(name))
     info = port.adopt(ground.did, "notes", seed=None)
     assert info == ground.port.space("notes", create=False)

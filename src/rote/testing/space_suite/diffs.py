@@ -1,4 +1,4 @@
-"""Diffs: what turns one state into another, between branches, versions and views."""
+"""Diffs: the changes between two states, of branches, versions and views."""
 
 import pytest
 
@@ -58,7 +58,7 @@ class DiffTests(SpaceGround):
         assert [change.after for change in deeper.diff("topic")] == [2]
         assert [change.after for change in topic.at(2).diff(self.space)] == [3]
         assert [change.after for change in topic.diff(0)] == [None]
-        # A pinned view compares with other branches as they were then.
+        # A pinned view compares with other branches as they were at its version.
         assert topic.at(2).diff("main") == []
         assert topic.at(3).diff("main")[0].after == 1
 
@@ -74,7 +74,7 @@ class DiffTests(SpaceGround):
             self.space.diff(9)
 
     def test_views_of_two_stores_are_not_compared(self) -> None:
-        """The other's was read from this store, so a copy that had gone on looked the same."""
+        """The other view was read from this store, so a copy that had gone on looked the same."""
         self.space.set(A, 1)
         target = self.open_fresh("target")
         assert self.store.copy("notes", target).ok

@@ -1,4 +1,4 @@
-"""Documents: any value in the domain comes back, at any size and after any number of patches."""
+"""Documents: every value of the domain comes back, at any size and after any number of patches."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ class DocumentTests(SpaceGround):
 
     @pytest.mark.parametrize("padding", [0, 900, 3_000], ids=["small", "middle", "large"])
     def test_every_version_of_a_much_patched_document_is_right(self, padding: int) -> None:
-        """Crosses the sizes at which whole values are kept beside patches, in both directions."""
+        """The sizes cross, in both directions, the limit up to which whole values are kept beside patches."""
         expected: list[Any] = [{"items": [], "pad": "x" * padding}]
         self.space.set(A, expected[0])
         for number in range(1, 60):

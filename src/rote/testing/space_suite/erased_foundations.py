@@ -1,4 +1,4 @@
-"""Erasing and compacting the same history, in any order: what was signed still holds."""
+"""Erasing and compacting the same history, in any order: every signed statement still holds."""
 
 from typing import Any
 
@@ -72,8 +72,7 @@ class ErasedFoundationTests(CompactionGround):
         assert answers(copy, 19, copy.version) == answers(self.space, 19, copy.version)
 
     def test_no_digest_of_what_was_compacted_away_outlives_an_erasure(self) -> None:
-        """A key row holds an unsalted digest of its operations, and the facts that would name its
-        commit are gone."""
+        """A key row holds an unsalted digest of its operations; the facts of its commit are gone."""
         self.space.set(A, "the likely value", key="likely")
         self.space.set(A, "another")
         self.space.set(B, 1)
@@ -108,7 +107,7 @@ class ErasedFoundationTests(CompactionGround):
 
 
 def answers_of(space: Space, before: int, ids: tuple[str, ...]) -> list[Any]:
-    """What can be asked about some entities at the first 25 versions, from the line on."""
+    """Return the answers about some entities at the first 25 versions, from the horizon on."""
     return [
         [space.at(version).on(branch.name).read(id) for id in ids]
         for version in range(before, 26)

@@ -1,4 +1,4 @@
-"""Keys whose digest an erasure has taken: they still stand for their calls, as far as the log tells."""
+"""Keys whose digest an erasure has deleted: they still stand for their calls, as far as the log tells."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, put
 
 class ErasedKeyTests(SpaceGround):
     def create(self, name: str, at: int, *, parent: str = "main", key: str) -> Commit:
-        """At a version that may have been compacted since."""
+        """Create a branch at a version that may have been compacted since."""
         return self.port.create_branch(self.did, BranchRequest(name, parent, at, key))
 
     def test_the_key_of_a_commit_that_wrote_it_is_compared_by_all_but_the_values(self) -> None:
-        """No digest is left to compare a repetition with; other keys compare as ever."""
+        """No digest is left to compare a repetition with. Other keys are compared as ever."""
         made = self.space.transact([put(A, 4711), put(B, 1)], key="k")
         self.space.set(B, 2, key="l")
         self.space.erase(A, reason="asked to")
@@ -51,7 +51,7 @@ class ErasedKeyTests(SpaceGround):
         assert again.commit == merged.commit
 
     def test_the_key_of_a_merge_stands_for_no_other_call_when_its_digest_is_gone(self) -> None:
-        """Any call that records an event was taken for it: an erasure was confirmed and not done."""
+        """Any call that records an event was taken for the merge: an erasure was confirmed and not done."""
         self.space.transact([put(A, 1), put(B, 1)])
         other = self.space.create_branch("other")
         other.set(A, 2)
@@ -72,7 +72,7 @@ class ErasedKeyTests(SpaceGround):
         assert version_of(self.space.merge("other", key="m")) == version
 
     def test_keys_of_events_are_compared_by_what_the_events_tell(self) -> None:
-        """An erasure takes the digests of all keys below a compaction."""
+        """An erasure deletes the digests of all keys below the horizon."""
         for number in range(4):
             self.space.set(A, number)
         self.space.create_branch("one", key="create")

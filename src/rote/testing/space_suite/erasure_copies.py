@@ -1,4 +1,4 @@
-"""Copies of what was erased: it travels as what remains of it, and goes where it still was."""
+"""Copies of erased entities: only the remains travel, and a copy deletes content that it still has."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ MARK = "the one and only " * 64
 
 
 def _first_remains(**changes: Any) -> Callable[[CopyPage], CopyPage]:
-    """The page with something else left of its first erased fact."""
+    """Return a forgery that changes the remains of the first erased fact of a page."""
 
     def forge(page: CopyPage) -> CopyPage:
         first, *rest = page.remains
@@ -89,7 +89,7 @@ class ErasureCopyTests(SpaceGround):
         self.space.on("other").set(A, "also new")
         copy = self._brought(self.open_fresh("target"))
         self._check_equal(copy)
-        # And it goes on by itself, with the salt that the entity has now.
+        # The copy takes new commits, with the present salt of the entity.
         assert copy.patch(A, []).facts[0].salt == self.space.history(A)[0].salt
         assert copy.erase(A, reason="again").facts == 3
         assert copy.verify().ok
@@ -104,7 +104,7 @@ class ErasureCopyTests(SpaceGround):
         self._brought(target)
         self._check_equal(copy)
         assert copy.at(1).get(A) is None
-        # The key that stood for it tells nothing any more, there either.
+        # The entity's key tells nothing any more in the copy either.
         keys = port_of(target).copy_out(self.did, since=0, until=copy.version).keys
         assert [row.body for row in keys] == [{"payload": None, "version": 1}]
         assert port_of(target).sides(self.did, "scrub", after="", limit=9) == ()
@@ -113,8 +113,8 @@ class ErasureCopyTests(SpaceGround):
         assert MARK[:40].encode() not in backup.read_bytes()
 
     def test_what_is_erased_while_it_is_copied_arrives_erased(self) -> None:
-        """The pages before it hold what was written, those after it what remains; and the copy goes
-        on to the commit that explains it."""
+        """The pages before the erasure hold the content, those after it the remains. The copy
+        continues up to the commit that explains them."""
         self._write()
         newest = self.space.version
         for moment in range(newest + 1):
@@ -230,7 +230,7 @@ class ErasureCopyTests(SpaceGround):
 
 
 class _Meddling:
-    """A port where A is erased before one of the pages, and set when all but side rows was read."""
+    """A port that erases A before one of the pages, and sets it when only side rows are left to read."""
 
     def __init__(self, port: Port, space: Space, page: int) -> None:
         self._port = port
@@ -244,7 +244,7 @@ class _Meddling:
         if self._pages == 0:
             self._space.erase(A, reason="meanwhile")
         self._pages -= 1
-        # One commit a page, so that there are several.
+        # One commit for each page, so that there are several pages.
         return self._port.copy_out(space, since=since, until=min(since + 1, until))
 
     def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:

@@ -1,4 +1,4 @@
-"""Erasing: the content of an entity is gone everywhere, and everything else is as it was."""
+"""Erasing: the content of an entity is gone everywhere, and everything else stays as it was."""
 
 from hashlib import sha256
 from typing import Any
@@ -34,7 +34,7 @@ MARK = "the one and only " * 64
 
 class ErasureTests(IndexGround):
     def write_everywhere(self) -> Space:
-        """An entity with every kind of fact on two branches, and neighbours; the other branch."""
+        """Write an entity with all kinds of facts on two branches, and others; return the second branch."""
         self.space.transact([put(A, {"text": MARK}), put(B, 1)], key="both")
         self.space.patch(A, [add("/more", MARK)])
         other = self.space.create_branch("other")
@@ -51,7 +51,7 @@ class ErasureTests(IndexGround):
         for view in (self.space, other):
             view.read(A)
             for version in range(self.space.version + 1):
-                view.at(version).read(A)  # so that it is remembered
+                view.at(version).read(A)  # fills the cache
         self.space.erase(A, reason="asked to")
         for view in (self.space, other):
             for version in range(self.space.version + 1):
@@ -98,7 +98,7 @@ class ErasureTests(IndexGround):
         erased = self.space.erase(A, reason="asked to").commit.version
         assert (self.space.read(A).version, self.space.read(A).hash) == (erased, last.hash)
         assert (other.read(A).version, other.read(A).hash) == (erased, elsewhere.hash)
-        # Before it, that of the fact: a view knows nothing of what came later.
+        # Before it, the version is that of the fact: a view does not know what came later.
         assert self.space.at(1).read(A).version == 1
 
     def test_history_and_log_show_what_happened_without_content(self) -> None:
@@ -145,7 +145,7 @@ class ErasureTests(IndexGround):
         assert (report.ok, report.faults, report.erased) == (True, (), erasure.facts)
 
     def test_no_digest_is_left_that_the_value_can_be_guessed_from(self) -> None:
-        """A number of four digits, tried against everything that the store still tells."""
+        """The value is a number of four digits, tried against everything that the store still returns."""
         self.space.transact([put(A, 4711), put(B, 1)], key="k")
         self.space.create_branch("other").set(A, 4711, key="l")
         assert self._guesses()
@@ -153,7 +153,7 @@ class ErasureTests(IndexGround):
         assert self._guesses() == []
 
     def _guesses(self) -> list[int]:
-        """The values of A, of 1,000, that fit something in the store."""
+        """Return the values of A, out of 1,000, that fit something in the store."""
         page = self.port.copy_out(self.did, since=0, until=self.space.version)
         told: list[Any] = [commit.to_dict() for commit in page.commits]
         told += [row.body for row in page.keys]
@@ -321,7 +321,7 @@ class ErasureTests(IndexGround):
         assert self.space.verify().ok
 
     def test_a_merge_that_was_planned_before_is_planned_again(self) -> None:
-        """Neither branch of the merge is the one that the erasure is recorded on."""
+        """The erasure is recorded on a branch that is neither side of the merge."""
         one, other = self.space.create_branch("one"), self.space.create_branch("other")
         other.transact([put(A, MARK), put(B, 1)])
         kernel = self.port
@@ -382,7 +382,7 @@ class ErasureTests(IndexGround):
         assert indexed.verify().ok
 
     def _indexed(self) -> Space:
-        """A copy of the space where words are listed; a store in memory cannot be opened again."""
+        """Return a copy of the space with an index of words; a store in memory cannot be opened again."""
         target = self.open_fresh("indexed", indexes=(WORDS,))
         self.store.copy("notes", target)
         return target.space("notes")
@@ -409,7 +409,7 @@ class ErasureTests(IndexGround):
 
     @pytest.mark.usefixtures("pending_max")
     def test_verify_beside_an_erasure_finds_no_fault(self) -> None:
-        """Whatever was read before it and whatever after."""
+        """The verify may have read anything before the erasure and anything after it."""
         newest = self._write_patches()
         for page in range(newest):
             target = self.open_fresh(f"at {page}", indexes=(WORDS,))
@@ -422,7 +422,7 @@ class ErasureTests(IndexGround):
         raise AssertionError("there was no page without one")
 
     def _verified_with_erasure(self, space: Space, at_page: int) -> int:
-        """Erase after a page of the log, unless there are fewer; how many there are."""
+        """Erase after a page of the log, unless there are fewer; return the number of pages."""
         pages = 0
 
         def erase(done: int, total: int) -> None:
@@ -468,7 +468,7 @@ class ErasureTests(IndexGround):
 
 
 class _Meddled:
-    """A reader during one of whose calls something happens, once: before `history`, after others."""
+    """A reader that lets something happen once during one of its calls: before `history`, after others."""
 
     def __init__(self, reads: Any, meddle: Any, *, on: str = "history") -> None:
         self._reads = reads

@@ -1,4 +1,4 @@
-"""Forged commits: what a store refuses to take in, also when every hash was made to fit."""
+"""Forged commits: a store refuses them, even when every hash was made to fit."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -18,7 +18,7 @@ Forgery = Callable[[Commit], Commit]
 
 
 def _of_fact(**changes: Any) -> Forgery:
-    """The last fact of the commit with other fields."""
+    """Return a forgery that changes fields of the last fact of the commit."""
 
     def forge(commit: Commit) -> Commit:
         *facts, last = commit.facts
@@ -31,7 +31,7 @@ def _of_commit(**changes: Any) -> Forgery:
     return lambda commit: replace(commit, **changes)
 
 
-# What the hashes alone give away.
+# Forgeries that the hashes alone reveal.
 FORGERIES: dict[str, Forgery] = {
     "another value": _of_fact(data=b'{"n":2}'),
     "a value that is not canonical": _of_fact(data=b'{"n": 1}'),
@@ -68,11 +68,11 @@ def _patched(data: bytes) -> Forgery:
 
 
 def _of_new(id: str, **changes: Any) -> Forgery:
-    """A fact that begins another entity."""
+    """Return a forgery whose fact begins another entity."""
     return _of_fact(id=id, parent=empty_reference(id), **changes)
 
 
-# What they do not: someone has computed all of them anew.
+# Forgeries that the hashes do not reveal: all hashes were computed anew.
 CONSISTENT: dict[str, Forgery] = {
     "a value that is not canonical": _of_fact(data=b'{"n": 1}'),
     "a member twice": _of_fact(data=b'{"n":1,"n":1}'),
@@ -104,7 +104,7 @@ CONSISTENT: dict[str, Forgery] = {
 }
 
 
-# What is of another type than it says: each once gave a TypeError, or was taken.
+# Fields of a wrong type. Each once gave a TypeError, or was accepted.
 NO_TYPE_FITS: dict[str, Any] = {
     "true": True,
     "false": False,
@@ -118,7 +118,7 @@ NO_TYPE_FITS: dict[str, Any] = {
     "too large a number": 2**63,
     "a number below all": -(2**70),
 }
-# What may be one of them: no key, no author, no meta; an object as an event is for another Rote.
+# Fields that may be of such a type: no key, no author, no meta; an event may be an object of another Rote.
 FITTING = {
     ("previous", "a text"), ("previous", "nothing"), ("hash", "a text"), ("branch", "a text"),
     ("at", "a text"), ("author", "a text"), ("author", "nothing"), ("key", "a text"),
@@ -153,7 +153,7 @@ class ForgeryTests(SpaceGround):
 
     @pytest.mark.parametrize("type_name", NO_TYPE_FITS)
     def test_a_field_of_another_type_is_refused(self, type_name: str) -> None:
-        """The fields are compared, looked up and hashed, and Python lets True be 1."""
+        """The fields are compared, looked up and hashed, and in Python True equals 1."""
         self.space.set(A, 0, key="k")
         page, port = page_of(self.space), adopting(self)
         (commit,), (row,) = page.commits, page.keys
@@ -206,7 +206,7 @@ class ForgeryTests(SpaceGround):
         assert port.copy_in(self.did, CopyPage((free,), (replace(row, key="free"),))).version == 3
 
     def test_a_commit_whose_hashes_were_computed_anew_is_taken_when_all_is_right(self) -> None:
-        """The control: it is not the computing that is refused."""
+        """The control: computing the hashes anew is not refused by itself."""
         self._write_three()
         page, port = page_of(self.space), adopting(self)
         *honest, last = page.commits
@@ -217,12 +217,12 @@ class ForgeryTests(SpaceGround):
 
 
 def _unfit(kind: Any, type_name: str) -> list[str]:
-    """The fields that cannot be of that type."""
+    """Return the fields that cannot be of that type."""
     return [name for name in kind.__struct_fields__ if (name, type_name) not in FITTING]
 
 
 def rehashed(did: str, commit: Commit) -> Commit:
-    """The commit with every hash as its content calls for."""
+    """Return the commit with every hash computed from its content."""
     hashed = [replace(fact, hash=_fact_hash(fact)) for fact in commit.facts]
     hash = digest(
         {
@@ -244,7 +244,7 @@ def rehashed(did: str, commit: Commit) -> Commit:
 
 
 def _fact_hash(fact: Fact) -> str:
-    """Over the bytes as they are, which need not be JSON."""
+    """Return the hash over the bytes as they are, which need not be JSON."""
     salted = bytes.fromhex(fact.salt or "") + (fact.data or b"")
     body = None if fact.data is None else sha256(salted).hexdigest()
     return digest(

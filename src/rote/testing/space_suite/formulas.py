@@ -39,7 +39,7 @@ def commit_hash(did: str, commit: Commit) -> str:
 
 
 def check_chain(did: str, commits: list[Commit]) -> None:
-    """Every hash and link of a log that begins with version 1."""
+    """Check every hash and link of a log that begins with version 1."""
     previous: Commit | None = None
     forks: dict[str, tuple[str, int]] = {}
     facts: dict[tuple[str, str], list[Fact]] = {}
@@ -72,7 +72,7 @@ def _before(
     branch: str,
     id: str,
 ) -> Fact | None:
-    """The newest fact of an entity on a branch's line."""
+    """Return the newest fact of an entity on a branch's line."""
     cap = None
     while True:
         for fact in reversed(facts.get((branch, id), [])):

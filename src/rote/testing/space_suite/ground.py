@@ -1,4 +1,4 @@
-"""What every part of the space suite stands on: stores with a clock and ids of the test's own."""
+"""The ground of the space suite: stores with a clock and ids of the test's own."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ A, B, C = "urn:a", "urn:b", "urn:c"
 
 
 class SpaceGround:
-    """Subclasses say how a store is opened; each test has its own place."""
+    """Subclasses open the store; each test has its own place."""
 
     place: Path
     clock: FixedClock
@@ -27,7 +27,7 @@ class SpaceGround:
     space: Space
 
     def open_store(self, place: Path, settings: StoreSettings) -> Store:
-        """A store in `place`, a folder of this test alone; the same place is the same data."""
+        """Return a store in `place`, a folder of this test alone; the same place is the same data."""
         raise NotImplementedError
 
     @pytest.fixture(autouse=True)
@@ -43,14 +43,14 @@ class SpaceGround:
             store.close()
 
     def open(self, place: Path | None = None, **changes: Any) -> Store:
-        """A store with the test's clock and ids, or with other settings."""
+        """Return a store with the test's clock and ids, or with other settings."""
         settings = replace(StoreSettings(clock=self.clock, ids=self.ids), **changes)
         store = self.open_store(place or self.place, settings)
         self._opened.append(store)
         return store
 
     def open_fresh(self, name: str, **changes: Any) -> Store:
-        """A store in a place of its own, beside the test's."""
+        """Return a store in a place of its own, beside the test's."""
         place = self.place / name
         place.mkdir()
         return self.open(place, **changes)
@@ -65,27 +65,27 @@ class SpaceGround:
 
 
 def port_of(store: Store) -> Port:
-    """What stands behind the face; suites are the one place above it that looks."""
+    """Return the port behind a store; only suites look behind it."""
     return store._port
 
 
 def put(id: str, value: Any, **more: Any) -> dict[str, Any]:
-    """A set operation."""
+    """Return a set operation."""
     return {"op": "set", "id": id, "value": value, **more}
 
 
 def change(id: str, *operations: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A patch operation."""
+    """Return a patch operation."""
     return {"op": "patch", "id": id, "ops": list(operations), **more}
 
 
 def remove(id: str) -> dict[str, Any]:
-    """A delete operation."""
+    """Return a delete operation."""
     return {"op": "delete", "id": id}
 
 
 def add(path: str, value: Any) -> dict[str, Any]:
-    """One member of a patch."""
+    """Return one member of a patch."""
     return {"op": "add", "path": path, "value": value}
 
 
@@ -94,7 +94,7 @@ def logged(space: Space) -> list[Commit]:
 
 
 class Unchanged:
-    """A block after which the space is exactly what it was before, and the ids drew nothing."""
+    """A block after which the space is exactly as it was before, and the ids drew nothing."""
 
     def __init__(self, ground: SpaceGround, kind: type[RoteError]) -> None:
         self._ground = ground

@@ -1,4 +1,4 @@
-"""Guarded commits: a commit and the move of its side row are one thing."""
+"""Guarded commits: a commit and the move of its side row happen together or not at all."""
 
 from typing import Any
 

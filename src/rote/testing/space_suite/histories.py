@@ -1,4 +1,4 @@
-"""Histories and the log: what happened, from both ends."""
+"""Histories and the log: the same commits, read from both ends."""
 
 import pytest
 

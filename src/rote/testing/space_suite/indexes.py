@@ -33,7 +33,7 @@ class IndexGround(SpaceGround):
 
     @pytest.fixture(params=[0, INDEX_PENDING_MAX])
     def pending_max(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        """For tests of few changes: all of them are in the rows, or none is."""
+        """Set the limit for tests of few changes: all of the changes are in the rows, or none is."""
         monkeypatch.setattr(indexes, "INDEX_PENDING_MAX", request.param)
 
     def hits(

@@ -1,4 +1,4 @@
-"""Merges: the right base whatever came before, conflicts as data, and nothing half done."""
+"""Merges: the right base after any history, conflicts as data, and nothing half done."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def values(space: Space) -> dict[str, Any]:
 
 
 def sides(result: MergeResult) -> list[tuple[str, Any, Any, Any]]:
-    """(id, base, ours, theirs) of each conflict."""
+    """Return (id, base, ours, theirs) of each conflict."""
     return [
         (found.id, found.base.value, found.ours.value, found.theirs.value)
         for found in result.conflicts
@@ -30,7 +30,7 @@ def sides(result: MergeResult) -> list[tuple[str, Any, Any, Any]]:
 class MergeTests(SpaceGround):
     @pytest.fixture
     def topic(self) -> Space:
-        """A branch of main, which holds A, B and C."""
+        """Return a branch of main, which holds A, B and C."""
         self.space.transact([put(A, "a"), put(B, "b"), put(C, "c")])
         return self.space.create_branch("topic")
 
@@ -79,7 +79,7 @@ class MergeTests(SpaceGround):
         assert self.space.merge("topic").status == "nothing"
 
     def test_a_merge_with_nothing_to_apply_is_recorded(self, topic: Space) -> None:
-        """Both made the same change. Once it is recorded, a later change of one side is no
+        """Both sides made the same change. Once that is recorded, a later change of one side is no
         conflict with the old base."""
         topic.set(A, "same")
         self.space.set(A, "same")
@@ -178,7 +178,9 @@ class MergeTests(SpaceGround):
                       ╱  ╲
             other  ──2──── merge topic ──
 
-        With only one of the bases, what came by the other looks like a change of one side."""
+        With only one of the bases, changes that came through the other look like changes of one
+        side.
+        """
         other = self.space.create_branch("other")
         topic.set(A, "topic")
         other.set(B, "other")
@@ -186,7 +188,7 @@ class MergeTests(SpaceGround):
         assert topic.merge("other").merged == (B,)
         assert other.merge("before-merge").merged == (A,)
         assert values(topic) == values(other)
-        # Each goes on from what the other has made.
+        # Each branch builds on the result of the other.
         topic.set(A, "topic 2")
         other.set(B, "other 2")
         result = topic.merge("other")
@@ -198,7 +200,7 @@ class MergeTests(SpaceGround):
         assert before.get(A) == "topic"
 
     def test_bases_that_conflict_are_no_base(self, topic: Space) -> None:
-        """Each side settled the same conflict in its own way; then both ways meet."""
+        """Each side settled the same conflict in its own way; then the two meet."""
         other = self.space.create_branch("other")
         topic.set(A, "topic")
         other.set(A, "other")
@@ -234,8 +236,8 @@ class MergeTests(SpaceGround):
     def test_what_was_merged_long_ago_costs_nothing(
         self, topic: Space, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Every merge into a branch of main once went down to where that branch had left main, and
-        passed all merges on the way."""
+        """Every merge into a branch of main once went down to the fork of that branch, and passed
+        all merges on the way."""
         passed: list[int] = []
         merge_at = CommitGraph.merge_at
 
@@ -292,7 +294,7 @@ class MergeTests(SpaceGround):
         self.space.set(B, "main")
         result = self.space.merge("topic", on_conflict=strategy)
         assert (result.status, values(self.space)) == ("merged", expected)
-        # What was settled does not come back until the source changes it again.
+        # A settled conflict does not come back until the source changes the entity again.
         assert self.space.merge("topic").status == "nothing"
         topic.set(C, "again")
         assert self.space.merge("topic").merged == (C,)

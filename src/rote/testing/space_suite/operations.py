@@ -1,4 +1,4 @@
-"""Operations: what set, patch and delete do, alone and together."""
+"""Operations: the effects of set, patch and delete, alone and together."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Overlaps: which parts of a document a write touches. The table is the contract's, row by row."""
+"""Overlaps: the parts of a document that a write touches. The table is the contract's, row by row."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ TABLE: list[Row] = [
     ),
     # test writes nothing.
     ({"op": "test", "path": "/b", "value": 1}, [], ["/b", "/a", "/items/0"]),
-    # Escapes are of the pointer, not of the member.
+    # The escapes belong to the pointer, not to the member.
     ({"op": "replace", "path": "/a~1b", "value": 2}, ["/a~1b"], ["/a", "/a/b", "/ab"]),
 ]
 

@@ -1,4 +1,4 @@
-"""Queries: what is selected, which links are followed, where limits end it, and bad ones."""
+"""Queries: selection, followed links, limits, and refused queries."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def link(id: str, **more: Any) -> dict[str, Any]:
 
 class QueryTests(SpaceGround):
     def ask(self, id: str = A, **body: Any) -> list[str]:
-        """The ids that a query from one entity finds."""
+        """Return the ids that a query from one entity finds."""
         return list(self.space.query({"select": {id: body}})["facts"])
 
     # -- selecting ---------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class QueryTests(SpaceGround):
         }  # fmt: skip
 
     def test_since_shows_what_was_erased_later_as_a_tombstone(self) -> None:
-        """To erase is to write, on every branch; whoever asks for what is new must hear of it."""
+        """An erasure is a write on every branch, so a query for what is new must report it."""
         self.space.set(A, {"name": "Ada"})
         self.space.set(B, 1)
         branch = self.space.create_branch("topic")

@@ -1,4 +1,4 @@
-"""The reads of a commit: entities, prefixes and ranges, and what a conflict says."""
+"""The reads of a commit: entities, prefixes and ranges, and the contents of a conflict."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from rote.testing.space_suite.ground import (
 
 
 def conflict(expected: int, actual: int, hash: str, **read: str) -> ReadConflict:
-    """What a conflict of a read on main says."""
+    """Return the conflict of a read on main."""
     fields: dict[str, Any] = {"id": None, "prefix": None, "start": None, "end": None, **read}
     return ReadConflict(
         **fields, branch="main", expected_version=expected, actual_version=actual, actual_hash=hash
@@ -27,10 +27,10 @@ def conflict(expected: int, actual: int, hash: str, **read: str) -> ReadConflict
 
 
 class ReadGround(SpaceGround):
-    """Asks whether the reads of a commit hold."""
+    """Tests whether the reads of a commit hold."""
 
     def conflicts(self, *reads: dict[str, Any]) -> tuple[ReadConflict, ...]:
-        """Those that a commit with these reads meets; it must then leave no mark."""
+        """Return the conflicts of a commit with these reads, which must leave no mark."""
         with Unchanged(self, Conflict) as caught:
             self.space.transact([put("urn:mine", 1)], reads=reads)
         assert isinstance(caught.value, Conflict)
@@ -162,14 +162,14 @@ class ReadTests(ReadGround):
 
     @pytest.mark.parametrize(("start", "end"), [("urn:b", "urn:b"), ("urn:c", "urn:a"), ("", "")])
     def test_a_range_that_holds_no_id_is_refused(self, start: str, end: str) -> None:
-        """Who had swapped the bounds had a commit that checked nothing."""
+        """A caller that had swapped the bounds got a commit that checked nothing."""
         self.space.set("urn:b", 1)
         with Unchanged(self, InvalidInput) as caught:
             self.space.transact([put(A, 1)], reads=[{"from": start, "to": end, "version": 0}])
         assert "to must be above from" in str(caught.value)
 
     def test_a_conflicting_range_is_told_in_words(self) -> None:
-        """An open one was told as urn:a..None."""
+        """An open range was reported as urn:a..None."""
         self.space.set("urn:b", 1)
         for end, words in (("urn:c", "to below 'urn:c'"), (None, "on")):
             with pytest.raises(Conflict, match=f"ids from 'urn:a' {words} "):

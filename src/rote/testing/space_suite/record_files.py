@@ -13,7 +13,7 @@ TEXTS = ("two\nlines", "[x] [a](b)", "\r\n- \\ ---\n```\n", "  \n\n", "\x00\u202
 
 
 class RecordFileTests(RecordGround):
-    """What leaves one store comes into another as it was."""
+    """Records that leave one store enter another unchanged."""
 
     def _exported(self, memory: Memory) -> bytes:
         stream = BytesIO()

@@ -15,7 +15,7 @@ from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, port_of
 from rote.testing.space_suite.records import AT, LATER, RecordGround
 
-# One instant in three writings.
+# One instant, written in three ways.
 TEN = ("2026-03-20T10:00:00Z", "2026-03-20T10:00:00+00:00", "2026-03-20T12:00:00.0+02:00")
 BEFORE_TEN, AFTER_TEN = "2026-03-20T09:59:59.999999Z", "2026-03-20T10:00:00.000001Z"
 
@@ -59,7 +59,7 @@ PAGES: list[Any] = [
 
 
 class Counting:
-    """The scans of a space, and how many states they gave."""
+    """The scans of a space, with a count of the states they gave."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -168,7 +168,7 @@ class RecordListTests(RecordGround):
         entity = Memory.entity_id("ops", "k", "1")
         record: Any = self.space.get(entity)
         for written, asked in product(TEN, TEN):
-            # As an import writes it, which brings its own times.
+            # As an import writes it, with times of its own.
             self.space.set(entity, {**record, "created_at": written, "updated_at": written})
             for name in ("created", "updated"):
                 for filters, found in (
@@ -295,7 +295,7 @@ class RecordListTests(RecordGround):
         assert self.space.verify().ok
 
     def test_writes_beside_the_records_do_not_hide_them(self) -> None:
-        """The index is left alone by commits that do not concern it, and stays complete."""
+        """Commits that do not concern the index leave it alone, and it stays complete."""
         for round in range(3):
             self.memory.put("ops", "k", str(round), {}, None, {"tags": ["t"]})
             for number in range(130):
@@ -306,7 +306,7 @@ class RecordListTests(RecordGround):
         assert self.space.verify().ok
 
     def test_a_long_history_on_two_branches_leaves_one_open_row_for_each_term(self) -> None:
-        """What was open before a commit is known from the value that it replaces."""
+        """The value that a commit replaces tells which rows were open before it."""
         for number in range(4):
             self.clock.move(seconds=1)
             self.memory.put("ops", "k", "i", {}, None, {"tags": ["t", f"t{number % 2}"]})
@@ -342,7 +342,7 @@ class SharedRecordTests(RecordGround):
         without = Memory(self.open(indexes=()).space("notes"))
         without.put("ops", "k", "2", {}, None, {"tags": ["t"]})
         without.delete("ops", "k", "1")
-        # It is behind now, and must not follow what it cannot see the ground of.
+        # The index is behind now, and must not be continued over commits that it has not seen.
         self.memory.put("ops", "k", "3", {}, None, {"tags": ["t"]})
         assert self.listed("ops", filters={"tags_any": ["t"]}) == ["2", "3"]
         assert self.space.verify().ok

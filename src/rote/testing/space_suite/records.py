@@ -1,4 +1,4 @@
-"""Memory records: the verbs, what they return, and how long a record lives."""
+"""Memory records: the verbs, their results, and the lifetime of a record."""
 
 from collections.abc import Callable
 from typing import Any

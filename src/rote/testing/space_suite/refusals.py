@@ -1,4 +1,4 @@
-"""Refusals: bad input has its typed error, stores nothing, and the store still works."""
+"""Refusals: bad input raises its typed error and stores nothing, and the store still works."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rehearsals: what operations would do to a state, and that nothing of it happens."""
+"""Rehearsals: the result of operations on a state, without any effect on it."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class RehearsalTests(SpaceGround):
         self, *operations: dict[str, Any], version: int | None = None, branch: str = "main",
         own: dict[str, State] | None = None,
     ) -> list[tuple[str, bool, Any]]:  # fmt: skip
-        """What each operation would make: the fact, and the entity after it."""
+        """Return the result of each operation: the fact, and the entity after it."""
         view = View(branch, version)
         rehearsed = self.port.rehearse(self.did, operations, view=view, own=own or {}, now=NOW)
         return [(each.op, each.after.exists, each.after.value) for each in rehearsed]

@@ -19,16 +19,16 @@ from rote.testing.retrieval_histories import RetrievalHistory, plain_lines, rena
 from rote.testing.space_suite.ground import SpaceGround
 from rote.values import canonical
 
-# Steps of one history, and how many of them.
+# The kinds of steps in a history, and their number.
 STEPS, HISTORIES = 40, 2
 READERS, PUTS = 3, 25
 
 
 class RetrievalTests(SpaceGround):
-    """`rote:` store paths."""
+    """Store paths that begin with `rote:`."""
 
     def asked(self, *paths: str, **more: Any) -> list[str]:
-        """The ids that come back."""
+        """Return the ids in the answer."""
         package = retrieve(_request(*paths), store=self.store, **more)
         return [item["memory_id"] for item in package["selection"]["selected"]]
 
@@ -70,7 +70,7 @@ class RetrievalTests(SpaceGround):
         assert self.asked(f"rote:{self.did}@side") == ["ops/k/1", "ops/k/2", "ops/k/3"]
 
     def test_expired_records_stay_out_by_the_time_of_the_view(self) -> None:
-        """That of the clock for what is there now, that of the commit for a version."""
+        """That is the clock for the newest state, and the time of the commit for a version."""
         memory = Memory(self.space)
         memory.put("ops", "k", "short", {"text": "word"}, 10)
         self.clock.move(seconds=10)
@@ -126,7 +126,7 @@ class RetrievalTests(SpaceGround):
         assert self.asked("rote:notes@side") == ["ops/k/2"]
 
     def test_two_stores_with_copies_of_a_space_have_each_their_own_answer(self) -> None:
-        """They have one did and one path; the hash of the head tells them apart."""
+        """Both have the same did and path; only the hash of the head tells them apart."""
         Memory(self.space).put("ops", "k", "1", {"text": "word"})
         other = self.open_fresh("other")
         self.store.copy("notes", other)
@@ -148,7 +148,7 @@ class RetrievalTests(SpaceGround):
                     memory.delete("ops", "k", str(number % 3))
 
         def read() -> list[tuple[int, str]]:
-            """Packages, each with a version that was there before it was asked for."""
+            """Return packages, each with a version that existed before it was asked for."""
             found: list[tuple[int, dict[str, Any]]] = []
             while not writing.done() or not found:
                 version = self.space.version
@@ -201,7 +201,7 @@ class RetrievalTests(SpaceGround):
         assert self.space.verify().ok
 
     def test_a_retrieval_from_files_makes_no_space_for_its_receipt(self) -> None:
-        """Where none may be made, the retrieval failed when everything was done."""
+        """The retrieval once failed at its end where no space may be made."""
         (self.place / "file.jsonl").write_bytes(b'{"memory_id":"a","text":"word"}')
         before = [space.did for space in self.store.spaces()]
         package = retrieve(_request("file.jsonl"), store=self.store, root=self.place)
@@ -209,8 +209,8 @@ class RetrievalTests(SpaceGround):
         assert [space.did for space in self.store.spaces()] == before
 
     def test_a_receipt_in_the_ledger_names_all_stores_that_were_asked(self) -> None:
-        """Those that held nothing were looked up by the hash of the package, which does not tell two
-        questions apart that differ in them alone."""
+        """Stores that held nothing were looked up by the hash of the package. Two questions that
+        differ in such stores alone have the same hash."""
         (self.place / "file.jsonl").write_bytes(b'{"memory_id":"a","text":"word"}')
         (self.place / "empty.jsonl").write_bytes(b"")
         asked = [["empty.jsonl", "file.jsonl"], ["file.jsonl"]]
@@ -243,7 +243,7 @@ def _request(*paths: str) -> dict[str, Any]:
 
 
 def _corpora(did: str) -> list[Corpus]:
-    """All that this process keeps of a space, the last used at the end."""
+    """Return all corpora that this process keeps of a space, the last used at the end."""
     return [
         kept.corpus
         for place, kept in CORPORA._kept.items()
@@ -252,7 +252,7 @@ def _corpora(did: str) -> list[Corpus]:
 
 
 def _kept(did: str) -> str:
-    """The same as text."""
+    """Return the same as text."""
     kept = _corpora(did)
     words = [vars(piece) for corpus in kept for piece in corpus._vocabulary._pieces]
     return repr([*map(vars, kept), *words])

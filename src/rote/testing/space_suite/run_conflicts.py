@@ -1,4 +1,4 @@
-"""Runs beside others who write: which of them can be applied."""
+"""Runs beside other writers: which of them can be applied."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -188,7 +188,7 @@ class RunConflictTests(RunGround):
     def test_a_retrieval_is_asked_again_in_the_words_it_was_asked_in(
         self, paths: list[str] | None, count: int
     ) -> None:
-        """The paths of the snapshot were written otherwise, and rank by their text."""
+        """The paths of the snapshot were written differently, and rank by their text."""
         memory, old = Memory(self.notes), {"valid_at": "1990-01-01T00:00:00Z"}
         for id in "xy":
             memory.put("ops", "fact", id, {"text": "vault keys"}, None, old)
@@ -201,7 +201,7 @@ class RunConflictTests(RunGround):
         assert run.state == "commit_applied"
 
     def test_a_conflict_names_the_range_that_was_written_to(self) -> None:
-        """It named the first of those that the question covers."""
+        """The conflict once named the first of the ranges that the question covers."""
         with self.aborts("validation_failed") as caught, self.begin() as run:
             run.memory.stats()
             run.set(C, 1)
@@ -226,7 +226,7 @@ class RunConflictTests(RunGround):
         assert not Memory(self.notes).get("ops", "log", "l")["found"]
 
     def test_an_answer_is_looked_at_again_with_the_time_of_the_run(self) -> None:
-        """What has expired for others since is still there for the run, and not the other way."""
+        """A record that has expired for others since is still there for the run, and the other way round."""
         memory = Memory(self.notes)
         memory.put("ops", "fact", "x", {"text": "the vault has the keys"}, ttl_seconds=60)
         path = {"store_paths": [f"rote:{self.notes.name}"]}
@@ -235,7 +235,7 @@ class RunConflictTests(RunGround):
             run.set(B, 1)
             self.clock.move(seconds=3_600)
             memory.put("ops", "fact", "y", {"text": "nothing of it"})
-            # So that what is kept for others is what is left now.
+            # So that the corpus kept for others holds only what is living now.
             found = retrieve({**VAULT, **path}, store=self.agents)["selection"]["selected"]
             assert [item["memory_id"] for item in found] == ["ops/fact/y"]
         assert run.state == "commit_applied"

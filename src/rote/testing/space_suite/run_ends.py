@@ -1,4 +1,4 @@
-"""The end of a run: it comes once, nothing comes after it, and nothing that was answered is lost."""
+"""The end of a run: it comes once, nothing comes after it, and no acknowledged write is lost."""
 
 import threading
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class RunEndTests(RunGround):
     # -- once --------------------------------------------------------------------------------------
 
     def test_a_run_that_has_ended_is_not_ended_again(self) -> None:
-        """It made an applied run a discarded one in the ledger."""
+        """A second end once turned an applied run into a discarded one in the ledger."""
         with self.begin() as run:
             run.set(A, 1)
         for error in (None, ZeroDivisionError()):
@@ -41,7 +41,7 @@ class RunEndTests(RunGround):
     def test_what_another_thread_writes_while_a_run_ends_is_in_it_or_refused(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It was answered, and nobody ever saw it."""
+        """The write was once acknowledged, and nobody ever saw it."""
         port = port_of(self.agents)
         rehearse = port.rehearse
         is_inside, has_ended = threading.Event(), threading.Event()
@@ -134,7 +134,7 @@ class RunEndTests(RunGround):
     def test_what_a_run_may_not_read_any_more_is_not_in_its_way(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It was refused, kept all the same, and then too much for the commit."""
+        """The read was refused but kept all the same, and then made the commit too large."""
         monkeypatch.setattr(reads, "RUN_READS_MAX", 3)
         monkeypatch.setattr(commit_reads, "READS_MAX", 3)
         with self.begin() as run:
@@ -173,7 +173,7 @@ class RunEndTests(RunGround):
             pass
 
     def test_a_run_id_is_used_once_in_a_store(self) -> None:
-        """In another space its traces took the place of the first one's."""
+        """The traces of a run in another space once replaced those of the first."""
         with self.begin(run_id="r"):
             pass
         with pytest.raises(InvalidInput, match="used before"):
@@ -187,7 +187,7 @@ class RunEndTests(RunGround):
         assert [record.run_id for record in self.agents.runs()] == ["r"]
 
     def test_of_runs_that_begin_at_once_with_one_id_in_two_spaces_at_most_one_goes_on(self) -> None:
-        """Both did, and the trace of one took the place of the other's."""
+        """Both once went on, and the trace of one replaced that of the other."""
         spaces = [self.agents.space(name) for name in ("one", "other")]
         together = threading.Barrier(len(spaces))
 
@@ -208,7 +208,7 @@ class RunEndTests(RunGround):
     def test_a_recording_is_where_it_was_asked_for_when_the_program_moves(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The whole run was discarded, because its recording could not be put in place."""
+        """The whole run was once discarded, because its recording could not be put in place."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "elsewhere").mkdir()
         with self.begin(record="run.jsonl") as run:
@@ -218,7 +218,7 @@ class RunEndTests(RunGround):
         assert (tmp_path / "run.jsonl").is_file()
 
     def test_a_live_run_is_not_recorded(self, tmp_path: Path) -> None:
-        """Its writes are in no buffer, so a replay found another payload, or none at all."""
+        """The writes of a live run are in no buffer, so a replay found another payload, or none at all."""
         path = tmp_path / "live.jsonl"
         with pytest.raises(InvalidInput, match="buffered_write"):
             self.begin("live_read_write", record=path)
@@ -236,7 +236,7 @@ class RunEndTests(RunGround):
     # -- threads -----------------------------------------------------------------------------------
 
     def test_verbs_of_many_threads_of_a_run_are_all_there(self) -> None:
-        """Each looks first and writes then: what another had written between was lost."""
+        """Each verb looks first and writes then; what another thread had written in between was lost."""
         outside = Memory(self.notes)
         outside.put("ops", "fact", "x", {})
         with self.begin() as run, ThreadPoolExecutor(4) as pool:
@@ -254,7 +254,7 @@ class RunEndTests(RunGround):
     def test_a_run_needs_no_folder_to_stand_in(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in ("gone", "\udcff"):  # the second one is no UTF-8
+        for name in ("gone", "\udcff"):  # the second is not UTF-8
             folder = tmp_path / name
             folder.mkdir()
             with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What the tests of runs stand on: a space in which every mode is enabled."""
+"""The ground of the tests of runs: a space in which every mode is enabled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ class RunGround(SpaceGround):
 
     @contextmanager
     def aborts(self, reason_code: str) -> "Iterator[list[RunAborted]]":
-        """A block that a run leaves as aborted, with nothing applied."""
+        """Yield in a block that a run must leave as aborted, with nothing applied."""
         before, caught = self.notes.version, list[RunAborted]()
         with pytest.raises(RunAborted) as error:
             yield caught

@@ -1,7 +1,7 @@
 """Runs that are interrupted at every call of the store, and stores that fail for a moment there.
 
-Whatever came in between, as soon as the store answers again a run is applied once and whole or not at
-all, the ledger says which, and nobody holds a lease for it.
+As soon as the store answers again, each run was applied once and whole or not at all, the ledger
+tells which, and nobody holds a lease for it.
 """
 
 import gc
@@ -22,12 +22,12 @@ from rote.testing.space_suite.run_recovery import Stopped, expire_leases
 
 CALLS = ("put_side", "drop_side", "side", "sides", "commit", "shared_now", "now", "head")
 FAILURES = (Stopped, Busy("the store does not answer"))
-CALLS_MAX = 100  # of the store by one run; there are far fewer
+CALLS_MAX = 100  # calls of the store by one run; there are far fewer
 
 
 @contextmanager
 def failing_at(store: Store, number: int, failure: Any, when: str) -> Iterator[list[str]]:
-    """The call of that number fails, before or after it has done its work; the calls so far."""
+    """Let the call of that number fail, before or after it has done its work; yield the calls so far."""
     port, made = port_of(store), list[str]()
 
     def counted(name: str) -> Callable[..., Any]:
@@ -53,7 +53,7 @@ def failing_at(store: Store, number: int, failure: Any, when: str) -> Iterator[l
 
 @each_test_uses("agency")
 class SharedRunInterruptionTests(RunGround):
-    """What a store cannot end at once it ends later, or others do when it is gone."""
+    """A store ends later what it cannot end at once; when it is gone, others do."""
 
     @pytest.mark.parametrize("failure", FAILURES, ids=["interrupted", "failing"])
     @pytest.mark.parametrize("when", ["before", "after"])
@@ -82,7 +82,7 @@ class SharedRunInterruptionTests(RunGround):
     @pytest.mark.parametrize("failure", FAILURES, ids=["interrupted", "failing"])
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_a_run_whose_id_was_chosen_is_ended_too(self, failure: Any, when: str) -> None:
-        """Before it begins, and after, its id is looked for in the other spaces."""
+        """The other spaces are searched for its id, before it begins and after."""
         for number in range(1, CALLS_MAX):
             store = self.open(modes=ALL_MODES)
             run = self.begin(space=store.space("other"), run_id=f"run-{number}")
@@ -99,7 +99,7 @@ class SharedRunInterruptionTests(RunGround):
         raise AssertionError("a run has no end")
 
     def check_ended(self, store: Store, space: Space, run: Run) -> None:
-        """What was begun has ended, whole or not at all, and nothing of it is left."""
+        """Check that the run has ended, whole or not at all, and that nothing of it is left."""
         store.recover()
         row = port_of(store).side(space.did, RUN, run.run_id)
         if row is not None:
@@ -110,7 +110,7 @@ class SharedRunInterruptionTests(RunGround):
             assert [space.get(id) for id in (B, C)] == [wrote, wrote]
         assert space.version == (0 if space.get(B) is None else 1)
         store.close()
-        # One of which the store never heard may be left, for nobody.
+        # A lease of which the store never heard may be left; nobody renews it.
         expire_leases(self.store, space.did)
         assert self.store.recover() == []
         assert port_of(self.store).sides(space.did, LEASE, after="", limit=9) == ()
@@ -132,8 +132,8 @@ class SharedRunInterruptionTests(RunGround):
         assert port_of(self.store).sides(self.notes.did, LEASE, after="", limit=9) == ()
 
     def test_a_run_that_nobody_has_in_hand_any_more_is_ended(self) -> None:
-        """An interruption before the first line of its block left it open for as long as the process
-        lived, with a lease that was renewed."""
+        """An interruption before the first line of its block left the run open for as long as the
+        process lived, with a lease that was renewed."""
         run = self.begin(run_id="r")
         run.__enter__()
         run.set(A, 1)
@@ -145,7 +145,7 @@ class SharedRunInterruptionTests(RunGround):
     def test_one_run_that_cannot_be_ended_is_not_in_the_way_of_the_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Two were left, the first failed again, and nobody thought of the second any more."""
+        """Two runs were left, the first failed again, and the second was forgotten."""
         port = port_of(self.agents)
         commit = port.commit
 
@@ -200,7 +200,7 @@ class SharedRunInterruptionTests(RunGround):
         raise AssertionError("a recovery has no end")
 
     def test_the_ledger_is_read_once_however_many_owners_are_gone(self) -> None:
-        """A store that many had used and left took minutes to open."""
+        """A store that many processes had used and left took minutes to open."""
         for _ in range(5):
             store = self.open(modes=ALL_MODES)
             self.begin(space=store.space("notes")).__enter__()
@@ -224,7 +224,7 @@ class SharedRunInterruptionTests(RunGround):
         changed = {**row.body, "payload": '{"operations":[],"reads":[]}'}
         port.put_side(self.notes.did, RUN, "one", changed, fence=row.fence)
         expire_leases(self.store, self.notes.did)
-        self.open()  # which must not fail because of it
+        self.open()  # opening must not fail because of it
         assert self.notes.get(B) == "two"
         with pytest.raises(Corrupt, match="one"):
             self.open().recover()
@@ -235,7 +235,7 @@ class SharedRunInterruptionTests(RunGround):
     def test_a_lease_whose_renewal_was_made_without_an_answer_is_still_held(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The owner took its own write for the claim of another, and was taken for dead."""
+        """The owner took its own write for a claim by another, and counted itself as dead."""
         with self.begin():
             pass
         port, leases = port_of(self.agents), self.agents._runs._leases  # type: ignore[union-attr]

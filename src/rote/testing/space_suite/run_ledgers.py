@@ -1,4 +1,4 @@
-"""Runs in the ledger: how they end, what is kept of them, what erasures and compactions do."""
+"""Runs in the ledger: their ends, what is kept of them, and the effects of erasures and compactions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -148,7 +148,7 @@ class RunLedgerTests(RunGround):
         assert self.record_of(run).state == "commit_applied"
 
     def test_a_key_that_stands_for_something_else_aborts_for_good(self) -> None:
-        """Nobody but the run itself makes its key; a copy that was written to by hand may have it."""
+        """Only the run itself makes its key, but a copy that was written to by hand may have it."""
         run = self.begin(run_id="r")
         port = port_of(self.agents)
         port.put_side(self.notes.did, "forged", "g", {}, fence=0)
@@ -199,7 +199,7 @@ class RunLedgerTests(RunGround):
         assert self.notes.verify().ok
 
     def test_an_erased_entity_leaves_no_digest_of_a_run_that_was_aborted(self) -> None:
-        """What it would have written could be guessed back from its fingerprint."""
+        """The value that the run would have written could be guessed from its fingerprint."""
         self.notes.set(A, 1)
         with self.aborts("validation_failed"), self.begin() as run:
             run.get(A)

@@ -1,4 +1,4 @@
-"""What counts as read in a run: its snapshot by whatever name, and what stands inside answers."""
+"""The reads of a run: its snapshot under any name, and entities inside answers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -68,7 +68,7 @@ class RunReadTests(RunGround):
         assert errors[0] == errors[1]
 
     def test_the_version_that_a_run_was_begun_at_is_its_snapshot(self) -> None:
-        """The last commit carried no facts, so the snapshot has an older one's version."""
+        """The last commit has no facts, so the snapshot has the version of an older one."""
         memory = Memory(self.notes)
         memory.put("ops", "fact", "x", {"text": "vault keys"})
         self.notes.create_branch("draft")
@@ -115,7 +115,7 @@ class RunReadTests(RunGround):
             self.notes.set(B, {"n": 2})
 
     def test_what_a_run_has_written_anew_is_not_pruned_by_it(self) -> None:
-        """It had expired in the snapshot, and went with what the run had just put there."""
+        """The record had expired in the snapshot, and pruning deleted what the run had just put there."""
         memory = Memory(self.notes)
         memory.put("ops", "fact", "put", {"old": 1}, 1)
         memory.put("ops", "fact", "appended", {"entries": []}, 1)
@@ -137,7 +137,7 @@ class RunReadTests(RunGround):
 
     @pytest.mark.parametrize("name", ["gc", "reindex", "verify", "checkpoint"])
     def test_a_run_does_not_tend_its_store(self, name: str) -> None:
-        """In a mode that may not write, gc took blobs away."""
+        """gc once deleted blobs in a mode that may not write."""
         self.notes.set(A, 1)
         for mode in ("read_only", "buffered_write"):
             with self.begin(mode) as run:

@@ -1,4 +1,4 @@
-"""Runs of several stores on one place: leases, and those who take over."""
+"""Runs of several stores on one place: leases, and stores that take over."""
 
 import threading
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from rote.values import canonical
 
 
 def expire_leases(store: Store, did: str) -> None:
-    """As if nobody had heard of the owners of runs for long: on every engine, whatever its clock."""
+    """Let the leases of all owners run out: on every engine, whatever its clock."""
     port = port_of(store)
     for row in port.sides(did, LEASE, after="", limit=100):
         body = Lease(0, lease_in(row).claimed).body()
@@ -29,7 +29,7 @@ def expire_leases(store: Store, did: str) -> None:
 
 
 class Stopped(BaseException):
-    """In the place of a process that stops for good."""
+    """Stands for a process that stops for good."""
 
 
 @each_test_uses("agency")
@@ -37,7 +37,7 @@ class SharedRunTests(RunGround):
     """Runs of several stores on one place: several processes, as far as a store can tell."""
 
     def stop_at_commit(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        """From now on this store stops where a pending run would be applied."""
+        """Let this store stop from now on where a pending run would be applied."""
         port = port_of(store)
         commit = port.commit
 
@@ -51,7 +51,7 @@ class SharedRunTests(RunGround):
     def pending_run(
         self, monkeypatch: pytest.MonkeyPatch, work: Callable[[Run], Any] = lambda run: None
     ) -> Run:
-        """A run whose owner stopped when its commit was pending."""
+        """Return a run whose owner stopped when its commit was pending."""
         with monkeypatch.context() as patch:
             self.stop_at_commit(self.agents, patch)
             with pytest.raises(Stopped), self.begin() as run:
@@ -129,7 +129,7 @@ class SharedRunTests(RunGround):
         assert [(done.run_id, done.state, done.version) for done in outcomes] == [
             (run.run_id, "commit_applied", 1)
         ]
-        assert self.agents.recover() == [self.record_of(run)]  # which could not end it before
+        assert self.agents.recover() == [self.record_of(run)]  # it could not end it before
         assert (self.notes.version, self.notes.get(C)) == (1, "secret")
         assert b"secret" not in canonical(self.entry_of(run).body())
         assert port_of(self.agents).sides(self.notes.did, LEASE, after="", limit=9) != ()
@@ -272,7 +272,7 @@ class SharedRunTests(RunGround):
     def test_a_run_that_is_pending_elsewhere_is_not_in_the_way_of_compacting_a_copy(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Nobody could ever end it there, and so history grew for ever."""
+        """Nobody could ever end the run there, so history grew for ever."""
         self.notes.set(A, 1)
         self.pending_run(monkeypatch)
         self.notes.set(A, 2)
@@ -323,7 +323,7 @@ class SharedRunTests(RunGround):
     def test_a_run_that_begins_under_a_lease_that_was_just_claimed_gets_another(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whoever recovers an owner's runs has looked at the ledger already: it would stay there."""
+        """The store that recovers has already read the ledger, so this run would stay there."""
         with self.begin():
             pass
         other, port = self.open(modes=ALL_MODES), port_of(self.agents)

@@ -20,7 +20,7 @@ TOOLS = (ToolProfile("search", "1"),)
 @each_test_uses("agency")
 class RunReplayTests(RunGround):
     def agent(self, run: Run, asked: list[str], written: Any = 1) -> None:
-        """An agent that retrieves, asks its model and a tool, and writes what they say."""
+        """Act as an agent that retrieves, asks its model and a tool, and writes what they answer."""
 
         def search(query: str) -> dict[str, Any]:
             asked.append(query)
@@ -120,7 +120,7 @@ class RunReplayTests(RunGround):
         assert [record.discarded for record in self.agents.runs()] == [True]
 
     def test_a_write_inside_of_a_recorded_call_is_refused(self) -> None:
-        """A replay would not make it."""
+        """A replay would not make the write."""
         path = self.place / "run.jsonl"
         with (
             pytest.raises((InvalidInput, RunAborted), match="replay"),

@@ -1,4 +1,4 @@
-"""What runs tell of themselves: fit for a deterministic claim, unless they saw what others wrote."""
+"""The traces of runs: fit for a deterministic claim, unless the run saw writes of others."""
 
 import pytest
 
@@ -18,7 +18,7 @@ TOOLS = (
 @each_test_uses("agency")
 class RunTraceTests(RunGround):
     def told(self, mode: str) -> Run:
-        """A run in which everything happens that the mode allows."""
+        """Return a run in which everything happens that the mode allows."""
         model = ModelConfig("acme", "large-1", temperature=0, seed=7)
         with self.begin(mode, model=model, tools=TOOLS) as run:
             if mode != "off":

@@ -1,4 +1,4 @@
-"""Runs: what they see, from where, and what their modes allow."""
+"""Runs: the states they see, and what their modes allow."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +56,7 @@ class RunTests(RunGround):
             with pytest.raises(ZeroDivisionError), self.begin() as other:
                 assert seen(other) != before
                 raise ZeroDivisionError
-            run._buffer.operations.clear()  # what was read has changed: it could not be applied
+            run._buffer.operations.clear()  # a read has changed, so it could not be applied
 
     def test_what_came_after_the_snapshot_of_a_run_cannot_be_compared_with(self) -> None:
         self.notes.set(A, 1)

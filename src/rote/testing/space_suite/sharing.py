@@ -182,7 +182,7 @@ class SharingTests(IndexGround):
 
     @pytest.mark.usefixtures("pending_max")
     def test_an_index_that_commits_left_behind_finds_what_they_wrote(self) -> None:
-        """A commit that finds it behind leaves it alone, and those after it do not even look."""
+        """A commit that finds the index behind leaves it alone, and later commits do not even look."""
         self.space.set(A, {"text": "red"})
         later = self.open(indexes=(WORDS,)).space("notes")
         for text in ("blue", "green", "white"):
@@ -209,7 +209,7 @@ class SharingTests(IndexGround):
         assert self.space.merge("topic").status == "nothing"
 
     def test_a_branch_that_another_handle_deleted_is_not_writable(self) -> None:
-        """What a handle remembers of its branches is as old as its last look."""
+        """A handle remembers its branches as they were at its last look."""
         topic = self.space.create_branch("topic")
         other = self.open().space("notes")
         held = other.on("topic")
@@ -224,8 +224,8 @@ class SharingTests(IndexGround):
     def test_a_branch_that_is_made_while_the_log_is_read_comes_with_the_next_page(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The log was read as far as it went by then, and called damaged: it had commits on a
-        branch that nobody here had heard of."""
+        """The log was read up to its end at that moment and called damaged: it had commits on a
+        branch that this store did not know yet."""
         other = self.open().space("notes")
         self.space.set(A, 1)
         commit_of = history.commit_row
@@ -242,7 +242,7 @@ class SharingTests(IndexGround):
     def test_a_merge_that_another_thread_has_heard_of_comes_with_its_branches(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One thread held the old list of branches when another caught up; it looked for merges up
+        """One thread held the old list of branches when another caught up. It looked for merges up
         to the new version, and did not find their source."""
         other = self.open().space("notes")
         self.space.set(A, 1)
@@ -270,7 +270,7 @@ class SharingTests(IndexGround):
     # -- indexes -----------------------------------------------------------------------------------
 
     def test_stores_that_write_in_turn_find_what_the_others_wrote(self) -> None:
-        """Each remembers what it has not written to the rows, and reads what others did not."""
+        """Each store remembers changes that it has not written to the rows, and reads those of the others."""
         spaces = [self.open(indexes=(WORDS,)).space("notes") for _ in range(2)]
         expected = []
         for number in range(3 * INDEX_PENDING_MAX):
@@ -282,7 +282,7 @@ class SharingTests(IndexGround):
 
     @pytest.mark.parametrize("writer", [0, 1])
     def test_what_is_erased_while_it_is_pending_does_not_come_back(self, writer: int) -> None:
-        """Changes that are remembered hold what was erased since, perhaps by another store."""
+        """Remembered changes hold content that was erased since, perhaps by another store."""
         spaces = [self.open(indexes=(WORDS,)).space("notes") for _ in range(2)]
         spaces[writer].transact([put(A, {"text": "secret"}), put(B, {"text": "red"})])
         assert self.hits(spaces[writer]) == [("red", B), ("secret", A)]

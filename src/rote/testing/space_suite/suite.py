@@ -1,4 +1,4 @@
-"""SpaceSuite: what the test of an implementation of contract.Port subclasses.
+"""SpaceSuite: the base class for the test of an implementation of contract.Port.
 
 class TestMyStore(SharedSpaceSuite):
     def open_store(self, place: Path, settings: StoreSettings) -> Store:
@@ -106,7 +106,7 @@ class SpaceSuite(
     RunReplayTests,
     RunTraceTests,
 ):
-    """Every store, also one whose place ends with it."""
+    """The tests for every store, also for one whose data ends with it."""
 
 
 class SharedSpaceSuite(
@@ -119,4 +119,4 @@ class SharedSpaceSuite(
     SharedRunTests,
     SharedRunInterruptionTests,
 ):
-    """A store whose place can be opened again and by several at once."""
+    """The tests for a store whose place can be opened again and by several at once."""

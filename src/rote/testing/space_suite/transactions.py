@@ -1,4 +1,4 @@
-"""Transactions: one state to read from, one commit to write, nothing in between unnoticed."""
+"""Transactions: one state to read from, one commit to write, and no write in between unnoticed."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class TransactionTests(SpaceGround):
     # -- where it is used --------------------------------------------------------------------------
 
     def test_nothing_is_written_outside_of_the_block(self) -> None:
-        """It was lost without a word."""
+        """A write outside of the block was lost without an error."""
         tx = self.space.transaction()
         assert tx.get(A) == {"n": 1}
         with Unchanged(self, InvalidInput):

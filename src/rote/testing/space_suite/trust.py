@@ -1,4 +1,4 @@
-"""Trust: verify, checkpoints, and what they prove."""
+"""Trust: verify, checkpoints, and their proofs."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class TrustTests(SpaceGround):
         assert told == sorted(told)
 
     def test_what_a_progress_raises_ends_verify_and_is_no_fault(self) -> None:
-        """It was reported as damage of the store, and the other passes went on."""
+        """The error was reported as damage of the store, and the other passes went on."""
         self._write_some()
         self.space.put_blob(b"some bytes")
 
@@ -117,7 +117,7 @@ class TrustTests(SpaceGround):
         assert not self.space.verify(against=other.checkpoint()).ok
 
     def test_a_log_that_is_shorter_than_a_checkpoint_is_found(self) -> None:
-        """The same space in two places; the one that was cut off, or is behind, says no."""
+        """The same space is in two places; the one that was cut off, or is behind, is refused."""
         seed = b"\x09" * 32
         ahead = self.open_fresh("ahead", seed=seed, ids=type(self.ids)(3)).space("x")
         behind = self.open_fresh("behind", seed=seed, ids=type(self.ids)(3)).space("x")

@@ -79,7 +79,7 @@ class ViewTests(SpaceGround):
             lambda: view.transact([put(A, 1)]),
             lambda: view.update(A, lambda value: value),
             view.transaction,
-            # They change what is stored, if not what it says.
+            # These change what is stored, but no answer.
             view.gc,
             view.reindex,
         ):

@@ -1,4 +1,4 @@
-"""Watches: frames from a version to now, then as commits come; nothing twice, nothing left out."""
+"""Watches: frames from a version to the present, then with each commit; nothing twice, nothing left out."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from rote.testing.space_suite.ground import A, B, C, SpaceGround, put, remove
 from rote.testing.space_suite.queries import NEVER, D, link
 from rote.values.limits import WATCH_PAUSE_SECONDS
 
-# Longer than any machine needs to bring a frame that is due.
+# Seconds: longer than any machine needs to deliver a frame that is due.
 SOON = 30.0
 
 
@@ -24,7 +24,7 @@ def brief(frame: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 class WatchTests(SpaceGround):
     def watch(self, since: int | None = None, **select: Any) -> Iterator[dict[str, Any]]:
-        """Only what is there already."""
+        """Return the frames that are there already."""
         selected = {id.replace("_", ":"): body for id, body in select.items()}
         return self.space.watch({"select": selected}, since=since, timeout=0)
 
@@ -61,8 +61,8 @@ class WatchTests(SpaceGround):
     def test_a_watch_that_goes_on_after_an_erasure_folds_to_its_query(
         self, query: dict[str, Any]
     ) -> None:
-        """What the erased entity led to, pushed out or let match was left with those who had it:
-        at the version that they came from it is absent now."""
+        """The erased entity had led to some facts, pushed others out, or let them match. A watcher
+        kept those facts: at the version it came from, the entity is absent now."""
         self.space.transact(
             [put(A, {"to": link(B)}), put(B, 1), put(C, {"to": link(A)}), put(D, {"to": link(A)})]
         )
