@@ -83,7 +83,7 @@ class Reader(Protocol):
         ...
 
     def newest(self, space: int, ids: Sequence[str], line: Line) -> list[FactRow]:
-        """For each id its newest fact on the line; ids without one are left out."""
+        """Return for each id its newest fact on the line; leave out ids without one."""
         ...
 
     def history(

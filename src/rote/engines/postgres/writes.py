@@ -220,8 +220,11 @@ class Statement:
         presumed: Presumed | None = None,
         durability: str = "",
     ) -> None:
-        """With `expected`, the statement stands alone: it writes only if the space is as expected
-        and the presumptions hold, and it makes the settings of its own transaction."""
+        """Build the statement.
+
+        With `expected` it stands alone: it writes only if the space is as expected and the
+        presumptions hold, and it makes the settings of its own transaction.
+        """
         self._schema = schema
         self._parts: list[str] = []
         self.values: list[Any] = []
