@@ -54,7 +54,9 @@ class PostgresServer:
         access: str = "",
         primary: "PostgresServer | None" = None,
     ) -> None:
-        """port     listens on 127.0.0.1 too
+        """Make the server and start it.
+
+        port     listens on 127.0.0.1 too
         access   lines of pg_hba.conf that go before all others
         primary  this one is its standby: starts as a copy, follows it, and only reads
         """

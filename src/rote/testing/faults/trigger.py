@@ -36,7 +36,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One counted operation, told in the message of the error that a fault raises."""
+    """One counted operation; the error that a fault raises names it."""
 
     # The kind of operation.
     kind: OperationKind

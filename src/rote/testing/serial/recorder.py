@@ -59,8 +59,10 @@ class Recorder:
         now: Callable[[], int] = time.monotonic_ns,
         begin: Callable[[], Transaction | Run] | None = None,
     ) -> None:
-        """begin  what is recorded: a transaction when left out; a run does not see its own writes,
-        so work that is recorded reads first"""
+        """Record what `begin` begins: a transaction when left out, or a run.
+
+        A run does not see its own writes, so work that is recorded must read first.
+        """
         self._begin = space.transaction if begin is None else begin
         self._client = client
         self._now = now
