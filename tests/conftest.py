@@ -1,4 +1,4 @@
-"""Lanes, fixtures that every test may use, and what a run says at its end."""
+"""Lanes, fixtures that every test may use, and the summary at the end of a run."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, settings
 from tests import vectors
 from tests.lanes import SLOW
 
-# The quick lane gives the same answer every time. The slow lane looks for what is new, and a
-# failure prints the line that repeats it. Neither has a deadline: machines are noisy.
+# The quick lane gives the same answer every time. The slow lane draws new cases, and a failure
+# prints the command that repeats it. Neither has a deadline: machines are noisy.
 settings.register_profile(
     "quick", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -19,22 +19,22 @@ settings.register_profile(
 )
 settings.load_profile("slow" if SLOW else "quick")
 
-# Many tests start processes. What these compile is kept, also where bytecode is not to be written
-# beside its source: a third of their time is left.
+# Many tests start processes. Their compiled bytecode is kept, also where it must not be written
+# beside its source. That leaves a third of their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
 
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys of stores without a folder go to the user's home: here, and in processes started here,
-    that is the test's own."""
+    """Set the home folder to the test's own, here and in processes started here: keys of stores
+    without a folder go there."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
 @pytest.fixture
 def store_path(tmp_path: Path) -> Path:
-    """Where a store of this test alone may live; nothing is there yet."""
+    """Return a path where a store of this test alone may live; nothing is there yet."""
     return tmp_path / "memory.db"
 
 

@@ -1,7 +1,8 @@
 """Values by plain random draws: no shrinking, and therefore a hundred times as many.
 
-Hypothesis finds the smallest case; this finds what only turns up among very many. The quick lane
-draws the same values every time, the slow lane others every time and says from which seed.
+Hypothesis finds the smallest case; these draws find faults that appear only among very many. The
+quick lane draws the same values every time, the slow lane others every time and says from which
+seed.
 """
 
 import random
@@ -67,7 +68,7 @@ class Draws:
         return self._random.randrange(INTEGER_MIN, INTEGER_MAX + 1)
 
     def value(self, depth: int = 0) -> Any:
-        """Anything of the value domain; tuples stand for arrays."""
+        """Return any value of the value domain; tuples stand for arrays."""
         choice = self._random.randrange(8 if depth < 4 else 5)
         if choice == 0:
             return self._random.choice((None, True, False))
@@ -85,7 +86,7 @@ class Draws:
         return {self.text(): self.value(depth + 1) for _ in range(size)}
 
     def small(self, depth: int = 0) -> Any:
-        """Values that patches meet: small and alike."""
+        """Return a small value, like many others, so that patches apply to it."""
         choice = self._random.randrange(4 if depth < 3 else 2)
         if choice < 2:
             return self._random.choice((None, True, False, -1, 0, 1, 2, 0.5, 1.0, "x", ""))
@@ -97,7 +98,7 @@ class Draws:
         }
 
     def patch(self, names: tuple[str, ...], count: int) -> tuple[Any, list[Any]]:
-        """A document and operations of which most apply, each drawn for the value it meets."""
+        """Return a document and operations of which most apply, each drawn for the value it meets."""
         document = value = [self.small(), {"a": self.small()}, self.small()]
         chosen: list[Any] = []
         for _ in range(self._random.randrange(1, count + 1)):
@@ -122,7 +123,7 @@ class Draws:
 
 
 def places(value: Any) -> list[tuple[str, ...]]:
-    """Every path of a value, and paths just outside it."""
+    """Return every path of a value, and paths just outside it."""
     found: list[tuple[str, ...]] = [()]
     pending: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while pending:

@@ -1,4 +1,4 @@
-"""How much a test does: little in `make test`, everything in `make test-slow`.
+"""The amount of work of a test: little in `make test`, everything in `make test-slow`.
 
 A test that has no quick form is marked `@pytest.mark.slow` and is left out of the quick lane.
 """
@@ -9,5 +9,5 @@ SLOW: bool = os.environ.get("ROTE_SLOW") == "1"
 
 
 def examples(quick: int, full: int) -> int:
-    """The count for this lane: generated values, rounds, commits."""
+    """Return the count for this lane: generated values, rounds, commits."""
     return full if SLOW else quick

@@ -1,7 +1,7 @@
-"""Where the public test suites are: they stay outside the project.
+"""The folder of the public test suites, which stay outside the project.
 
-`ROTE_VECTORS` names the folder, else it is `../shared/vectors` beside the repository. The end of
-a test run says loudly when it is not there (tests/conftest.py).
+`ROTE_VECTORS` names the folder, else it is `../shared/vectors` beside the repository. The summary
+of a test run reports clearly when it is not there (tests/conftest.py).
 """
 
 import os

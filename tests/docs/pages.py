@@ -1,4 +1,4 @@
-"""Examples in pages: which blocks run, and how.
+"""Examples in pages: the blocks that run, and the way they run.
 
 ```python    runs; the blocks of a page share one namespace, in order; a `try` must raise
 ```console   lines with `$ ` run in a shell; what is shown below one is what it prints, where
@@ -37,12 +37,12 @@ class Command:
 
     line: int
     text: str
-    shown: str = ""  # what the page says it prints
+    shown: str = ""  # the output that the page shows
     exit_code: int = 0
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The fenced blocks of a page, in order."""
+    """Yield the fenced blocks of a page, in order."""
     fence, tag, start = "", "", 0
     lines = page.splitlines()
     for number, line in enumerate(lines, start=1):
@@ -56,7 +56,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a console block; a line that ends with a backslash goes on."""
+    """Return the commands of a console block; a line that ends with a backslash continues."""
     found: list[Command] = []
     for number, line in enumerate(block.text.splitlines(), start=block.line):
         if line.startswith("$ "):
@@ -83,7 +83,7 @@ def run_python(block: Block, *, page: Path, namespace: dict[str, object]) -> Non
 class _MustRaise(ast.NodeTransformer):
     """An example that shows an error must get it: a `try` that raises nothing fails.
 
-    Functions are left alone: there a `try` may be for the day when something goes wrong.
+    Functions are left alone: there a `try` may be for errors that do not happen here.
     """
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
@@ -130,11 +130,11 @@ class Console:
 
 
 def _needs_shell(text: str) -> bool:
-    """Whether something in the text means more than itself, outside of single quotes."""
+    """Whether something in the text has a special meaning in a shell, outside of single quotes."""
     return re.search(r"[|&;<>()$`*?\[#~!\\\"\n]", re.sub(r"'[^']*'", "", text)) is not None
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether the page tells the truth; `…` stands for anything."""
+    """Whether the output is what the page shows; `…` stands for anything."""
     parts = [re.escape(part) for part in shown.rstrip().split("…")]
     return re.fullmatch(".*".join(parts), printed.rstrip(), re.DOTALL) is not None

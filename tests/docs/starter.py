@@ -1,5 +1,5 @@
-"""Starts `rote` again and again without loading it each time: every command is a process of its
-own, forked from one that has the library loaded.
+"""Starts `rote` many times without loading it each time: every command is a process of its own,
+forked from one that has the library loaded.
 
 As a program it reads a line of JSON for each command, {"arguments": […], "output": PATH}, and
 answers with a line, the exit code.
@@ -23,14 +23,14 @@ class Starter:
     """Runs `rote` in one folder and environment."""
 
     def __init__(self, folder: Path, environment: dict[str, str], *, output: Path) -> None:
-        """output  a file for what a command prints"""
+        """Keep the settings; commands print into the file `output`."""
         self._folder = folder
         self._environment = environment
         self._output = output
-        self._process: subprocess.Popen[str] | None = None  # started with the first need
+        self._process: subprocess.Popen[str] | None = None  # started at the first need
 
     def run(self, arguments: list[str]) -> tuple[int, str]:
-        """The exit code of `rote ARGUMENTS`, and what it printed."""
+        """Return the exit code of `rote ARGUMENTS`, and its output."""
         if self._process is None:
             self._process = self._start()
         stdin, stdout = self._process.stdin, self._process.stdout
@@ -53,14 +53,14 @@ class Starter:
 
 
 def _serve() -> None:
-    CliRunner().invoke(app, ["canonical"], input="1")  # loads what is loaded with the first need
+    CliRunner().invoke(app, ["canonical"], input="1")  # loads the lazy imports
     for line in sys.stdin:
         order = decode(line)
         child = os.fork()
         if child == 0:
             sys.argv = ["rote", *order["arguments"]]
             _take_streams(order["output"])
-            signal.alarm(SECONDS_MAX)  # ends one that hangs
+            signal.alarm(SECONDS_MAX)  # ends a command that hangs
             main()  # ends the process, and with it this loop
             sys.exit(0)
         _, status = os.waitpid(child, 0)
@@ -69,7 +69,7 @@ def _serve() -> None:
 
 
 def _take_streams(output: str) -> None:
-    """Nothing to read, and one file for all that is printed."""
+    """Close the input, and send all output to one file."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)

@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/ runs as it stands. tests/docs/pages.py says what counts."""
+"""Every example in README.md and docs/ runs as it stands. tests/docs/pages.py defines which blocks count."""
 
 import os
 import re
@@ -21,7 +21,7 @@ RUNNABLE = [page for page in PAGES if any(b.tag in RUN for b in blocks(page.read
 
 @pytest.fixture
 def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """Runs commands in the test's folder."""
+    """Return a console that runs commands in the test's folder."""
     aside = tmp_path_factory.mktemp("aside")
     environment = {
         **os.environ,

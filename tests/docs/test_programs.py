@@ -1,4 +1,4 @@
-"""The programs in examples/ run, and say what they are there to say."""
+"""The programs in examples/ run, and print what they are meant to show."""
 
 import subprocess
 import sys
@@ -18,14 +18,14 @@ def run_program(name: str, *arguments: str) -> "subprocess.CompletedProcess[str]
 
 
 def printed_by(name: str, *arguments: str) -> list[str]:
-    """The lines that a program prints that ends well."""
+    """Return the lines that a successful program prints."""
     done = run_program(name, *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
 def refusal_of(name: str, *arguments: str) -> str:
-    """What a program says that refuses to go on."""
+    """Return the message of a program that refuses to go on."""
     done = run_program(name, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
     return done.stderr
@@ -35,7 +35,7 @@ def test_a_shuffled_vector_search_has_one_answer() -> None:
     lines = printed_by("vector_search.py")
     assert lines[-1] == "20 shuffled searches, 1 answer"
     ids = [line.split()[-1] for line in lines[:-1]]
-    assert ids.index("keys") + 1 == ids.index("keys-copy")  # they tie, and ids decide
+    assert ids.index("keys") + 1 == ids.index("keys-copy")  # the scores tie, and ids decide
     assert "old" not in ids
 
 
@@ -51,7 +51,7 @@ def test_a_replayed_run_is_equivalent_and_one_with_another_answer_is_not(tmp_pat
     assert "tool_result_fingerprint_mismatch:1:0" in lines[5]
     assert "read_receipt" in lines[5]
 
-    # Who has only the files sees the same.
+    # A reader that has only the files gets the same.
     recorded, replayed, changed = (
         str(tmp_path / "observability" / name / "trace.json")
         for name in ("recorded", "replayed", "changed")
@@ -63,7 +63,7 @@ def test_a_replayed_run_is_equivalent_and_one_with_another_answer_is_not(tmp_pat
     codes = [failure["code"] for failure in decode(different.stdout)["failures"]]
     assert codes == [
         "tool_result_fingerprint_mismatch:1:0",  # the dearer hotel
-        "tool_args_mismatch:3:0",  # what is added up
+        "tool_args_mismatch:3:0",  # the sum
         "tool_result_fingerprint_mismatch:3:0",
         "output_mismatch:output_shape_hash",  # and so the verdict
     ]
@@ -72,7 +72,7 @@ def test_a_replayed_run_is_equivalent_and_one_with_another_answer_is_not(tmp_pat
 def test_a_replayed_run_makes_its_folder_and_leaves_one_that_is_in_use_alone(
     tmp_path: Path,
 ) -> None:
-    """It ended in a traceback when there was no folder, and when it was run again in the same."""
+    """The program once ended in a traceback when there was no folder, and on a second run in the same one."""
     folder = tmp_path / "new" / "folder"
     assert printed_by("replayed_run.py", str(folder))[2] == "recorded and replayed are equivalent"
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,4 +1,4 @@
-"""What the processes of the tests of blobs do: `python -m tests.faults.blob_children <what> <url> …`."""
+"""The processes of the tests of blobs: `python -m tests.faults.blob_children <what> <url> …`."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ class Later:
 
 
 def in_small_pieces(patches: pytest.MonkeyPatch) -> None:
-    """So that a small blob takes many transactions, in and out."""
+    """Shrink the chunks, so that a small blob takes many transactions, in and out."""
     patches.setattr(blob_data, "BLOB_PIECE_BYTES", PIECE_BYTES)
     patches.setattr(blob_data, "BLOB_CHUNK_BYTES", CHUNK_BYTES)
     patches.setattr(blob_data, "BLOB_DROP_BYTES", PIECE_BYTES)
@@ -63,7 +63,7 @@ def meta(hash: str) -> str:
 
 
 def put_for_ever(url: str, seed: str) -> None:
-    """A line is the number of a blob that was put."""
+    """Put blobs for ever; each line of output is the number of a blob that was put."""
     in_small_pieces(pytest.MonkeyPatch())
     space = rote.open(url).space(NAME)
     for number in itertools.count(int(seed) * 1_000):
@@ -85,7 +85,7 @@ class Bytes:
 
 
 def die_at_transaction(number: int, when: str) -> None:
-    """End this process like kill -9 does, before or after the so manieth transaction from now."""
+    """End this process as kill -9 would, before or after transaction `number`, counted from now."""
     ended = itertools.count(1)
 
     def dying(end: Callable[..., None]) -> Callable[..., None]:
@@ -124,7 +124,7 @@ def collect_and_die(url: str, number: str, when: str) -> None:
 
 
 def race(url: str, who: str, rounds: str) -> None:
-    """Put what others put, refer to some of it, take descriptions away, and collect at once."""
+    """Put what others put, refer to some of it, delete descriptions, and collect, all at once."""
     in_small_pieces(pytest.MonkeyPatch())
     random = Random(who)
     with rote.open(url) as store:
@@ -142,7 +142,7 @@ def race(url: str, who: str, rounds: str) -> None:
 
 
 def refer(space: rote.Space, id: str, hash: str) -> bool:
-    """Refer to a blob, if it is described then: from there on it must stay."""
+    """Refer to a blob, if it is described then; from there on it must stay."""
     state = space.read(meta(hash))
     if not state.exists:
         return False
@@ -158,11 +158,11 @@ def _delete(space: rote.Space, id: str) -> None:
     try:
         space.delete(id)
     except NotFound:
-        pass  # others did
+        pass  # another process did
 
 
 def check_described(space: rote.Space, hash: str) -> None:
-    """A payload is there as long as it is described."""
+    """Check that a blob has its data as long as it is described."""
     state = space.read(meta(hash))
     try:
         assert sha256(space.blob(hash)).hexdigest() == hash
@@ -175,7 +175,7 @@ def check_described(space: rote.Space, hash: str) -> None:
 
 
 def measure(url: str, size: str) -> None:
-    """What it takes beyond what a small blob takes, in bytes: to put, and to read."""
+    """Print the bytes of memory taken beyond those for a small blob: to put, and to read."""
     with rote.open(url) as store:
         space = store.space(NAME)
         small = space.put_blob(Stream(1 << 20))

@@ -1,8 +1,8 @@
-"""What the processes of the tests of branches do.
+"""The processes of the tests of branches.
 
-`python -m tests.faults.branch_children work <url> <worker>`. A call is a JSON list: what is done, its
-key, the branch it is done on, and another branch. The last part of a key says what was done, so that
-the log can be followed.
+`python -m tests.faults.branch_children work <url> <worker>`. A call is a JSON list: the kind of
+call, its key, its branch, and another branch. The last part of a key is the kind of call, so that a
+test can follow the log.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from tests.faults.children import NAME, say
 
 IDS = tuple(f"urn:entity:{number}" for number in range(4))
 STRATEGIES = ("ours", "theirs", "latest", "paths", "fail")
-# What a worker does, each as often as it is named.
+# The kinds of calls; each is made as often as it is named.
 WHATS = ("write",) * 6 + ("create",) * 2 + ("delete",) + STRATEGIES
 BRANCHES_MAX = 6
 
@@ -24,7 +24,7 @@ Call = tuple[str, str, str, str]  # what, key, branch, other
 
 
 def choose(space: rote.Space, random: Random, place: str) -> Call:
-    """Something to do with the branches that are there now."""
+    """Return a call that fits the branches that exist now."""
     branches = space.branches()
     alive = [branch.name for branch in branches if not branch.deleted]
     what = random.choice(WHATS)
@@ -39,7 +39,7 @@ def choose(space: rote.Space, random: Random, place: str) -> Call:
 
 
 def perform(space: rote.Space, call: Call) -> int:
-    """Make the call; the version of its commit, 0 when it made none."""
+    """Make the call; return the version of its commit, 0 when it made none."""
     what, key, branch, other = call
     on = space.on(branch)
     try:
@@ -59,7 +59,7 @@ def perform(space: rote.Space, call: Call) -> int:
 
 
 def operations(key: str) -> list[dict[str, object]]:
-    """Few values of a few entities, so that merges have something to decide; always the same."""
+    """Return a few values of a few entities, always the same, so that merges have something to decide."""
     random = Random(key)
     return [
         {"op": "set", "id": id, "value": {name: random.randrange(3) for name in ("x", "y")}}
@@ -68,7 +68,7 @@ def operations(key: str) -> list[dict[str, object]]:
 
 
 def work(url: str, worker: str) -> None:
-    """Make calls for ever; a line before each says which, and one after it what was answered."""
+    """Make calls for ever; print a line before each with the call, and one after it with the answer."""
     space, random = rote.open(url).space(NAME), Random(worker)
     for number in itertools.count(1):
         call = choose(space, random, f"{worker}/{number}")

@@ -1,8 +1,8 @@
-"""What the processes of these tests do: `python -m tests.faults.children <what> <place> …`.
+"""The processes of these tests: `python -m tests.faults.children <what> <place> …`.
 
 A place is the path of a file; or the URL, the schema, the folder of keys and the durability of a
-store on PostgreSQL, with spaces between. Each process prints a line for whatever it was told by the
-store, and ends with an error when it sees something that must not be.
+store on PostgreSQL, with spaces between. Each process prints a line for each answer of the store,
+and ends with an error when it sees a forbidden state.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from rote.testing.serial import Recorder, Recording, encode_record
 
 NAME = "agent"
 LEFT, RIGHT, COUNTER = "urn:entity:left", "urn:entity:right", "urn:entity:counter"
-# A client's pause before it tries again; with several of them the server comes back faster.
+# Seconds that a client waits before it tries again; with several clients the server recovers faster.
 PAUSE_SECONDS = 0.02
 
 
@@ -44,13 +44,13 @@ def say(*words: object) -> None:
 
 
 def wait_for_the_others() -> None:
-    """Begin when everyone is ready, so that they meet."""
+    """Begin when all processes are ready, so that they meet."""
     say("ready")
     sys.stdin.readline()
 
 
 def operations(writer: str, number: int) -> list[dict[str, Any]]:
-    """Two entities that must agree, and a journal that grows by patches."""
+    """Return operations on two entities that must agree, and on a journal that grows by patches."""
     value = {"writer": writer, "number": number}
     entry = [{"op": "add", "path": "/items/-", "value": number}]
     return [
@@ -70,7 +70,7 @@ def key_of(writer: str, number: int) -> str:
 
 
 def write(path: str, writer: str) -> None:
-    """Commit for ever; a line is the version and the key of an acknowledged commit."""
+    """Commit for ever; each line of output is the version and the key of an acknowledged commit."""
     space = open_store(path).space(NAME)
     for number in itertools.count(1):
         key = key_of(writer, number)
@@ -78,10 +78,11 @@ def write(path: str, writer: str) -> None:
 
 
 def persist(place: str, writer: str) -> None:
-    """Commit for ever, whatever becomes of the server; odd numbers with a key, even without.
+    """Commit for ever, whatever happens to the server; odd numbers with a key, even without.
 
-    A line is an answer and its number: made (and the version), refused, unknown. What was refused
-    is not tried again; what is unknown and has a key is, until it is known."""
+    Each line of output is an answer and its number: made (with the version), refused, unknown. A
+    refused commit is not tried again. An unknown one with a key is, until its outcome is known.
+    """
     space = open_store(place).space(NAME)
     pause = threading.Event()
     for number in itertools.count(1):
@@ -99,7 +100,7 @@ def persist(place: str, writer: str) -> None:
 
 
 def read(path: str) -> None:
-    """Look at newer and newer states for ever; a line is a version that was whole."""
+    """Read newer and newer states for ever; each line of output is a version that was whole."""
     space = open_store(path).space(NAME)
     seen = 0
     while True:
@@ -113,7 +114,7 @@ def read(path: str) -> None:
 
 
 def follow(path: str, until: str) -> None:
-    """See each version of a counter that grows by one with every commit."""
+    """Read each version of a counter that grows by one with every commit."""
     space = open_store(path).space(NAME)
     say("ready")
     seen = 0
@@ -126,7 +127,7 @@ def follow(path: str, until: str) -> None:
 
 
 def count(path: str, times: str) -> None:
-    """Add one so many times by read, modify and write; the last line: how often it conflicted."""
+    """Add one so many times by read, modify and write; print at the end how often it conflicted."""
     space = open_store(path).space(NAME)
     conflicts = 0
     wait_for_the_others()
@@ -144,7 +145,7 @@ def count(path: str, times: str) -> None:
 
 
 def count_up(place: str, times: str) -> None:
-    """The same by update, which tries again by itself and gives up with a Conflict."""
+    """Add by update, which tries again by itself and gives up with a Conflict."""
     space = open_store(place).space(NAME)
     conflicts = 0
     wait_for_the_others()
@@ -164,7 +165,7 @@ def add_one(value: Any) -> int:
 
 
 def transact(tx: Recording, random: Random) -> None:
-    """Something that goes wrong in one way or another when others are let in between."""
+    """Run a transaction that goes wrong in one way or another if others may write in between."""
     ids = [f"urn:entity:shared:{number}" for number in range(4)]
     kind = random.randrange(5)
     if kind == 0:
@@ -181,7 +182,7 @@ def transact(tx: Recording, random: Random) -> None:
 
 
 def record(url: str, client: str, times: str) -> None:
-    """Run so many transactions on what everybody uses; a line is a record of one."""
+    """Run so many transactions on entities that all clients use; each line of output is a record of one."""
     with rote.open(url) as store:
         recorder = Recorder(
             store.space(NAME), client, sink=lambda r: say(encode_record(r).decode())
@@ -193,14 +194,14 @@ def record(url: str, client: str, times: str) -> None:
 
 
 def copy(source_path: str, target_path: str) -> None:
-    """Copy in small pages; a line is a version that the target was told is stored."""
+    """Copy in small pages; each line of output is a version that the target has acknowledged."""
     pytest.MonkeyPatch().setattr(page_sizes, "PAGE_MAX", 2)
     with rote.open(source_path) as source, rote.open(target_path) as target:
         source.copy(NAME, target, progress=lambda phase, done, total: say(done))
 
 
 def begin(path: str, writer: str) -> None:
-    """Make the store and the space, perhaps as one of many, and write to it."""
+    """Make the store and the space, perhaps as one of many processes, and write to it."""
     wait_for_the_others()
     with open_store(path) as store:
         space = store.space(NAME)
@@ -209,7 +210,7 @@ def begin(path: str, writer: str) -> None:
 
 
 def fork(path: str) -> None:
-    """A store that was opened before a fork, used in the child and then in the parent."""
+    """Use a store that was opened before a fork, in the child and then in the parent."""
     wait_for_the_others()
     store = open_store(path)
     space = store.space(NAME)
@@ -256,7 +257,7 @@ def _be_the_child(path: str, store: rote.Store, space: rote.Space) -> NoReturn:
 
 
 def fork_and_end(place: str) -> None:
-    """A child that never touches the store of its parent, and ends as programs do."""
+    """Fork a child that never touches the store of its parent, and ends as programs do."""
     wait_for_the_others()
     url = place.split(" ", maxsplit=1)[0]
     with open_store(place) as store:
@@ -274,7 +275,7 @@ def fork_and_end(place: str) -> None:
 
 
 def _backends(url: str) -> list[int]:
-    """The server's processes for the clients of this URL."""
+    """Return the server's processes for the clients of this URL."""
     name = conninfo_to_dict(url)["application_name"]
     with psycopg.connect(make_conninfo(url, application_name="looking on")) as connection:
         rows = connection.execute(
@@ -284,7 +285,7 @@ def _backends(url: str) -> list[int]:
 
 
 class Interruptions:
-    """Ctrl-C, which comes through only while a commit is under way; else it is only counted."""
+    """Handles Ctrl-C: raises only while a commit is in progress, and only counts otherwise."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -299,7 +300,7 @@ class Interruptions:
 
 
 def interrupted(place: str, way: str) -> None:
-    """Commit for ever; a line is a commit that was made, or an interruption that is over."""
+    """Commit for ever; each line of output is a commit that was made, or an interruption that is over."""
     if way == "locking":
         pytest.MonkeyPatch().setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", 0)
     space = open_store(place).space(NAME)
@@ -311,11 +312,11 @@ def interrupted(place: str, way: str) -> None:
             made = space.transact(sent, key=key)
             interruptions.wanted = False
         except KeyboardInterrupt:
-            # The same store answers, and the key says what became of the commit.
+            # The same store answers, and the key tells the outcome of the commit.
             made = space.transact(sent, key=key)
         assert [commit.hash for commit in space.log(since=before)] == [made.hash]
         say("made", key)
-        # Not all came through: Python swallows those that meet the end of an object.
+        # Not all were raised: Python swallows those that meet the end of an object.
         while told < interruptions.count:
             told += 1
             say("interrupted")

@@ -1,4 +1,4 @@
-"""Writers on PostgreSQL that go on whatever becomes of the server, and what must be there for them."""
+"""Writers on PostgreSQL that go on whatever happens to the server, and checks of what they wrote."""
 
 import contextlib
 from pathlib import Path
@@ -12,7 +12,7 @@ Made = tuple[str, int]  # a writer and its number
 
 
 def place_of(url: str, folder: Path, *, schema: str = "rote", durability: str = "fsync") -> str:
-    """What names a store to a child process."""
+    """Return the text that names a store to a child process."""
     return f"{url} {schema} {folder / 'keys'} {durability}"
 
 
@@ -21,7 +21,7 @@ class Writers:
 
     def __init__(self, place: str, count: int, children: contextlib.ExitStack) -> None:
         self._place = place
-        # Made first, so that all of them find one space.
+        # The space is made first, so that all of them find the same one.
         with open_store(place) as store:
             store.space(NAME)
         self._children = {
@@ -32,7 +32,7 @@ class Writers:
         }
 
     def go_on(self, commits: int) -> None:
-        """Wait until each has made so many commits on top of those that are there now."""
+        """Wait until each writer has made so many commits more."""
         with open_store(self._place) as store:
             version = store.space(NAME).version
         for child in self._children.values():
@@ -43,7 +43,7 @@ class Writers:
         next(iter(self._children.values())).read_for(seconds)
 
     def end(self) -> dict[str, dict[Made, int]]:
-        """Kill them all; what each number was answered, by the kind of the answer."""
+        """Kill all writers; return the answer for each number, by the kind of the answer."""
         answers: dict[str, dict[Made, int]] = {"made": {}, "refused": {}, "unknown": {}}
         for name, child in self._children.items():
             for line in child.kill():
@@ -58,7 +58,7 @@ def made_above(version: int, lines: list[str]) -> int:
 
 
 def check_answers(place: str, answers: dict[str, dict[Made, int]]) -> None:
-    """Nothing lost, nothing in part, nothing twice, nothing that was refused; the chain whole."""
+    """Check that no commit is lost, in part, twice, or there though refused, and that the chain is whole."""
     with open_store(place) as store:
         space = store.space(NAME)
         made: dict[Made, int] = {}

@@ -1,4 +1,4 @@
-"""What the fault tests of PostgreSQL share: stores on a server, and what must be in them afterwards."""
+"""The parts that the fault tests of PostgreSQL share: stores on a server, and checks of their content."""
 
 import contextlib
 import sys
@@ -24,21 +24,21 @@ Operations = list[dict[str, Any]]
 
 
 def upstream_of(url: str) -> str | tuple[str, int]:
-    """Where a proxy finds the server of a URL."""
+    """Return the address at which a proxy reaches the server of a URL."""
     parameters = conninfo_to_dict(url)
     host, port = str(parameters.get("host", "localhost")), int(parameters.get("port") or 5432)
     return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
 
 def through(proxy: Proxy, url: str) -> str:
-    """The same server, by way of the proxy."""
+    """Return the URL of the same server, through the proxy."""
     return make_conninfo(url, host="127.0.0.1", port=proxy.port)
 
 
 def open_postgres(
     place: Path, *, url: str | None = None, engine: type[PostgresEngine] = PostgresEngine
 ) -> rote.Store:
-    """The store of a test's folder, on the server of the tests unless another is named."""
+    """Return the store of a test's folder, on the server of the tests unless another is named."""
     opened = engine(url or server_url(), schema=schema_of(place))
     return open_on(opened, StoreSettings(presumes=True), keys=FolderKeys(place / "keys"))
 
@@ -47,7 +47,7 @@ def open_postgres(
 def proxied(
     place: Path, *, engine: type[PostgresEngine] = PostgresEngine
 ) -> Iterator[tuple[Proxy, rote.Space, rote.Space]]:
-    """A proxy, the space by way of it, and the same space directly."""
+    """Yield a proxy, the space through it, and the same space directly."""
     url = server_url()
     with (
         Proxy(upstream_of(url)) as proxy,
@@ -58,17 +58,17 @@ def proxied(
 
 
 def pair(number: int) -> Operations:
-    """Two entities that must always agree."""
+    """Return operations on two entities that must always agree."""
     return [{"op": "set", "id": id, "value": {"number": number}} for id in (LEFT, RIGHT)]
 
 
 def single(number: int) -> Operations:
-    """One fact: the commit has a way of its own."""
+    """Return operations with one fact: such a commit takes a path of its own."""
     return [{"op": "set", "id": LEFT, "value": {"number": number}}]
 
 
 def fresh(number: int) -> Operations:
-    """An entity that nobody has looked for."""
+    """Return operations on an entity that nobody has looked for."""
     return [{"op": "set", "id": f"{LEFT}:{number}", "value": {"number": number}}]
 
 
@@ -81,7 +81,7 @@ def facts_sent(operations: Operations) -> list[tuple[Any, ...]]:
 
 
 def check_chain(space: rote.Space) -> None:
-    """The log has no gap, every hash holds."""
+    """Check that the log has no gap and every hash holds."""
     versions = [commit.version for commit in space.log()]
     assert versions == list(range(1, len(versions) + 1))
     report = space.verify()
@@ -89,7 +89,7 @@ def check_chain(space: rote.Space) -> None:
 
 
 def check_line(error: RoteError) -> None:
-    """One line that names no user and no parameters."""
+    """Check that the message is one line that names no user and no parameters."""
     assert "\n" not in str(error)
     assert "postgres@" not in str(error)
     assert "?" not in str(error)

@@ -1,4 +1,4 @@
-"""What the processes of the record tests do: `python -m tests.faults.record_children <what> …`."""
+"""The processes of the record tests: `python -m tests.faults.record_children <what> …`."""
 
 import sys
 
@@ -10,7 +10,7 @@ TOUCHED = ("ops", "counter", "1")
 
 
 def append(place: str, writer: str, times: str) -> None:
-    """Append to one record, and say what came of it: how many there were then, and created."""
+    """Append to one record, and print the number of entries then and whether it was created."""
     memory = Memory(open_store(place).space(NAME))
     wait_for_the_others()
     for number in range(int(times)):
@@ -19,7 +19,7 @@ def append(place: str, writer: str, times: str) -> None:
 
 
 def put_and_touch(place: str, writer: str, times: str) -> None:
-    """Put one record and touch another, each time; say what was created, and what was counted."""
+    """Put one record and touch another, each time; print whether it was created, and the count."""
     memory = Memory(open_store(place).space(NAME))
     wait_for_the_others()
     for number in range(int(times)):

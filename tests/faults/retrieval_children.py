@@ -13,16 +13,16 @@ import rote
 from rote.retrieval.cache import CORPORA
 from rote.values import canonical, decode
 
-# A path that is nowhere, so that whoever watches sees where the work begins and ends.
+# A path that does not exist, so that a trace of system calls shows where the work begins and ends.
 BEGIN, END = "/begin-of-retrieval", "/end-of-retrieval"
 
 
 def answer(folder: str, cache: str) -> Any:
-    """The digest of the package of each case in a folder, in the order of their names."""
+    """Return the digest of the package of each case in a folder, in the order of their names."""
     try:
         locale.setlocale(locale.LC_ALL, "")
     except locale.Error:
-        pass  # one that this machine does not have
+        pass  # a locale that this machine does not have
     digests = []
     for root in sorted(Path(folder).iterdir()):
         request: Any = decode((root / "request.json").read_bytes())
@@ -31,7 +31,7 @@ def answer(folder: str, cache: str) -> Any:
 
 
 def watch(root: str, cache: str) -> Any:
-    """What the process asks of the system while it retrieves: cold, and from the sidecar."""
+    """Return what the process asks of the system while it retrieves: cold, and from the sidecar."""
     request: Any = decode((Path(root) / "request.json").read_bytes())
     rote.retrieve(request, root=root, cache=Path(cache) / "before")  # imports what it needs
     CORPORA.forget(lambda place: True)
@@ -53,14 +53,14 @@ def watch(root: str, cache: str) -> Any:
 
 
 def tell(root: str, store: str) -> Any:
-    """A package, with its receipt in the ledger of a store."""
+    """Return a package, whose receipt goes to the ledger of a store."""
     request: Any = decode((Path(root) / "request.json").read_bytes())
     with rote.open(store) as opened:
         return dict(rote.retrieve(request, root=root, store=opened))
 
 
 def grow(root: str) -> Any:
-    """By how many bytes this process grows at most, and what it then tells."""
+    """Return the number of bytes by which this process grows at most, and the hash of the package."""
     request: Any = decode((Path(root) / "request.json").read_bytes())
     before = peak_bytes()
     package = rote.retrieve(request, root=root)
@@ -68,7 +68,7 @@ def grow(root: str) -> Any:
 
 
 def append(path: str) -> Any:
-    """Each line of the standard input goes to the end of a file, in one write."""
+    """Append each line of the standard input to a file, in one write."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     with Path(path).open("ab", buffering=0) as file:
@@ -78,7 +78,7 @@ def append(path: str) -> Any:
 
 
 def peak_bytes() -> int:
-    """What this process has held at most."""
+    """Return the most memory that this process has held."""
     fields = Path("/proc/self/status").read_text().splitlines()
     (line,) = [field for field in fields if field.startswith("VmHWM:")]
     return int(line.split()[1]) * 1_024

@@ -1,8 +1,8 @@
-"""A store on a disk that can fail, what its callers were told, and what must be there afterwards.
+"""A store on a disk that can fail, the answers to its callers, and checks of its content afterwards.
 
 The store is the real one: kernel, engine, normal locking, a writing and a reading connection on one
-file, wired as `rote.open` does. Only the VFS below it is a `FaultDisk`. What a power cut could have
-left is opened by plain `rote.open`.
+file, wired as `rote.open` does. Only the VFS below it is a `FaultDisk`. The files that a power cut
+could have left are opened by plain `rote.open`.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ FILE = "memory.db"
 NAME = "agent"
 SEED = bytes(range(32))
 LEFT, RIGHT, SMALL, LARGE, GONE = (f"urn:entity:{n}" for n in ("left", "right", "s", "l", "gone"))
-# How many of the subsets of un-synced writes are looked at, after every fault.
+# The number of subsets of un-synced writes that are checked after every fault.
 SEEDS = examples(1, 6)
 
 Operations = list[dict[str, Any]]
@@ -40,36 +40,36 @@ Make = Callable[[int], Operations]
 
 
 def pair(number: int) -> Operations:
-    """Two entities that must always agree."""
+    """Return operations on two entities that must always agree."""
     return [{"op": "set", "id": id, "value": {"number": number}} for id in (LEFT, RIGHT)]
 
 
 def small_patch(number: int) -> Operations:
-    """A patch that carries its snapshot."""
+    """Return a patch that carries its snapshot."""
     ops = [{"op": "replace", "path": "/number", "value": number}]
     return [*pair(number), {"op": "patch", "id": SMALL, "ops": ops}]
 
 
 def large_patch(number: int) -> Operations:
-    """A patch that stands alone, and one so large that a snapshot falls due."""
+    """Return a patch without a snapshot, and one so large that a snapshot falls due."""
     ops = [{"op": "add", "path": "/items/-", "value": number}]
     more = [{"op": "add", "path": "/more", "value": "x" * 9_000}]
     return [*pair(number), *({"op": "patch", "id": LARGE, "ops": step} for step in (ops, more))]
 
 
 def deletion(number: int) -> Operations:
-    """An entity that goes, and one that comes back."""
+    """Return operations that delete one entity and bring one back."""
     gone = {"op": "set", "id": GONE, "value": number}
     return [*pair(number), {"op": "delete", "id": SMALL}, gone]
 
 
 def many_pages(number: int) -> Operations:
-    """A value that fills pages of its own."""
+    """Return a value that fills pages of its own."""
     return [*pair(number), {"op": "set", "id": LARGE, "value": f"{number}" * 4_000}]
 
 
 def first_commits(space: rote.Space) -> None:
-    """What every store of these tests holds before its disk fails."""
+    """Make the commits that every store of these tests holds before its disk fails."""
     space.transact(pair(1), key="first")
     space.set(SMALL, {"number": 0})
     space.set(LARGE, {"items": ["x" * 80] * 100})
@@ -81,7 +81,7 @@ def first_commits(space: rote.Space) -> None:
 
 
 class Rig:
-    """A store, its disk, and what was answered to each key."""
+    """A store, its disk, and the answer to each key."""
 
     def __init__(
         self, disk: FaultDisk, work: Path, *, numbers: Iterator[int] | None = None
@@ -90,7 +90,7 @@ class Rig:
         self.work = work
         self.sent: dict[str, Operations] = {}
         self.acknowledged: dict[str, rote.Commit] = {}
-        # Told that nobody knows, and told that nothing was written.
+        # Keys whose answer was that nobody knows, and keys whose answer was that nothing was written.
         self.unknown: set[str] = set()
         self.refused: set[str] = set()
         self.engine: SqliteEngine | None = None
@@ -100,7 +100,7 @@ class Rig:
         self._keys.save(Identity.from_seed(SEED).did, SEED)
 
     def open(self, durability: str = "fsync") -> None:
-        """As rote.open wires it, with the disk's VFS below."""
+        """Open the store as rote.open does, with the disk's VFS below."""
         path = self.disk.directory / FILE
         self.engine = SqliteEngine(path, durability=durability, vfs=self.disk.vfs_name)
         kernel = Kernel(
@@ -112,7 +112,7 @@ class Rig:
             seed=SEED,
         )
         store = rote.Store(kernel, url=FILE)
-        # The space is found by a pooled reader: from here on two connections are open.
+        # A pooled reader finds the space, so from here on two connections are open.
         self.space = store.space(NAME)
 
     def close(self) -> None:
@@ -120,12 +120,12 @@ class Rig:
             self.engine.close()
 
     def connections(self) -> list[apsw.Connection]:
-        """Those that are open on this disk."""
+        """Return the connections that are open on this disk."""
         place = str(self.disk.directory)
         return [c for c in apsw.connections() if c.filename.startswith(place)]
 
     def abandon(self) -> None:
-        """Close whatever is still open, as the end of a process would."""
+        """Close everything that is still open, as the end of a process would."""
         with contextlib.suppress(RoteError):
             self.close()
         for connection in self.connections():
@@ -137,7 +137,7 @@ class Rig:
         self.engine.empty_log()
 
     def commit(self, make: Make = pair, key: str | None = None) -> None:
-        """Commit, and note what the answer was."""
+        """Commit, and record the answer."""
         number = next(self.numbers)
         key = key or f"key-{number}"
         operations = self.sent.setdefault(key, make(number))
@@ -153,7 +153,7 @@ class Rig:
         assert (known.version, known.hash) == (commit.version, commit.hash)
 
     def _note_refusal(self, key: str, error: RoteError) -> None:
-        """An error means that nothing was written, unless it says that nobody knows."""
+        """Record an error, which means that nothing was written unless it says that nobody knows."""
         with self._notes:
             if error.details.get("outcome") == "unknown":
                 self.unknown.add(key)
@@ -162,7 +162,7 @@ class Rig:
                 self.refused.add(key)
 
     def work_on(self, key: str | None = None) -> None:
-        """Commit with the same store; or it asks to be opened again, and then it works."""
+        """Commit with the same store; if it asks to be opened again, open it, and then it works."""
         try:
             self.commit(key=key)
         except Unavailable as error:
@@ -175,7 +175,7 @@ class Rig:
     # -- what is there -----------------------------------------------------------------------------
 
     def check_images(self) -> set[int]:
-        """Whatever a power cut left now is as it must be; the answer: the lengths of the logs."""
+        """Check everything that a power cut could leave now; return the lengths of the logs."""
         found = {self.check_image("none"), self.check_image("all")}
         return found | {self.check_image("some", seed) for seed in range(SEEDS)}
 
@@ -190,7 +190,7 @@ class Rig:
             return self.check_space(store.space(NAME))
 
     def check_space(self, space: rote.Space) -> int:
-        """No commit in part, all that was acknowledged, nothing that was refused."""
+        """Check that no commit is there in part, all acknowledged ones are, and no refused one is."""
         log = readable_log(space)
         report = space.verify()
         assert report.ok, f"broken: {report.faults}"
@@ -207,7 +207,7 @@ class Rig:
 
 
 def readable_log(space: rote.Space) -> list[rote.Commit]:
-    """All of it, or from where a compaction has left it."""
+    """Return the whole log, or what a compaction has left of it."""
     try:
         return list(space.log())
     except Compacted as error:

@@ -1,8 +1,8 @@
-"""What the processes of the tests of runs do: `python -m tests.faults.run_children serve`, or
+"""The processes of the tests of runs: `python -m tests.faults.run_children serve`, or
 `… work <url> <worker>`.
 
-Every write of a run's life goes through the port of its store, so each of them is a point at which a
-process can be stopped, before it and after it. Points are named after what is written:
+Every write of a run goes through the port of its store. Each write is a point before and after
+which a process can be stopped. Points are named after what is written:
 
     lease      the lease of an owner of runs            open       the run in the ledger
     pending    its operations in the ledger             apply      its commit
@@ -26,7 +26,7 @@ from tests.faults.children import LEFT, NAME, RIGHT, say
 
 OTHER = "urn:entity:other"
 MODES = ("read_only", "buffered_write")
-# Short, so that nobody waits for it; a store that is slower only finds its lease lost.
+# Short, so that no test waits for it; a store that is slower only finds its lease lost.
 LEASE_SECONDS = 0.15
 
 AT_WORK = ("lease", "open", "pending", "apply", "abort", "discard", "end")
@@ -36,7 +36,7 @@ POINTS_RECOVERING = tuple(f"{what}:{when}" for what in RECOVERING for when in ("
 
 
 class Points:
-    """Wraps the writes of a port, and does something at one point, once."""
+    """Wraps the writes of a port, and acts at one point, once."""
 
     def __init__(self, port: Any, point: str, action: Callable[[], None]) -> None:
         self._what, _, self._when = point.partition(":")
@@ -88,7 +88,7 @@ class Points:
 
 
 def open_with(url: str, point: str = "", action: Callable[[], None] = lambda: None) -> rote.Store:
-    """A store in which runs may write, whose leases are short; it has recovered nothing yet."""
+    """Return a store with short leases in which runs may write; it has recovered nothing yet."""
     store = rote.open(url, modes=MODES, lease_seconds=LEASE_SECONDS, durability="os", recover=False)
     Points(port_of(store), point, action)
     return store
@@ -114,13 +114,13 @@ def begin(space: rote.Space, run_id: str) -> rote.Run:
 
 
 def write_pair(run: rote.Run, value: Any) -> None:
-    """Two entities that must agree."""
+    """Write two entities that must agree."""
     run.set(LEFT, value)
     run.set(RIGHT, value)
 
 
 def run_once(url: str, run_id: str, point: str, action: Callable[[], None] = kill_myself) -> None:
-    """One run, as it must be to come to the point."""
+    """Run once, in the way that leads to the point."""
     what = point.partition(":")[0]
     with open_with(url, point, action) as store:
         space = store.space(NAME)
@@ -140,7 +140,7 @@ def run_once(url: str, run_id: str, point: str, action: Callable[[], None] = kil
 
 
 def recover(url: str, point: str, action: Callable[[], None] = kill_myself) -> None:
-    """Recover until the point has come, and what was begun then to its end."""
+    """Recover until the point has come, and then whatever was begun to its end."""
     is_past: list[bool] = []
 
     def act() -> None:
@@ -154,8 +154,11 @@ def recover(url: str, point: str, action: Callable[[], None] = kill_myself) -> N
 
 
 def serve_forks() -> None:
-    """For each line `<how> <what> <url> <run id> <point>` a process; when it is to be killed, how it
-    ended, and when it is to be stopped, what it says."""
+    """Fork a process for each line `<how> <what> <url> <run id> <point>` of the input.
+
+    For one that is to be killed, print its exit code. One that is to be stopped prints its own
+    words.
+    """
     for line in sys.stdin:
         how, what, url, run_id, point = line.split()
         child = os.fork()
@@ -172,7 +175,7 @@ def serve_forks() -> None:
 
 
 def work(url: str, worker: str) -> None:
-    """Runs for ever; some retrieve, some conflict, some are given up."""
+    """Run for ever; some runs retrieve, some conflict, some are given up."""
     with rote.open(url, modes=MODES, lease_seconds=LEASE_SECONDS) as store:
         space = store.space(NAME)
         for number in itertools.count(1):

@@ -1,4 +1,4 @@
-"""A small store that holds everything, ways to change it behind Rote's back, and a look at it."""
+"""A small store that holds everything, ways to change it behind Rote's back, and checks of it."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
@@ -26,14 +26,14 @@ from rote.space.blobs import BlobFile
 from rote.values import Json
 
 SEED = bytes(range(32))
-# More pages than a store of this size has: verify does not end.
+# More pages than a store of this size has: a verify that takes more does not end.
 PAGES_MAX = 100
 
 Cell = int | str | bytes | None
 
 
 class Ticks:
-    """A clock that goes on by a second whenever it is asked."""
+    """A clock that moves on by a second at each call."""
 
     def __init__(self) -> None:
         self._now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ class Tags:
 
 
 def open_port(path: Path) -> Kernel:
-    """A store with the index declared; wired as rote.open does, but for the sources."""
+    """Return a store with the index declared, wired as rote.open does, but with other sources."""
     return Kernel(
         SqliteEngine(path, durability="os"),
         clock=Ticks(),
@@ -82,7 +82,7 @@ def open_port(path: Path) -> Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A closed store, as bytes, and what is known of it elsewhere."""
+    """A closed store, as bytes, and facts about it that are kept elsewhere."""
 
     content: bytes
     dids: tuple[str, ...]
@@ -97,8 +97,7 @@ class Sample:
 
 
 def make_sample(path: Path, *, compacted: bool = False) -> Sample:
-    """About thirty commits of every kind, in two spaces; of the first perhaps only what is left
-    below the newest ones."""
+    """Make about thirty commits of every kind, in two spaces; with `compacted`, compact the first."""
     port = open_port(path)
     store = rote.Store(port, url=str(path))
     space, other = store.space("agent"), store.space("other")
@@ -125,7 +124,7 @@ def make_sample(path: Path, *, compacted: bool = False) -> Sample:
 
 
 def _put_blobs(port: Kernel, space: rote.Space) -> None:
-    """In one chunk and in several, empty, described and not, and an upload that was given up."""
+    """Put blobs of one chunk and of several, empty, described and not, and an abandoned upload."""
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(blob_data, "BLOB_CHUNK_BYTES", 8)
         for data in (b"", b"short", b"a payload of several chunks"):
@@ -181,7 +180,7 @@ def _write_branches(space: rote.Space) -> None:
 
 
 def _erase(space: rote.Space) -> None:
-    """A set, patches with and without a snapshot and a delete; then it lives again."""
+    """Write a set, patches with and without a snapshot and a delete; then revive the entity."""
     space.set("urn:entity:erased", {"tag": "erased"}, key="key-erased")
     space.patch("urn:entity:erased", [{"op": "add", "path": "/n", "value": 1}])
     space.on("topic/deeper").set("urn:entity:erased", {"tag": "there"})
@@ -195,7 +194,7 @@ def _erase(space: rote.Space) -> None:
 
 @contextlib.contextmanager
 def raw(path: Path) -> Iterator[apsw.Connection]:
-    """The file behind Rote's back."""
+    """Open the file behind Rote's back."""
     connection = apsw.Connection(str(path))
     try:
         connection.pragma("synchronous", "off")
@@ -235,7 +234,7 @@ class Row:
 
 
 def tables(path: Path) -> dict[str, list[Row]]:
-    """Every row of every table."""
+    """Return every row of every table."""
     with raw(path) as connection:
         names = connection.execute("select name from sqlite_schema where type = 'table'").fetchall()
         return {str(name): _rows(connection, str(name)) for (name,) in sorted(names)}
@@ -255,7 +254,7 @@ def _rows(connection: apsw.Connection, table: str) -> list[Row]:
 
 
 def is_found(path: Path, dids: Iterable[str]) -> bool:
-    """Does opening or verify say that this store is not as it was? Only errors of Rote come out."""
+    """Whether opening or verify reports that this store is not as it was; only errors of Rote come out."""
     try:
         port = open_port(path)
     except RoteError:
@@ -285,7 +284,7 @@ def _verifies(port: Kernel, did: str) -> bool:
 
 
 def read_everything(path: Path, dids: Iterable[str], version: int) -> None:
-    """Every kind of read; a damaged store may refuse it, but only with an error of Rote."""
+    """Make every kind of read; a damaged store may refuse it, but only with an error of Rote."""
     with contextlib.suppress(RoteError):
         port = open_port(path)
         try:
@@ -298,7 +297,7 @@ def read_everything(path: Path, dids: Iterable[str], version: int) -> None:
 
 
 def _read_blobs(port: Kernel, did: str) -> None:
-    """Bytes that come out are those that went in, or there is an error."""
+    """Check that blobs are read as they were put, or with an error."""
     for blob in port.blobs(did, after="", limit=9):
         with contextlib.suppress(RoteError):
             size = port.blob_info(did, blob.hash, View()).size

@@ -57,7 +57,7 @@ def cyclic() -> Any:
 
 
 def text_of(size_bytes: int) -> str:
-    """A string whose canonical form, quotes included, has so many bytes."""
+    """Return a string whose canonical form, quotes included, has so many bytes."""
     return "x" * (size_bytes - 2)
 
 
@@ -186,7 +186,7 @@ PATCHES: dict[str, list[Any]] = {
 
 
 class Subject:
-    """A store with one entity, and a check that it did not notice anything."""
+    """A store with one entity, and a check that nothing in it has changed."""
 
     def __init__(self, store: rote.Store) -> None:
         self.store = store
@@ -196,7 +196,7 @@ class Subject:
     def refuses(
         self, kind: type[RoteError], call: Callable[..., object], *arguments: Any, **named: Any
     ) -> RoteError:
-        """The call raises just this, nothing is stored, and the next commit works."""
+        """Check that the call raises just this, nothing is stored, and the next commit works."""
         before = (self.space.version, self.space.head, list(self.space.scan()), self._spaces())
         with pytest.raises(kind) as caught:
             call(*arguments, **named)
@@ -448,7 +448,7 @@ def test_a_store_of_the_future_is_refused_and_left_as_it_was(store_path: Path) -
 
 
 def test_a_store_that_may_not_be_written_is_refused() -> None:
-    """In a process that is not root, who may write everything."""
+    """The process is not root, because root may write everything."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
         with rote.open(path) as store:
@@ -490,7 +490,7 @@ def test_bad_options_are_refused_before_anything_is_made(store_path: Path) -> No
 
 
 class Wound:
-    """A clock that shows what it is given, one time after the other."""
+    """A clock that shows the given times, one after the other."""
 
     def __init__(self, minutes: list[int]) -> None:
         self._minutes = list(minutes)

@@ -1,7 +1,7 @@
 """Blobs among kills, failing disks, other processes and little memory.
 
-Whatever happens to a put, the whole blob is there or nothing of it counts; whatever happens to a
-collection, nothing goes that is described or referred to; and what either left behind is collected.
+After a failed put, the whole blob is there or nothing of it counts. A failed collection deletes
+nothing that is described or referred to. A later collection deletes what either left behind.
 """
 
 import contextlib
@@ -36,12 +36,12 @@ PLACES: dict[str, Callable[[Path], str]] = {
 }
 KEPT = b"was there before"
 TRANSACTIONS_MAX = 40
-# Before a transaction is committed is after the one before it, but for the first.
+# The moment before a commit is the one after the previous commit, except for the first.
 MOMENTS = ("after", "before") if SLOW else ("after",)
 KILLS = examples(4, 60)
 PROCESSES = examples(3, 6)
 ROUNDS = examples(12, 150)
-# The blob of the contract and its bound; and less of both, where half the blob would be too much.
+# The blob of the contract and its bound; smaller ones, where half the blob would be too much.
 SIZE_BYTES, EXTRA_BYTES_MAX = (200 * MIB, 64 * MIB) if SLOW else (64 * MIB, 32 * MIB)
 
 
@@ -70,7 +70,7 @@ def hash_of(data: bytes) -> str:
 
 
 def is_there(space: rote.Space, data: bytes) -> bool:
-    """Whole and described, or not at all."""
+    """Whether the blob is there, whole and described; otherwise nothing of it may be."""
     hash = hash_of(data)
     try:
         assert space.blob(hash) == data
@@ -82,7 +82,7 @@ def is_there(space: rote.Space, data: bytes) -> bool:
 
 
 def check_nothing_is_left_behind(url: str) -> None:
-    """Two hours later a collection drops what was never finished, and all is whole."""
+    """Check that a collection two hours later drops every unfinished upload, and all is whole."""
     with rote.open(url, clock=Later()) as store:
         space = store.space(NAME)
         before = {part.hash for part in store._port.blobs(space.did, after="", limit=999)}
@@ -120,7 +120,7 @@ def test_a_put_that_is_killed_at_any_transaction_is_whole_or_nothing(url: str, w
             there.append(is_there(space, data_of(number)))
             assert space.verify().ok
             assert space.blob(kept) == KEPT
-        # Three pieces, and the commit that makes them count.
+        # Three chunks, and the commit that makes them count.
         assert there == [False, False, False, when == "after"]
     check_nothing_is_left_behind(url)
 
@@ -140,7 +140,7 @@ def test_a_collection_that_is_killed_at_any_transaction_is_finished_by_the_next(
         for number in (1, 2):
             space.delete(meta(hash_of(data_of(number))))
         assert run_child("put_and_die", url, 3, "after").returncode == -signal.SIGKILL
-        # Each finds what those before it left.
+        # Each finds what the ones before it left.
         for number in range(1, TRANSACTIONS_MAX):
             done = run_child("collect_and_die", url, number, when)
             if done.returncode == 0:
@@ -182,15 +182,17 @@ def test_a_put_onto_a_failing_disk_is_whole_or_nothing(
     for at in range(1, 200, examples(6, 1)):
         told = _put_onto(tmp_path / str(at), Fault(kind, at))
         if told is None:
-            break  # the put was through before the fault was due
+            break  # the put ended before the fault was due
         struck += 1
         acknowledged += told
     assert struck > 3
 
 
 def _put_onto(folder: Path, fault: Fault) -> bool | None:
-    """Put onto a disk that fails, and look at what a power cut then leaves; whether the put was
-    acknowledged, or None when nothing failed."""
+    """Put onto a disk that fails, and check what a power cut then leaves.
+
+    Return whether the put was acknowledged, or None when nothing failed.
+    """
     live, data = folder / "live", data_of(1)
     live.mkdir(parents=True)
     with FaultDisk(live) as disk:
@@ -239,7 +241,7 @@ def test_processes_that_put_and_collect_at_once_lose_nothing(url: str) -> None:
 
 
 def run_racers(url: str) -> list[str]:
-    """The hashes that they referred to."""
+    """Return the hashes that the processes referred to."""
     racers = [argv_of("race", url, f"racer-{number}", ROUNDS) for number in range(PROCESSES)]
     return [hash for output in run_together(racers) for hash in output.split()]
 
@@ -255,7 +257,7 @@ def test_a_large_blob_goes_in_and_out_in_little_memory(url: str) -> None:
 
 
 def test_a_collection_looks_at_a_blob_of_many_pieces_piece_by_piece(tmp_path: Path) -> None:
-    """A control of the fault tests: the small pieces are really many transactions."""
+    """A control of the fault tests: the small chunks really take many transactions."""
     with pytest.MonkeyPatch.context() as patches, rote.open(tmp_path / "memory.db") as store:
         in_small_pieces(patches)
         space = store.space(NAME)

@@ -1,8 +1,8 @@
 """kill -9 of processes that make, write, merge and delete branches of one space.
 
-A worker says what it is about to do, and what it was answered. Whenever one is killed: everything it
-was answered is there, and the call that was under way is settled by repeating it. In the end the log
-is followed by the model, merge by merge, and the branches are what it says.
+A worker prints each call before it makes it, and the answer after it. After a kill, every answered
+call is there, and repeating the call that was in progress settles it. In the end the model follows
+the log, merge by merge, and the branches are as the model says.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ KILLS_PER_STORE = examples(4, 8)
 
 
 class Workers:
-    """Processes on one store, each replaced when it was killed."""
+    """Processes on one store; each is replaced when it was killed."""
 
     def __init__(self, url: str, children: contextlib.ExitStack) -> None:
         self._url = url
@@ -51,7 +51,7 @@ class Workers:
         return self._children.enter_context(ChildProcess(argv, cwd=ROOT, timeout_seconds=300))
 
     def kill(self, index: int, delay_seconds: float) -> Call | None:
-        """Kill one in the middle of its work; the call that was under way, if one was."""
+        """Kill one in the middle of its work; return the call that was in progress, if any."""
         child = self.working[index]
         child.read_until(len(child.acknowledged) + 4)
         child.read_for(delay_seconds)
@@ -60,7 +60,7 @@ class Workers:
         return call
 
     def end(self) -> list[Call]:
-        """Kill everyone at once."""
+        """Kill all at once."""
         calls = [self._end(child) for child in self.working]
         return [call for call in calls if call is not None]
 
@@ -79,7 +79,7 @@ class Workers:
 
 
 def settle(space: rote.Space, call: Call) -> None:
-    """Repeat a call; when it had been made, that is the answer."""
+    """Repeat a call; if it had been made, the answer is its commit."""
     there = [commit.version for commit in space.log() if commit.key == call[1]]
     version = perform(space, call)
     assert len(there) <= 1
@@ -89,7 +89,7 @@ def settle(space: rote.Space, call: Call) -> None:
 
 
 def check(space: rote.Space, made: dict[str, int]) -> None:
-    """Nothing lost, nothing that was not asked for, the chain whole."""
+    """Check that nothing is lost, nothing is there unasked, and the chain is whole."""
     log = list(space.log())
     assert [commit.version for commit in log] == list(range(1, len(log) + 1))
     versions = {commit.key: commit.version for commit in log}
@@ -101,7 +101,7 @@ def check(space: rote.Space, made: dict[str, int]) -> None:
 
 
 def follow(space: rote.Space) -> SpaceModel:
-    """The model after everything that the log says has happened, in which each commit is checked."""
+    """Return the model after everything in the log, and check each commit on the way."""
     model = SpaceModel()
     merging = Merging(model)
     for commit in space.log():
@@ -127,7 +127,7 @@ def follow(space: rote.Space) -> SpaceModel:
 
 
 def check_branches(space: rote.Space, model: SpaceModel) -> None:
-    """The rows of branches and the states on them are what the log says."""
+    """Check that the rows of branches and the states on them agree with the log."""
     heads = {commit.branch: commit.version for commit in model.commits}
     assert space.branches() == [
         Branch(

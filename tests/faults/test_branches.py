@@ -1,4 +1,4 @@
-"""Branches and merges whose COMMIT fails without saying how: each is there whole, or not at all."""
+"""Branches and merges whose COMMIT fails with unknown outcome: each is there whole, or not at all."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def space(store_path: Path) -> Iterator[rote.Space]:
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, *, is_committed: bool) -> None:
-    """The next COMMIT takes effect, or does not, and nobody hears which."""
+    """Let the next COMMIT take effect, or not, and raise without telling which."""
     commit = SqliteWriter.commit
 
     def failing(self: SqliteWriter) -> None:

@@ -1,5 +1,5 @@
-"""Every change of what a compaction has left is found as well: the same tests, on such a store, for
-the tables that it changes."""
+"""Every change of what a compaction has left is found too: the same tests, on a compacted store,
+for the tables that a compaction changes."""
 
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,8 @@
-"""Another process compacts while this one reads: before each of its looks at the store, one by one,
-and before it writes.
+"""Another process compacts while this one reads: before each read of the store, one by one, and
+before it writes.
 
-Whatever the moment, an answer is the right one or Compacted; never one that was put together from
-rows of which some had gone.
+At any moment the answer is the right one or Compacted. It is never made from rows of which some are
+gone.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,15 +29,15 @@ from tests.lanes import examples
 
 A, B = "urn:a", "urn:b"
 LARGE = {"text": "words " * 400}
-# More looks than anything here takes.
+# More reads than anything here takes.
 LOOKS_MAX = 1_000
-# Looks from one moment to the next where there are many.
+# Reads between two tested moments, where there are many.
 STRIDE = examples(9, 1)
 
 
 class Interrupted:
-    """Forwards everything; before one of the looks that its readers take, or before one of the
-    transactions that write, something happens."""
+    """Forwards everything, but lets something happen before one of the reads of its readers, or
+    before one of its write transactions."""
 
     def __init__(self, target: Any, moment: "Moment") -> None:
         self._target = target
@@ -58,7 +58,7 @@ class Interrupted:
 
 
 class Moment:
-    """Counts looks, and acts before the one that was chosen."""
+    """Counts reads, and acts before the chosen one."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -69,7 +69,7 @@ class Moment:
         self.looks, self._chosen, self._action = 0, look, action
 
     def is_over(self) -> None:
-        """What was to be interrupted is done, and has taken so many looks."""
+        """Stop counting: the call that was to be interrupted is done."""
         self._chosen = -1
 
     def passes(self) -> None:
@@ -81,7 +81,7 @@ class Moment:
 
 
 class Unscrubbed:
-    """Gives no room back, which takes its time and is nothing that a reader could see."""
+    """Skips scrubbing, which takes long and which no reader could notice."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
@@ -91,7 +91,7 @@ class Unscrubbed:
 
 
 class Rig:
-    """A store that is interrupted, and the other process that does it, on one place."""
+    """A store that is interrupted, and the other process that interrupts it, on one place."""
 
     def __init__(self, place: Path, kind: str) -> None:
         self._place = place
@@ -113,7 +113,7 @@ class Rig:
         return open_on(wrap(engine), settings, keys=FolderKeys(self._place / "keys"))
 
     def space(self) -> None:
-        """Another space, in which all this has yet to happen; nobody remembers anything of it."""
+        """Make another space, in which nothing has happened yet and of which nothing is cached."""
         self._spaces += 1
         name = f"space-{self._spaces}"
         self.moment.choose(0, lambda: None)
@@ -126,7 +126,7 @@ class Rig:
 
 
 def _write(space: Space) -> None:
-    """Versions 1 to 16: a large document that is replayed, branches, and a base far below."""
+    """Write versions 1 to 16: a large document that is replayed, branches, and a base far below."""
     space.set(A, LARGE)
     topic = space.create_branch("topic")
     for number in range(5):
@@ -141,7 +141,7 @@ def _write(space: Space) -> None:
 
 
 def _overtake(other: Space) -> None:
-    """Write over everything, and leave only that."""
+    """Write over everything, and compact everything before."""
     for number in range(10, 14):
         other.patch(A, [{"op": "add", "path": f"/m{number}", "value": number}])
     other.set(B, "overtaken")
@@ -149,7 +149,7 @@ def _overtake(other: Space) -> None:
 
 
 QUERY: dict[str, Any] = {"select": {A: {"schema": True}, "*": {}}}
-# Each read of version 9, and each of the newest state.
+# Every kind of read of version 9, and of the newest state.
 PAST: dict[str, Callable[[Space], Any]] = {
     "get": lambda space: space._port.read(space.did, [A], View("main", 9)),
     "read many": lambda space: space._port.read(space.did, [A, B], View("main", 9)),
@@ -199,7 +199,7 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
 
 
 def each_moment(rig: Rig, stride: int = 1) -> Iterator[None]:
-    """A space for each look that the compaction comes before, and one in which it never comes."""
+    """Yield a space for each read that the compaction comes before, and one in which it never comes."""
     for look in range(1, LOOKS_MAX, stride):
         rig.space()
         rig.interrupt(look)
@@ -265,7 +265,7 @@ def test_verify_that_was_overtaken_starts_over(rig: Rig) -> None:
 
 
 def test_a_watch_that_was_overtaken_begins_with_what_is_there(rig: Rig) -> None:
-    """It asked for no version that could be gone."""
+    """The watch asks for no version that could be gone."""
     for _ in each_moment(rig):
         frames = rig.reader.watch({"select": {"*": {}}}, timeout=0)
         first = next(frames)
@@ -287,7 +287,7 @@ def test_a_merge_that_was_overtaken_takes_everything_along(rig: Rig) -> None:
 
 
 def test_gc_that_was_overtaken_drops_nothing_that_is_referred_to(rig: Rig) -> None:
-    """The reference is in a fact that stays, of a commit that does not."""
+    """The reference is in a fact that stays, though its commit is dropped."""
     for _ in each_moment(rig, STRIDE):
         look = rig.moment._chosen
         rig.moment.choose(0, lambda: None)
@@ -300,7 +300,7 @@ def test_gc_that_was_overtaken_drops_nothing_that_is_referred_to(rig: Rig) -> No
 
 
 def test_gc_that_was_overtaken_takes_no_snapshot_that_nothing_can_replace(rig: Rig) -> None:
-    """What it has read below the line is there no more, or is a result without operations now."""
+    """The facts that it read below the horizon are gone, or are results without operations now."""
     for _ in each_moment(rig):
         look = rig.moment._chosen
         rig.moment.choose(0, lambda: None)
@@ -318,7 +318,7 @@ def test_gc_that_was_overtaken_takes_no_snapshot_that_nothing_can_replace(rig: R
 
 
 def test_whoever_writes_afterwards_writes_on_what_is_there(rig: Rig) -> None:
-    """A cache from below the line, of a process that hears of the compaction only here."""
+    """The process has a cache from below the horizon and learns of the compaction only here."""
     rig.space()
     assert [rig.reader.get(A), rig.reader.get(B)]
     _overtake(rig.other)
@@ -332,8 +332,8 @@ def test_whoever_writes_afterwards_writes_on_what_is_there(rig: Rig) -> None:
 
 
 def test_a_cache_from_below_the_line_is_dropped_though_its_commit_is_still_there(rig: Rig) -> None:
-    """The commit has a key, so it stays; those that followed it are gone, and what they wrote can
-    no longer be looked up in the log."""
+    """The commit has a key, so it stays. The commits after it are gone, and the log no longer tells
+    what they wrote."""
     rig.space()
     rig.other.set(B, "known", key="stays")
     assert rig.reader.get(A) and rig.reader.get(B) == "known"
@@ -348,7 +348,7 @@ def test_a_cache_from_below_the_line_is_dropped_though_its_commit_is_still_there
 def test_an_index_that_others_have_dropped_is_built_from_what_is_left(
     rig: Rig, asked: str, pending_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No commit is left that says what the index has to list."""
+    """No commit is left that tells what the index has to list."""
 
     def find(space: Space) -> set[tuple[str, str]]:
         found = space._port.find(

@@ -71,7 +71,7 @@ def test_a_copy_onto_a_failing_disk_goes_on_from_what_is_left(
             folder = tmp_path / str(at)
             image = _copy_onto(source, folder, Fault(kind, at))
             if image is None:
-                break  # the copy was through before the fault was due
+                break  # the copy ended before the fault was due
             struck += 1
             with rote.open(image / "memory.db") as target:
                 for copy in target.spaces():
@@ -83,7 +83,7 @@ def test_a_copy_onto_a_failing_disk_goes_on_from_what_is_left(
 
 
 def _copy_onto(source: rote.Store, folder: Path, fault: Fault) -> Path | None:
-    """Copy onto a disk that fails; what a power cut then leaves, or None when nothing failed."""
+    """Copy onto a disk that fails; return what a power cut then leaves, or None when nothing failed."""
     live = folder / "live"
     live.mkdir(parents=True)
     with FaultDisk(live) as disk:
@@ -104,7 +104,7 @@ def _copy_onto(source: rote.Store, folder: Path, fault: Fault) -> Path | None:
 
 
 def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) -> None:
-    """A writer goes on while copies are made. Its row says how far it is, in the same commit."""
+    """A writer goes on while copies are made. Its side row holds its progress, in the same commit."""
     with rote.open(tmp_path / "source.db", durability="os") as source:
         space, port = source.space(NAME), source._port
         port.put_side(space.did, "run", "r", 0, fence=0)
@@ -113,7 +113,7 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
 
         def write() -> int:
             number = 0
-            # So many for each copy: what is copied must not grow with the time that it takes.
+            # A fixed number for each copy: the source must not grow with the time that a copy takes.
             while room.acquire() and not stop.is_set():
                 number += 1
                 guard = Guard("run", "r", number, number)
@@ -158,7 +158,7 @@ def test_two_that_copy_at_once_do_not_harm_each_other(tmp_path: Path) -> None:
 
 
 def test_nothing_that_is_changed_in_the_source_gets_into_the_target(tmp_path: Path) -> None:
-    """Any cell of any row that travels: either it is found, or it made no difference."""
+    """For any cell of any row that travels, the change is found or makes no difference."""
     honest_path, path = tmp_path / "honest.db", tmp_path / "source.db"
     sample = make_sample(honest_path)
     with rote.open(honest_path) as store:
@@ -201,19 +201,19 @@ UNEXPLAINED = "its content is missing, and no erasure explains it"
 
 
 def _copies_nothing_wrong(path: Path, target_path: Path, log: list[rote.Commit]) -> bool:
-    """Whether the copy was refused; the target is a beginning of the honest history anyway."""
+    """Whether the copy was refused; either way the target is a beginning of the honest history."""
     source = rote.Store(open_port(path), url="source")
     refused = False
     with source, rote.open(target_path, durability="os") as target:
         try:
             report = source.copy("agent", target)
-            # A blob that the source has lost cannot come, and is said to be missing.
+            # A blob that the source has lost cannot arrive, and is reported as missing.
             refused = not report.ok
             assert {fault.message for fault in report.verified.faults} <= {MISSING}
         except RoteError:
             refused = True
         for copy in target.spaces():
-            # What came erased is explained when the copy goes on, by the commit that erased it.
+            # The commit that erased a fact explains its remains when the copy continues.
             erased = copy.version < next(c.version for c in log if (c.event or {}).get("reason"))
             allowed = {MISSING, UNEXPLAINED} if erased else {MISSING}
             assert {fault.message for fault in copy.verify().faults} <= allowed

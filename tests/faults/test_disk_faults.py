@@ -1,6 +1,6 @@
-"""What a disk can do to a commit: fail, write half, be full, or lose its power, at every operation.
+"""Disk faults in a commit: an error, half a write, a full disk, or a power cut, at every operation.
 
-Whatever it does, and whatever a power cut then leaves (see rig.py):
+After any of them, and in all that a power cut can then leave (see rig.py):
 
 - each commit is there whole or not at all, and the log verifies,
 - every commit that was acknowledged is there,
@@ -35,7 +35,7 @@ from tests.faults.rig import (
 )
 from tests.lanes import examples
 
-# A disk that goes on after its fault.
+# The faults after which a disk goes on.
 FAILURES = tuple(kind for kind in FAULT_KINDS if kind != "power_cut")
 COMMITS: tuple[Make, ...] = (pair, small_patch, large_patch, deletion, many_pages)
 KEEPS: tuple[Keep, ...] = ("none", "some", "all")
@@ -49,7 +49,7 @@ def committing(make: Make) -> Step:
 
 
 def emptied_before(step: Step) -> Step:
-    """The step on a log that begins anew."""
+    """Return the step on a log that begins anew."""
 
     def run(rig: Rig) -> None:
         rig.empty_log()
@@ -74,7 +74,7 @@ def close(rig: Rig) -> None:
     rig.close()
 
 
-# What is faulted.
+# The steps that are faulted.
 STEPS: dict[str, Step] = {
     **{f"a commit: {make.__name__}": committing(make) for make in COMMITS},
     "a checkpoint of the log": Rig.empty_log,
@@ -88,7 +88,7 @@ STEPS: dict[str, Step] = {
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A closed store with a few commits."""
+    """Return a closed store with a few commits."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "disk").mkdir()
     with rote.open(folder / "disk" / FILE, durability="os", key=SEED) as store:
@@ -98,7 +98,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def rig_on(prepared: Path, work: Path) -> Iterator[Rig]:
-    """The prepared store on a disk of its own, with one commit in the log, two connections open."""
+    """Yield the prepared store on a disk of its own, with one commit in the log, two connections open."""
     shutil.rmtree(work / "disk", ignore_errors=True)
     shutil.copytree(prepared, work, dirs_exist_ok=True)
     with FaultDisk(work / "disk") as disk:
@@ -122,7 +122,7 @@ def count_operations(prepared: Path, work: Path, step: Step) -> int:
 
 @contextlib.contextmanager
 def faulted(prepared: Path, work: Path, step: Step, fault: Fault) -> Iterator[Rig]:
-    """The step with the fault in it. Whatever it raises is Rote's own."""
+    """Yield after the step with the fault in it, which may raise only errors of Rote."""
     with rig_on(prepared, work) as rig:
         rig.disk.arm(fault)
         with contextlib.suppress(Unavailable):
@@ -133,7 +133,7 @@ def faulted(prepared: Path, work: Path, step: Step, fault: Fault) -> Iterator[Ri
 
 
 def faults_of(name: str, operations: int, kind: FaultKind) -> Iterator[Fault]:
-    """One at every operation; of the steps that rewrite the file the quick lane takes a few."""
+    """Yield a fault at every operation; the quick lane takes a few of the steps that rewrite the file."""
     is_long = STEPS[name] in (erase, compact)
     return itertools.islice(
         every_fault(operations, (kind,)), 0, None, examples(8, 1) if is_long else 1
@@ -168,7 +168,7 @@ def test_after_a_failed_operation_nothing_is_lost_and_the_store_works_on(
 
 
 def test_a_compaction_that_was_made_is_not_told_as_failed(prepared: Path, tmp_path: Path) -> None:
-    """The disk fails while the room is given back, of which a full disk has too little."""
+    """The disk fails while the compaction gives room back, for which a full disk has too little."""
     operations = count_operations(prepared, tmp_path, compact)
     outcomes = set()
     for fault in faults_of("a compaction", operations, "error"):
@@ -218,7 +218,7 @@ def test_a_key_that_is_repeated_after_a_power_cut_makes_one_commit(
 def test_a_commit_that_a_power_cut_interrupts_is_sometimes_there(
     prepared: Path, tmp_path: Path
 ) -> None:
-    """Else the images would prove little: they would all be the state before."""
+    """Otherwise the images would prove little: all of them would be the state before."""
     step = committing(pair)
     found = []
     for fault in every_fault(count_operations(prepared, tmp_path, step), ("power_cut",)):
@@ -229,7 +229,7 @@ def test_a_commit_that_a_power_cut_interrupts_is_sometimes_there(
 
 
 def test_a_failure_is_told_as_nothing_written_or_as_unknown(prepared: Path, tmp_path: Path) -> None:
-    """A disk that fails once is settled; one that stays full cannot say."""
+    """A disk that fails once is settled; one that stays full leaves the outcome unknown."""
     step = committing(pair)
     operations = count_operations(prepared, tmp_path, step)
     with faulted(prepared, tmp_path, step, Fault("error", operations)) as rig:
@@ -242,13 +242,13 @@ def test_a_failure_is_told_as_nothing_written_or_as_unknown(prepared: Path, tmp_
 def test_a_restart_after_a_failure_loses_nothing(
     prepared: Path, tmp_path: Path, kind: FaultKind
 ) -> None:
-    """A sync failed, for which Linux forgets the pages, and the process ended. The next one found
-    the frames in the page cache, took them for committed and wrote behind them. Its syncs were
-    good, but the log had a hole: a power cut took everything behind it."""
+    """A sync failed, so Linux forgot the pages, and the process ended. The next one found the
+    frames in the page cache, took them for committed and wrote behind them. Its syncs were good,
+    but the log had a hole: a power cut lost everything behind it."""
     step = committing(pair)
     for fault in every_fault(count_operations(prepared, tmp_path, step), (kind,)):
         with faulted(prepared, tmp_path, step, fault) as rig:
-            rig.disk.arm(Fault("disk_full", 1))  # what the end of the process still tries
+            rig.disk.arm(Fault("disk_full", 1))  # the writes at the end of the process
             rig.abandon()
             rig.disk.disarm()
             rig.open()
@@ -260,7 +260,7 @@ def test_a_restart_after_a_failure_loses_nothing(
 
 
 def begin(rig: Rig) -> None:
-    """A file, its tables, a space and a first commit."""
+    """Make a file, its tables, a space and a first commit."""
     rig.open()
     rig.commit()
 
@@ -302,7 +302,7 @@ def test_the_beginning_of_a_store_stands_every_fault(tmp_path: Path, kind: Fault
 
 
 def commit_together(rig: Rig) -> list[BaseException]:
-    """Several threads at once; what they raised that no caller should see."""
+    """Commit from several threads at once; return the errors that no caller should see."""
     surprises: list[BaseException] = []
     together = threading.Barrier(WRITERS)
 
@@ -349,7 +349,7 @@ def test_threads_that_commit_together_are_each_told_the_truth(
 
 @contextlib.contextmanager
 def restarted(rig: Rig, work: Path) -> Iterator[Rig]:
-    """The store as the next process finds it: every write is there to read, synced or not."""
+    """Yield the store as the next process finds it: every write can be read, synced or not."""
     shutil.rmtree(work / "restarted", ignore_errors=True)
     with rig.disk.after_kill(work / "restarted") as disk:
         successor = Rig(disk, work, numbers=rig.numbers)
@@ -363,7 +363,7 @@ def restarted(rig: Rig, work: Path) -> Iterator[Rig]:
 
 def test_a_commit_that_is_answered_after_a_kill_is_durable(prepared: Path, tmp_path: Path) -> None:
     """A writer was killed between its last write and its sync. The next process found the commit by
-    its key, answered it from the page cache, and a power cut took it."""
+    its key and answered with it from the page cache. A power cut then lost it."""
     step = committing(small_patch)
     found = []
     for fault in every_fault(count_operations(prepared, tmp_path, step), ("power_cut",)):
@@ -372,13 +372,13 @@ def test_a_commit_that_is_answered_after_a_kill_is_durable(prepared: Path, tmp_p
             with restarted(rig, tmp_path) as successor:
                 successor.commit(key=list(rig.sent)[-1])
                 assert successor.check_images() == {7}
-    # The last kill is the one of the story: written, not yet synced.
+    # The last kill is that of the story: written, not yet synced.
     assert found[-1] == 6
 
 
 @contextlib.contextmanager
 def answered_for_another(prepared: Path, work: Path, *, sync_off: bool = False) -> Iterator[Rig]:
-    """Someone else on the same disk commits without a sync, and then we are asked for its key."""
+    """Let another process on the same disk commit without a sync; then ask this one for its key."""
     with rig_on(prepared, work) as rig:
         other = Rig(rig.disk, work, numbers=rig.numbers)
         other.open(durability="os")

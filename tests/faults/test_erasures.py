@@ -1,5 +1,5 @@
-"""Erased content is gone from the bytes, not only from the answers; and what a stop or a reader
-leaves over is finished later."""
+"""Erased content is gone from the bytes, not only from the answers; work that a crash or a reader
+interrupts is finished later."""
 
 import contextlib
 import threading
@@ -23,14 +23,14 @@ from tests.faults.postgres_rig import open_postgres
 from tests.faults.tampering import open_port, raw
 
 ID, NEIGHBOUR = "urn:entity:person", "urn:entity:neighbour"
-# Unique, of one kilobyte; its beginning tells it as well, wherever a page cuts it.
+# Unique, of one kilobyte; its first bytes are unique too, wherever a page cuts it.
 MARK = "".join(f"{number:04x}" for number in range(0x5A00, 0x5A00 + 256))
 assert len(MARK) == INLINE_SNAPSHOT_BYTES_MAX
 BUSY_SECONDS = 1
 
 
 def write(space: rote.Space) -> None:
-    """The mark in sets, patches, snapshots, a term of an index, and on two branches."""
+    """Write the mark in sets, patches, snapshots, a term of an index, and on two branches."""
     for number in range(30):
         space.set(f"urn:entity:{number}", {"tag": f"t{number}", "text": "x" * 500})
     space.set(ID, {"tag": MARK}, key="one")
@@ -47,7 +47,7 @@ def write(space: rote.Space) -> None:
 
 
 def found_in(data: bytes) -> list[str]:
-    """The pieces of the mark that are in some bytes."""
+    """Return the pieces of the mark that are in some bytes."""
     pieces = [MARK[start : start + 64] for start in range(0, len(MARK), 64)]
     forms = [*pieces, *(piece.encode().hex() for piece in pieces)]
     return [form for form in forms if form.encode() in data]
@@ -70,14 +70,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[rote.Space]:
-    """With the index of tags declared."""
+    """Yield a space with the index of tags declared."""
     with rote.Store(open_port(path), url=str(path)) as store:
         yield store.space("agent")
 
 
 @contextlib.contextmanager
 def reader_of(path: Path) -> Iterator[None]:
-    """Another program that is in the middle of reading."""
+    """Stand for another program that is in the middle of reading."""
     connection = apsw.Connection(str(path))
     connection.execute("begin; select count(*) from facts").fetchall()
     try:
@@ -91,7 +91,7 @@ def test_no_file_of_the_store_holds_a_byte_of_it(store_path: Path, tmp_path: Pat
         write(space)
         assert any(found_in(data) for data in files_of(store_path).values())
         erasure = space.erase(ID, reason="asked to")
-        # While the store is open, its log included, and after it was closed.
+        # While the store is open, with its log, and after it was closed.
         names = files_of(store_path)
         assert {store_path.name, f"{store_path.name}-wal"} <= names.keys()
         assert {name: found_in(data) for name, data in names.items()} == {
@@ -106,7 +106,7 @@ def test_no_file_of_the_store_holds_a_byte_of_it(store_path: Path, tmp_path: Pat
 
 
 def test_what_was_deleted_or_replaced_long_ago_is_gone_too(store_path: Path) -> None:
-    """Rows that moved have left copies in pages that were given free; only a new file has none."""
+    """Rows that moved have left copies in freed pages; only a new file has none."""
     with opened(store_path) as space:
         for number in range(200):
             space.set(ID, {"tag": MARK, "number": number})
@@ -169,7 +169,7 @@ def test_a_reader_that_was_open_meanwhile_sees_it_erased(store_path: Path) -> No
 
 
 def write_payloads(space: rote.Space) -> list[str]:
-    """The mark in a small payload and in one of several chunks, and one that stays."""
+    """Put the mark into a small blob and into one of several chunks, and put one that stays."""
     data = [MARK.encode(), MARK.encode() * (BLOB_CHUNK_BYTES // len(MARK) + 1), b"stays"]
     hashes = [space.put_blob(part) for part in data]
     space.set(ID, {"tag": MARK, "file": {"$blob": hashes[0]}})
@@ -179,7 +179,7 @@ def write_payloads(space: rote.Space) -> list[str]:
 
 
 def erase_payloads(space: rote.Space, hashes: list[str]) -> None:
-    """As the guide says, up to the collection."""
+    """Erase as the guide says, up to the collection."""
     erasure = space.erase(ID, reason="asked to")
     assert erasure.blobs == tuple(sorted(hashes[:2]))
     for hash in erasure.blobs:
@@ -219,7 +219,7 @@ def test_a_payload_whose_collection_was_stopped_is_gone_after_the_next(
 def test_a_collection_that_dies_between_two_transactions_is_finished_by_the_next(
     store_path: Path, transaction: int
 ) -> None:
-    """Also when an erasure of something else has rewritten the files in between."""
+    """The next one finishes it also when an erasure of something else has rewritten the files in between."""
     with opened(store_path) as space:
         erase_payloads(space, write_payloads(space))
         with _dying_after(space, transaction), pytest.raises(_Killed):
@@ -236,7 +236,7 @@ class _Killed(BaseException):
 
 @contextlib.contextmanager
 def _dying_after(space: rote.Space, transactions: int) -> Iterator[None]:
-    """The next transaction after so many is not begun."""
+    """Refuse the next transaction after so many."""
     kernel: Any = space._port
     opened, left = kernel._spaces.open(space.did), [transactions]
     actual = opened.engine
@@ -283,7 +283,7 @@ def test_a_payload_that_was_collected_before_goes_when_its_description_is_erased
         "salt = null",
         "body = null",
         "salt = null, body = null, value = cast('{}' as blob)",
-        # What an erasure would have left, had there been one.
+        # The remains that an erasure would have left.
         "salt = null, body = null, value = (select value from facts where salt is null limit 1)",
     ],
 )
@@ -307,7 +307,7 @@ def test_content_that_was_taken_away_by_hand_is_a_fault(store_path: Path, change
 def test_only_an_erasure_of_the_same_entity_explains_that_content_is_missing(
     store_path: Path, version: int
 ) -> None:
-    """Everything else was made to fit: what remains, and the pointer."""
+    """Everything else was made to fit: the remains, and the pointer."""
     with opened(store_path) as space:
         salt = space.set(NEIGHBOUR, 1).facts[0].salt or ""
         space.set(ID, 1)
@@ -329,7 +329,7 @@ def test_only_an_erasure_of_the_same_entity_explains_that_content_is_missing(
 
 
 def test_remains_that_were_changed_are_a_fault(store_path: Path) -> None:
-    """Into another digest, which only the fact's hash can tell."""
+    """The change is another digest, which only the fact's hash can tell."""
     with opened(store_path) as space:
         space.set(ID, 1)
         space.erase(ID, reason="asked to")
@@ -342,7 +342,7 @@ def test_remains_that_were_changed_are_a_fault(store_path: Path) -> None:
 
 
 def test_content_that_came_back_is_a_fault(store_path: Path) -> None:
-    """As a restored copy of the row would bring it."""
+    """The content comes back as a restored copy of the row would bring it."""
     with opened(store_path) as space:
         space.set(ID, 1)
         space.patch(ID, [{"op": "replace", "path": "", "value": 2}])
@@ -362,7 +362,7 @@ def test_content_that_came_back_is_a_fault(store_path: Path) -> None:
 
 
 def rows_of(schema: str) -> dict[str, bytes]:
-    """Every table with all that it holds, and what the server has sampled from it."""
+    """Return the content of every table, and the statistics that the server has sampled from it."""
     with psycopg.connect(server_url(), autocommit=True) as server:
         server.execute("set bytea_output = 'escape'")
         tables = server.execute(
@@ -381,7 +381,7 @@ def rows_of(schema: str) -> dict[str, bytes]:
 
 
 def relation_files(schema: str) -> dict[str, bytes]:
-    """The files of all tables, indexes and what is stored beside them, where they can be read."""
+    """Return the files of all tables, indexes and large values, where they can be read."""
     with psycopg.connect(server_url(), autocommit=True) as server:
         server.execute("checkpoint")
         folder = Path(str(server.execute("show data_directory").fetchall()[0][0]))
@@ -496,8 +496,8 @@ def test_gc_finishes_what_a_reader_of_postgres_was_in_the_way_of(
 def test_an_open_transaction_on_the_server_for_which_old_rows_stay_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
-    """It has no lock on any table of the store, and still PostgreSQL keeps for it what it could
-    see: a table that is rewritten takes such rows along."""
+    """The transaction has no lock on any table of the store. PostgreSQL still keeps for it the rows
+    that it could see, and rewriting a table copies them."""
     monkeypatch.setattr(scrubbing, "BUSY_SECONDS_MAX", BUSY_SECONDS)
     schema = schema_of(tmp_path)
     with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as other:
@@ -516,14 +516,14 @@ def test_an_open_transaction_on_the_server_for_which_old_rows_stay_is_told(
 def test_a_table_may_take_longer_to_write_anew_than_any_other_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table that someone holds stands for a large one: the answer comes late."""
+    """A table that someone has locked stands for a large one: the answer comes late."""
     answer_seconds = 1
     schema = schema_of(tmp_path)
     with open_postgres(tmp_path) as store, psycopg.connect(server_url()) as holder:
         space = store.space("agent")
         write(space)
         monkeypatch.setattr(connections_of_postgres, "POSTGRES_ANSWER_SECONDS_MAX", answer_seconds)
-        # Not a transaction that looks at rows, for which nobody would ask for the table yet.
+        # Not a transaction that reads rows: scrub would wait for that one before it asks for the table.
         holder.execute(f"lock table {schema}.derived in access share mode".encode())
         release = threading.Timer(3 * answer_seconds, holder.rollback)
         release.start()

@@ -1,4 +1,4 @@
-"""Calls from where nobody expects them: signal handlers, what a commit calls, and forks."""
+"""Calls from unexpected places: signal handlers, functions that a commit calls, and forks."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def store(store_path: Path) -> Iterator[rote.Store]:
 
 
 class Alarms:
-    """Does something in a signal handler, again and again, while a `with` block runs."""
+    """Acts in a signal handler, again and again, while a `with` block runs."""
 
     def __init__(self, action: Callable[[], object], times: int) -> None:
         self._action = action
@@ -98,7 +98,7 @@ def test_a_write_from_inside_a_commit_is_refused_and_the_commit_is_whole(
 def test_a_write_at_every_line_of_a_commit_is_refused_or_goes_first(
     store: rote.Store, other: str
 ) -> None:
-    """What the alarms find by chance: the moments in which a lock is nearly held, or just not."""
+    """The alarms find these moments only by chance: those just before a lock is held, or just after."""
     space, target = store.space("notes"), store.space(other)
     outcomes: list[bool] = []
 
@@ -175,7 +175,7 @@ def test_forks_beside_reading_threads_neither_hang_nor_close_what_the_parent_has
 
 
 def _exit_code(child: int) -> int:
-    """Of a child that ends; one that hangs is killed by the alarm and says so."""
+    """Return the exit code of a child; the alarm kills one that hangs."""
     before = signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
     signal.alarm(LIMIT_SECONDS)
     try:

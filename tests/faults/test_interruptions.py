@@ -1,7 +1,7 @@
-"""Ctrl-C at the end of a block, where the block itself cannot see it: nobody is held up by it.
+"""Ctrl-C at the end of a block, where the block itself cannot see it: it must not block others.
 
-Only commits let go of what they held then. After any other write the lock of the writers stayed
-taken, and on PostgreSQL that of the space, until the thread wrote again or the server gave it up.
+Once only commits released their locks then. After any other write the writers' lock stayed taken,
+and on PostgreSQL that of the space, until the thread wrote again or the server gave it up.
 """
 
 import sys
@@ -26,7 +26,7 @@ from tests.faults.postgres_rig import ROOT
 
 ID = "urn:entity:1"
 OTHER = "urn:entity:2"
-BOUND_SECONDS = 15  # less than what anyone waits for a lock
+BOUND_SECONDS = 15  # seconds; less than anyone waits for a lock
 ENDS = {"sqlite": _Transaction.__exit__.__code__, "postgres": _Block.__exit__.__code__}
 
 Write = Callable[[rote.Store, rote.Space], object]
@@ -89,7 +89,8 @@ def filled(store: rote.Store, name: str) -> rote.Space:
 def interruption(
     write: Callable[[], object], end: CodeType, skipped: int
 ) -> KeyboardInterrupt | None:
-    """Of a call that left so many blocks before one that it could not; None when it ended."""
+    """Interrupt a call before the end of a block, after so many others; return the error, or None
+    when the call ended first."""
     interrupt_before(end, KeyboardInterrupt(), skipped=skipped)
     try:
         write()
@@ -126,7 +127,7 @@ def test_an_interruption_while_a_space_is_made_holds_nobody_up(tmp_path: Path) -
 
 
 def test_no_lock_is_kept_by_an_error_that_somebody_keeps(tmp_path: Path) -> None:
-    """The locks around what is no transaction were left by a generator, which lived in the error."""
+    """A generator held the locks around calls that are no transaction, and it lived in the error."""
     kept: list[KeyboardInterrupt] = []
     with rote.open(tmp_path / "memory.db") as store, ThreadPoolExecutor(1) as other:
         space = filled(store, "one")
@@ -137,7 +138,7 @@ def test_no_lock_is_kept_by_an_error_that_somebody_keeps(tmp_path: Path) -> None
 
 
 def test_a_block_after_one_that_never_ended_leaves_nothing_locked(tmp_path: Path) -> None:
-    """The thread that had the lock took it once more, and gave it back once."""
+    """The thread that had the lock took it once more, but released it only once."""
     engine = SqliteEngine(tmp_path / "memory.db")
     space = engine.create_space(did="did:key:z1", name="x", seal=b"s", main=MAIN_BRANCH).number
 
@@ -157,7 +158,7 @@ def test_a_block_after_one_that_never_ended_leaves_nothing_locked(tmp_path: Path
 
 
 def test_every_block_of_the_kernel_stands_where_an_interruption_of_its_end_is_seen() -> None:
-    """Commits see to it by themselves."""
+    """Commits clean up by themselves."""
     lines = {
         f"{path.name}: {line.strip()}"
         for path in (ROOT / "src/rote/kernel").glob("*.py")

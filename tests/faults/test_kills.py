@@ -1,8 +1,8 @@
 """kill -9 of writers and readers, several processes on one file.
 
-A writer prints the version and key of each commit that was acknowledged to it. After each kill, and
-while the others go on: every printed commit is there, none is there in part, the chain is whole,
-and the commit that was under way when its writer died is settled by repeating its key.
+A writer prints the version and key of each commit that was acknowledged to it. After each kill,
+while the others go on, every printed commit is there, none is there in part, and the chain is
+whole. Repeating the key settles the commit that was in progress when its writer died.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ KILLS_PER_STORE = examples(5, 10)
 
 
 class Crowd:
-    """Two writers and a reader on one store, each replaced when it was killed."""
+    """Two writers and a reader on one store; each is replaced when it was killed."""
 
     def __init__(self, path: Path, children: contextlib.ExitStack) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Crowd:
         return name, self._start("write", name)
 
     def kill_writer(self, index: int, delay_seconds: float) -> tuple[str, int]:
-        """Kill one in the middle of its work; the answer: who, and how many it had finished."""
+        """Kill a writer in the middle of its work; return its name and its number of commits."""
         name, child = self.writers[index]
         child.read_until(len(child.acknowledged) + 3)
         child.read_for(delay_seconds)
@@ -59,7 +59,7 @@ class Crowd:
         self.reader = self._start("read")
 
     def end(self) -> None:
-        """Kill everyone at once."""
+        """Kill all at once."""
         self.reader.kill()
         for _, child in self.writers:
             self.acknowledged += child.kill()
@@ -73,7 +73,7 @@ def crowd_on(path: Path) -> Iterator[tuple[Crowd, rote.Space]]:
 
 
 def check(space: rote.Space, acknowledged: list[str]) -> None:
-    """Nothing lost, nothing in part, the chain whole."""
+    """Check that nothing is lost, nothing is there in part, and the chain is whole."""
     log = {commit.version: commit for commit in space.log()}
     assert list(log) == list(range(1, len(log) + 1))
     for line in acknowledged:
@@ -95,7 +95,7 @@ def check(space: rote.Space, acknowledged: list[str]) -> None:
 
 
 def settle(space: rote.Space, writer: str, finished: int) -> bool:
-    """Repeat the key of the commit that was under way; was it there already?"""
+    """Repeat the key of the commit that was in progress; return whether it was there already."""
     key, sent = key_of(writer, finished + 1), operations(writer, finished + 1)
     before = space.version
     there = [commit for commit in space.log() if commit.key == key]
@@ -106,7 +106,7 @@ def settle(space: rote.Space, writer: str, finished: int) -> bool:
     else:
         assert settled.version > before
     assert space.transact(sent, key=key).hash == settled.hash
-    # Nothing beyond it can be there: a writer makes one commit at a time.
+    # No later one can be there: a writer makes one commit at a time.
     assert not [c for c in space.log() if c.key == key_of(writer, finished + 2)]
     return bool(there)
 

@@ -1,8 +1,8 @@
-"""A connection that is cut at every message of a commit, which is lost or arrives.
+"""A connection that is cut at every message of a commit; the message is lost or arrives.
 
-Whatever the caller was told is so: acknowledged is there, whole and once; an error is not there and
-does not come later; "nobody knows" is said only when nobody could be asked. The same store goes on
-by itself, and a repeated key makes nothing twice.
+Every answer is true. An acknowledged commit is there, whole and once. A failed one is not there and
+does not appear later. An answer is "unknown" only when no server could be asked. The same store
+goes on by itself, and a repeated key writes nothing twice.
 """
 
 import contextlib
@@ -47,31 +47,32 @@ Make = Callable[[int], Operations]
 
 
 class Campaign:
-    """Commits whose connection is cut, and what became of each."""
+    """Commits whose connection is cut, and the outcome of each."""
 
     def __init__(
         self, proxy: Proxy, space: rote.Space, direct: rote.Space, *, make: Make, keyed: bool
     ) -> None:
         self._proxy = proxy
         self._space = space
-        self._direct = direct  # the same space, by a store whose connections stay whole
+        self._direct = direct  # the same space, through connections that are never cut
         self._make = make
         self._keyed = keyed
         self._number = 0
         self._commit(self._next())
         for id in (LEFT, RIGHT, WARM):
-            space.get(id)  # known from here on, so that commits take equally many messages
+            space.get(id)  # cached from here on, so that commits take equally many messages
         self.outcomes: Counter[str] = Counter()
 
     def cut_at_every_message(self, *, delivered: bool) -> int:
-        """Until a commit passes whole; the answer: how many messages it took."""
+        """Cut at each message until a commit passes whole; return the number of messages it took."""
         message = 1
         while self.cut(Cut(message, delivered=delivered)):
             message += 1
         return message - 1
 
     def cut(self, cut: Cut) -> bool:
-        """One commit that is cut, and everything that must hold then; False when it was not cut."""
+        """Make one commit that is cut, and check everything that must hold then; return False when
+        it was not cut."""
         self._warm()
         number, before = self._next(), self._direct.version
         self._proxy.plan(cut)
@@ -90,8 +91,11 @@ class Campaign:
         return True
 
     def _warm(self) -> None:
-        """The same store works, and has a connection for what comes next. A key that is new lets it
-        presume again that others are, so that commits take equally many messages."""
+        """Use the same store once, so that it has a connection for the next commit.
+
+        A new key lets the store presume again that keys are new, so that all commits take the same
+        number of messages.
+        """
         number = self._next()
         self._space.set(WARM, number, key=f"warm-{number}" if self._keyed else None)
 
@@ -108,7 +112,7 @@ class Campaign:
             return error
 
     def _made_since(self, version: int, number: int) -> list[rote.Commit]:
-        """Commits of this number; none other is there, and none in part."""
+        """Return the commits of this number; check that there are no others and none in part."""
         made = list(self._direct.log(since=version))
         for commit in made:
             assert facts_of(commit) == facts_sent(self._make(number)), "in part"
@@ -124,7 +128,7 @@ class Campaign:
             self.outcomes["written"] += 1
 
     def finish(self) -> None:
-        """What was not written has not come later, and the chain is whole."""
+        """Check that no failed write has appeared later, and that the chain is whole."""
         check_chain(self._space)
         numbers = [
             commit.facts[0].body["number"]
@@ -141,7 +145,7 @@ def run(
     keyed: bool,
     engine: type[PostgresEngine] = PostgresEngine,
 ) -> Counter[str]:
-    """Cut at every message, both ways."""
+    """Cut at every message, in both ways."""
     with proxied(place, engine=engine) as (proxy, space, direct):
         campaign = Campaign(proxy, space, direct, make=make, keyed=keyed)
         for _ in range(examples(1, 10)):
@@ -155,12 +159,12 @@ def run(
 
 @pytest.fixture
 def locked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits take the lock at once, as they do after others were faster twice."""
+    """Let commits take the lock at once, as they do after others were faster twice."""
     monkeypatch.setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", 0)
 
 
 def check_outcomes(outcomes: Counter[str], *, at_least: int) -> None:
-    """Both happened, or nothing was shown."""
+    """Check that both outcomes occurred; otherwise nothing was shown."""
     assert outcomes["messages"] >= at_least, outcomes
     assert outcomes["written"] > 0, outcomes
     assert outcomes["not written"] > 0, outcomes
@@ -171,7 +175,7 @@ def check_outcomes(outcomes: Counter[str], *, at_least: int) -> None:
 def test_a_commit_of_one_statement_is_answered_rightly_wherever_its_connection_ends(
     tmp_path: Path, make: Make, keyed: bool
 ) -> None:
-    # Five messages there (parse, bind, describe, execute, sync), six back.
+    # Five messages to the server (parse, bind, describe, execute, sync), six back.
     check_outcomes(run(tmp_path, make=make, keyed=keyed), at_least=11)
 
 
@@ -180,7 +184,7 @@ def test_a_commit_of_one_statement_is_answered_rightly_wherever_its_connection_e
 def test_a_commit_under_the_lock_is_answered_rightly_wherever_its_connection_ends(
     tmp_path: Path, keyed: bool
 ) -> None:
-    # The lock, the writes and the commit are a question each.
+    # The lock, the writes and the commit are one exchange each.
     check_outcomes(run(tmp_path, make=pair, keyed=keyed), at_least=20)
 
 
@@ -203,8 +207,8 @@ def test_a_side_row_is_written_or_not_and_never_otherwise_than_was_answered(
             except Unavailable as error:
                 written = None if error.details.get("outcome") == "unknown" else False
             if written is None:
-                # Side rows carry no attempt to ask for; the fence tells the caller what became of
-                # it. What is still under way holds the space: a write behind it comes after it.
+                # Side rows carry no attempt to ask for; the fence tells the caller the outcome. A
+                # statement that still runs holds the space, so a later write comes after it.
                 port.put_side(did, "run", "behind", 0, fence=unknown)
                 unknown += 1
             row = port.side(did, "run", "r")
@@ -219,7 +223,7 @@ def test_a_side_row_is_written_or_not_and_never_otherwise_than_was_answered(
 
 
 class TakesSilenceForNo(PostgresEngine):
-    """A connection that ends means that nothing was written."""
+    """Takes the end of a connection for proof that nothing was written."""
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
         super().settle(space, version, attempt)
@@ -227,7 +231,7 @@ class TakesSilenceForNo(PostgresEngine):
 
 
 class TakesSilenceForYes(PostgresEngine):
-    """A statement that was sent will have been done."""
+    """Takes a sent statement for an executed one."""
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
         return True
@@ -248,7 +252,7 @@ def test_a_planted_guess_is_found(
 def test_a_statement_that_outlives_its_connection_is_waited_for_before_anyone_is_answered(
     tmp_path: Path,
 ) -> None:
-    """The server goes on with what it has: here it waits for a lock while the client asks."""
+    """The server finishes the statement that it has: here it waits for a lock while the client asks."""
     with (
         proxied(tmp_path) as (proxy, space, direct),
         ThreadPoolExecutor(1) as pool,
@@ -263,14 +267,14 @@ def test_a_statement_that_outlives_its_connection_is_waited_for_before_anyone_is
             holder.execute(f"select from {schema_of(tmp_path)}.spaces for update".encode())
             proxy.plan(Cut(last, delivered=True))
             answer = pool.submit(space.transact, pair(2))
-            # The statement of the commit, and behind it the question what became of it.
+            # The statement of the commit, and behind it the one that settles its outcome.
             while not wait([answer], timeout=0.01).done and waiting(onlooker, tmp_path) < 2:
                 pass
             holder.rollback()
         try:
             expected = [answer.result(LIMIT_SECONDS).hash]
         except Unavailable as error:
-            # On a busy machine the question may be there before the statement; then that is void.
+            # On a busy machine the question may come before the statement, which is void then.
             assert error.details["outcome"] == "not_written"
             expected = []
         assert [commit.hash for commit in direct.log(since=before)] == expected
@@ -278,7 +282,7 @@ def test_a_statement_that_outlives_its_connection_is_waited_for_before_anyone_is
 
 
 def waiting(onlooker: psycopg.Connection[tuple[int]], place: Path) -> int:
-    """How many statements on the store of a place wait for a lock."""
+    """Return the number of statements on the store of a place that wait for a lock."""
     rows = onlooker.execute(
         "select count(*) from pg_stat_activity"
         " where wait_event_type = 'Lock' and position(%s in query) > 0",
@@ -302,12 +306,12 @@ def test_nobody_knows_is_said_only_when_the_server_stays_away_and_the_key_settle
         assert space.get(LEFT) == space.get(RIGHT)
         error, number = None, 0
         while error is None:
-            # Again, when a commit took fewer messages than the one before it, whose connection was
-            # made anew; then it came through.
+            # Tried again when a commit took fewer messages than the one before it, which had made a
+            # new connection; then it was not cut.
             number += 1
             proxy.plan(None)
             space.transact(pair(number), key=f"whole {number}")
-            # After the client's last message there are six of the server.
+            # After the client's last message the server sends six.
             proxy.plan(Cut(proxy.count() - 6, delivered=delivered, refusing=True))
             try:
                 space.transact(pair(-number), key=f"cut {number}")

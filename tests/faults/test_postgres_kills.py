@@ -1,7 +1,7 @@
 """kill -9 of server processes while several processes write.
 
-The server syncs as it does for users. After each kill every writer goes on by itself, and in the
-end: what was acknowledged is there, once and whole; what was refused is not.
+The server syncs as it does for users. After each kill every writer goes on by itself. In the end
+every acknowledged commit is there, once and whole, and no refused one is.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 def client_backends(connection: psycopg.Connection[tuple[int]]) -> list[int]:
-    """The server's processes that work for the writers."""
+    """Return the server's processes that work for the writers."""
     rows = connection.execute(
         "select pid from pg_stat_activity where application_name = 'rote' order by pid"
     )
@@ -40,21 +40,21 @@ def client_backends(connection: psycopg.Connection[tuple[int]]) -> list[int]:
 
 
 def kill_backend(server: PostgresServer, random: Random) -> None:
-    """The server notices, ends all its other processes and recovers."""
+    """Kill a process; the server notices, ends all its other processes and recovers."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         victim = random.choice(client_backends(connection))
     server.kill_backend(victim)
 
 
 def end_backends(server: PostgresServer, random: Random) -> None:
-    """As an administrator does, all at once."""
+    """End all connections at once, as an administrator does."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         for pid in client_backends(connection):
             connection.execute("select pg_terminate_backend(%s)", (pid,))
 
 
 def cancel_statements(server: PostgresServer, random: Random) -> None:
-    """The connections stay."""
+    """Cancel all statements; the connections stay."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         for pid in client_backends(connection):
             connection.execute("select pg_cancel_backend(%s)", (pid,))
@@ -76,7 +76,7 @@ def run(server: PostgresServer, place: str, fault: Fault, *, times: int) -> None
         writers.go_on(COMMITS)
         answers = writers.end()
     check_answers(place, answers)
-    # Else the faults came when nobody was at work, and nothing was shown.
+    # Otherwise the faults came when nobody was at work, and nothing was shown.
     assert answers["refused"], "no commit was hit"
 
 
@@ -112,7 +112,7 @@ def test_cancelled_statements_lose_nothing_and_their_clients_go_on(
 def test_the_kill_finds_commits_that_were_acknowledged_before_they_were_written(
     tmp_path: Path,
 ) -> None:
-    """The control: a server that writes its log seconds later loses what it has answered."""
+    """The control: a server that writes its log seconds later loses acknowledged commits."""
     late = {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
     server = PostgresServer({**DURABLE, **late})
     try:

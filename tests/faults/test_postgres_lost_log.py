@@ -1,4 +1,4 @@
-"""A server that lost its last moments: what a client remembers of them must not outlive them."""
+"""A server that lost its last commits: a client must not go on from what it remembers of them."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import rote
 from rote.errors import Unavailable, VersionNotFound
 from rote.testing.postgres import DURABLE, PostgresServer
 
-# Nothing reaches the disk by itself for as long as a test takes.
+# Nothing reaches the disk on its own for as long as a test takes.
 LAZY = {**DURABLE, "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
 ID, LOST = "urn:entity:a", "urn:entity:lost"
 

@@ -1,8 +1,8 @@
-"""Commits on PostgreSQL that presume what is new instead of looking: one round trip, and right
-whatever others have written.
+"""Commits on PostgreSQL that presume ids and keys to be new instead of looking: one round trip, and
+right whatever others have written.
 
-Two stores stand for two processes. Each tells what it wrote; what one presumes wrongly is found by
-the statement that would write it, and leaves no mark.
+Two stores stand for two processes. The statement that writes finds a wrong presumption, and then
+leaves no mark.
 """
 
 import contextlib
@@ -32,18 +32,18 @@ def put(id: str, value: Any) -> dict[str, Any]:
 
 
 class Ground:
-    """A space as two stores see it, one of them by way of a proxy that counts."""
+    """A space as two stores see it, one of them through a proxy that counts."""
 
     def __init__(self, proxy: Proxy, space: rote.Space, other: rote.Space) -> None:
         self.space, self.other = space, other
         self._proxy = proxy
 
     def catch_up(self) -> None:
-        """See the counter: from here on only what is presumed can be wrong."""
+        """Read the counter, so that from here on only a presumption can be wrong."""
         assert self.space.version == self.other.version
 
     def exchanges(self, operations: Operations, **how: Any) -> int:
-        """The round trips of one commit."""
+        """Return the number of round trips of one commit."""
         self._proxy.plan(None)
         self.space.transact(operations, **how)
         return self._proxy.exchanges()
@@ -68,7 +68,7 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 def test_a_set_on_a_warm_space_is_one_round_trip(ground: Ground) -> None:
     assert ground.exchanges([put(ONE, 1)]) == 1
-    # What was written is known from then on.
+    # An entity that was written is cached from then on.
     assert ground.exchanges([put(ONE, 2)]) == 1
     assert ground.exchanges([put(ONE, 3)], key="k") == 1
     assert ground.exchanges([put(TWO, 1), put(ONE, 4)], key="l") == 1
@@ -84,7 +84,7 @@ def test_a_set_on_a_branch_is_one_round_trip(ground: Ground) -> None:
 def test_an_index_that_is_behind_is_not_looked_at_by_every_commit(ground: Ground) -> None:
     ground.other.transact([put(f"{TWO}:{number}", 1) for number in range(CACHE_CATCH_UP_MAX)])
     ground.catch_up()
-    # The log is too long to be looked through for what concerns the index.
+    # The log is too long to be searched for what concerns the index.
     assert ground.exchanges([put(ONE, 1)]) > 1
     for value in range(INDEX_BEHIND_COMMITS - 1):
         assert ground.exchanges([put(ONE, value)]) == 1
@@ -99,7 +99,7 @@ def test_what_was_not_new_makes_the_next_commit_look(ground: Ground) -> None:
     assert ground.exchanges([put(ids[0], 1)]) > 2
     assert ground.exchanges([put(ids[1], 1)]) == 2
     assert ground.exchanges([put(TWO, 1)]) == 2
-    # That was new, so the next one is presumed to be.
+    # That one was new, so the next one is presumed to be.
     assert ground.exchanges([put(f"{TWO}:2", 1)]) == 1
     assert ground.exchanges([put(ids[2], 1)]) > 2
 
@@ -121,7 +121,7 @@ def test_ids_of_the_callers_own_are_drawn_for_new_entities_alone(tmp_path: Path)
 
 
 def test_a_registry_that_others_have_set_is_obeyed_by_the_first_commit(tmp_path: Path) -> None:
-    """Nothing is known of the space yet, so its registry is presumed to be absent as well."""
+    """Nothing is known of the space yet, so its registry is presumed absent as well."""
     with open_postgres(tmp_path) as store:
         _govern(store.space(NAME), ONE)
         with open_postgres(tmp_path) as other:
@@ -139,7 +139,7 @@ def test_a_registry_that_comes_in_between_is_obeyed(ground: Ground) -> None:
 
 
 def _govern(space: rote.Space, id: str) -> None:
-    """From now on only integers."""
+    """Let the registry allow only integers from now on."""
     space.transact([put("urn:schema:whole", {"type": "integer"}), put(REGISTRY_ID, {id: "whole"})])
 
 
@@ -202,7 +202,7 @@ def test_an_entity_that_was_erased_gets_a_new_salt_and_keeps_its_chain(ground: G
 
 def test_a_key_that_others_used_gives_their_commit_back(ground: Ground) -> None:
     theirs = ground.other.transact([put(ONE, 1)], key="k")
-    ground.space.get(ONE)  # so that it is the key alone that is not known
+    ground.space.get(ONE)  # so that only the key is unknown
     again = ground.space.transact([put(ONE, 1)], key="k")
     assert again.hash == theirs.hash
     with pytest.raises(PayloadMismatch):
@@ -211,7 +211,7 @@ def test_a_key_that_others_used_gives_their_commit_back(ground: Ground) -> None:
 
 
 def test_a_key_that_was_used_comes_before_reads_that_no_longer_hold(ground: Ground) -> None:
-    """Nothing is written by a commit that conflicts; what it presumed is proven all the same."""
+    """A commit that conflicts writes nothing, but its presumptions are proven all the same."""
     reads = [{"id": ONE, "version": 0}]
     theirs = ground.other.transact([put(ONE, 1)], reads=reads, key="k")
     ground.space.get(ONE)
@@ -242,7 +242,7 @@ def test_a_presumption_that_is_not_proven_is_found(
 
 
 def _believing(end: Any) -> Any:
-    """Believes whatever was presumed."""
+    """Trust every presumption."""
 
     def believe(self: PostgresEngine, block: Any, writer: Any, error: BaseException | None) -> None:
         if hasattr(writer, "_presumed"):

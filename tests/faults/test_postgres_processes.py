@@ -21,7 +21,7 @@ BEGINNERS = 8
 
 
 def place_for(folder: Path) -> str:
-    """A store of this test alone."""
+    """Return a store of this test alone."""
     return place_of(server_url(), folder, schema=schema_of(folder))
 
 
@@ -30,7 +30,7 @@ def test_read_modify_write_by_many_processes_gives_the_exact_sum(tmp_path: Path,
     place = place_for(tmp_path)
     with open_store(place) as store:
         store.space(NAME).set(COUNTER, 0)
-    # A child that meets anything but Conflict ends with it, and the test fails.
+    # A child ends with any error but Conflict, and the test fails.
     outputs = run_together([child_argv(way, place, str(TIMES))] * COUNTING)
     with open_store(place) as store:
         space = store.space(NAME)
@@ -79,7 +79,7 @@ def test_a_store_opened_before_a_fork_is_refused_in_the_child_and_works_on_in_th
 def test_a_child_that_ends_without_a_word_leaves_the_connections_of_its_parent_alone(
     tmp_path: Path,
 ) -> None:
-    """Both hold the same sockets: what the child says there, the server takes for the parent's."""
+    """Both hold the same sockets, so the server takes bytes of the child for the parent's."""
     url = with_options(server_url(), application_name=schema_of(tmp_path))
     place = place_of(url, tmp_path, schema=schema_of(tmp_path))
     assert run_together([child_argv("fork_and_end", place)]) == ["worked on"]
@@ -89,7 +89,7 @@ def test_a_child_that_ends_without_a_word_leaves_the_connections_of_its_parent_a
 def test_an_interruption_in_the_middle_of_commits_leaves_the_store_usable(
     tmp_path: Path, way: str
 ) -> None:
-    """The child is interrupted again and again and looks each time what became of its commit."""
+    """The child is interrupted again and again, and checks the outcome of its commit each time."""
     place = place_for(tmp_path)
     with contextlib.ExitStack() as children:
         child = children.enter_context(

@@ -1,4 +1,4 @@
-"""A server that does not do what it is asked: one line that says what to do, and no secret in it."""
+"""A server that refuses: the error is one line that says what to do, without a secret in it."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ SECRET = "hunter2-very-secret"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[PostgresServer]:
-    """A server that asks everyone but its first user for a password."""
+    """Yield a server that asks everyone but its first user for a password."""
     access = "local all postgres trust\nhost all all 127.0.0.1/32 scram-sha-256"
     server = PostgresServer(FAST, port=free_port(), access=access)
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -43,7 +43,7 @@ def url_of(server: PostgresServer, user: str, password: str, database: str = "po
 
 
 def refusal(url: str, kind: type[RoteError], tmp_path: Path, **options: object) -> str:
-    """What a caller is told; checked for length and for secrets."""
+    """Return the message that a caller gets, after checks of its length and for secrets."""
     with pytest.raises(kind) as caught:
         rote.open(url, keys=tmp_path, **options)  # type: ignore[arg-type]
     error = caught.value

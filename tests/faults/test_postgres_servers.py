@@ -78,7 +78,7 @@ def wait_for_version(server: PostgresServer, version: int) -> None:
 
 
 class OldSession(Session):
-    """A server before the first that is supported, as far as its number goes."""
+    """A session whose server reports a version before the first that is supported."""
 
     @property
     def info(self) -> psycopg.ConnectionInfo:
@@ -101,7 +101,7 @@ def test_a_server_that_is_too_old_is_named_with_what_to_use(
 def test_a_server_whose_own_log_has_no_room_loses_nothing_and_goes_on_with_more(
     tmp_path: Path,
 ) -> None:
-    """Its log stops the whole server; what it had acknowledged is there when it starts again."""
+    """A full log stops the whole server; every acknowledged commit is there when it starts again."""
     server = PostgresServer(
         {"max_connections": "20", "max_wal_size": "1GB", "min_wal_size": "32MB"}
     )
@@ -138,7 +138,7 @@ def test_a_server_whose_own_log_has_no_room_loses_nothing_and_goes_on_with_more(
 
 
 def move_log(server: PostgresServer, disk: Path) -> None:
-    """The server's write-ahead log goes to another disk."""
+    """Move the server's write-ahead log to another disk."""
     server.kill()
     log = server.data / "pg_wal"
     shutil.copytree(log, disk / "pg_wal")

@@ -1,4 +1,4 @@
-"""A synchronous standby: what was acknowledged is on it when it takes over, and not before."""
+"""A synchronous standby: every acknowledged commit is on it when it takes over, and none before."""
 
 import contextlib
 import threading
@@ -39,7 +39,7 @@ def configure(server: PostgresServer, setting: str, value: str) -> None:
 
 
 def wait_until(server: PostgresServer, condition: str) -> None:
-    """Until a query has rows."""
+    """Wait until a query has rows."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         pause = threading.Event()
         for _ in range(LIMIT_SECONDS * 100):
@@ -50,7 +50,7 @@ def wait_until(server: PostgresServer, condition: str) -> None:
 
 
 def url_of_both(primary: PostgresServer, standby: PostgresServer) -> str:
-    """Whichever of them writes."""
+    """Return a URL of both servers, which reaches the one that writes."""
     return (
         f"postgresql://postgres@/postgres?host={primary.folder},{standby.folder}"
         f"&port={primary.port},{standby.port}"
@@ -82,7 +82,7 @@ def test_every_acknowledged_commit_is_on_the_synchronous_standby_that_takes_over
 
 @pytest.mark.slow
 def test_the_failover_finds_commits_that_no_standby_had_confirmed(tmp_path: Path) -> None:
-    """The control: nobody waits for the standby, and it has stopped to follow."""
+    """The control: nobody waits for the standby, and it has stopped following."""
     with running() as primary, running(primary) as standby:
         place = place_of(url_of_both(primary, standby), tmp_path)
         with contextlib.ExitStack() as children:
@@ -103,8 +103,8 @@ def test_the_failover_finds_commits_that_no_standby_had_confirmed(tmp_path: Path
 
 
 def test_a_standby_is_not_read_from_while_the_primary_is_away(tmp_path: Path) -> None:
-    """The session stayed with the standby afterwards: what others had written was not seen, and
-    nothing could be written any more."""
+    """The session stayed with the standby afterwards: writes of others were not seen, and nothing
+    could be written any more."""
     with running() as primary, running(primary) as standby:
         url = url_of_both(primary, standby)
         with rote.open(url, keys=tmp_path) as store:
@@ -129,7 +129,7 @@ def test_a_standby_is_not_read_from_while_the_primary_is_away(tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def lonely() -> Iterator[PostgresServer]:
-    """A primary whose only standby is never there."""
+    """Yield a primary whose only standby is never there."""
     with running(synchronous_standby_names="absent") as server:
         yield server
 
@@ -149,9 +149,9 @@ def impatiently(server: PostgresServer, call: Callable[[], rote.Commit]) -> Futu
 def test_a_commit_that_the_standby_has_not_confirmed_is_never_acknowledged(
     lonely: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server completes a commit whose wait for the standby is cancelled, with a warning only.
-    The question what became of it waits for the standby too, and was cancelled in the same way: its
-    answer was taken for durable."""
+    """The server completes a commit whose wait for the standby is cancelled, with only a warning.
+    The statement that settles the outcome waits for the standby too. It was cancelled in the same
+    way, and its answer was taken for durable."""
     if not SLOW:
         monkeypatch.setattr(engine, "POSTGRES_SETTLE_SECONDS_MAX", 1)
     # Clients of this URL do not wait for standbys.
@@ -165,7 +165,7 @@ def test_a_commit_that_the_standby_has_not_confirmed_is_never_acknowledged(
             error = answer.exception()
             assert isinstance(error, Unavailable), error
             assert error.details["outcome"] == "unknown"
-        # The key finds it in the log, which is not yet an answer.
+        # The key finds the commit in the log, which is not yet an answer.
         repeated = impatiently(lonely, lambda: space.transact(pair(1), key="key"))
         assert isinstance(repeated.exception(), Unavailable)
         settled = other.space(NAME).transact(pair(1), key="key")

@@ -1,4 +1,4 @@
-"""Waits for a PostgreSQL server are bounded and end as Busy; a store is closed under its threads."""
+"""Waits for a PostgreSQL server are bounded and end as Busy; a store can be closed while threads use it."""
 
 import contextlib
 import threading
@@ -20,7 +20,7 @@ from tests.faults.interruptions import interrupt_before
 from tests.faults.postgres_rig import LEFT, NAME, check_chain, check_line, open_postgres, pair
 from tests.lanes import SLOW, examples
 
-# The real bound in the slow lane, else one that a test can wait for.
+# The real bound in the slow lane, otherwise one that a test can wait for.
 BOUND_SECONDS = BUSY_SECONDS_MAX if SLOW else 1
 LIMIT_SECONDS = 120  # only a hang reaches it
 
@@ -36,7 +36,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def holding_the_space(place: Path) -> Iterator[None]:
-    """Somebody locks the space's row and goes for lunch."""
+    """Lock the space's row, and hold it for a long time."""
     with psycopg.connect(server_url()) as connection:
         connection.execute(f"select from {schema_of(place)}.spaces for update".encode())
         yield
@@ -60,7 +60,7 @@ def test_a_commit_that_waits_too_long_for_the_space_is_busy_and_not_written(
 def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
     tmp_path: Path, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its session stayed in a transaction, with the lock of the space, as long as the error lived."""
+    """Its session stayed in a transaction and kept the lock of the space, as long as the error lived."""
     monkeypatch.setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
     with open_postgres(tmp_path) as store, ThreadPoolExecutor(1) as other:
         space = store.space(NAME)
@@ -78,7 +78,7 @@ def test_a_statement_that_is_given_up_is_busy_and_not_written(
     tmp_path: Path, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", attempts)
-    # On the way without a lock the server's own bound counts; under the lock it is cancelled.
+    # Without the lock the server's own bound applies; under the lock the statement is cancelled.
     url = with_options(server_url(), options="-cstatement_timeout=300ms", application_name="slow")
     with open_postgres(tmp_path, url=url) as store, ThreadPoolExecutor(1) as pool_of_one:
         space = store.space(NAME)

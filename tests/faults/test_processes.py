@@ -1,4 +1,4 @@
-"""Several processes on one file, all alive: exact sums, typed conflicts, one space, no stale reads."""
+"""Several processes on one file: exact sums, typed conflicts, one space, no stale reads."""
 
 import contextlib
 import subprocess
@@ -21,7 +21,7 @@ def child_argv(*arguments: str) -> list[str]:
 
 
 def run_together(argvs: list[list[str]]) -> list[str]:
-    """Let processes begin together and wait; their output, once all have ended well."""
+    """Let processes begin together and wait; return their output, once all have ended well."""
     with contextlib.ExitStack() as stack:
         processes = [
             stack.enter_context(
@@ -52,7 +52,7 @@ def run_together(argvs: list[list[str]]) -> list[str]:
 def test_read_modify_write_by_many_processes_gives_the_exact_sum(store_path: Path) -> None:
     with rote.open(store_path) as store:
         store.space(NAME).set(COUNTER, 0)
-    # A child that meets anything but Conflict ends with it, and the test fails.
+    # A child ends with any error but Conflict, and the test fails.
     argv = child_argv("count", str(store_path), str(TIMES))
     conflicts = [int(output) for output in run_together([argv] * COUNTING)]
     with rote.open(store_path) as store:
@@ -106,5 +106,5 @@ def test_a_store_opened_before_a_fork_is_refused_in_the_child_and_works_on_in_th
     store_path: Path,
 ) -> None:
     """A connection that crosses a fork even answers reads, and closing it in the child drops the
-    locks of the parent: nobody notices until writes are lost."""
+    locks of the parent. Nobody notices until writes are lost."""
     assert run_together([child_argv("fork", str(store_path))]) == ["worked on"]

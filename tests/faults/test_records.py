@@ -1,4 +1,4 @@
-"""Many processes append to one record: none is lost, none is doubled, everyone counts right."""
+"""Many processes append to one record: none is lost, none is doubled, every count is right."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def run_all(what: str, place: str) -> list[list[str]]:
-    """What every writer said of every time."""
+    """Return the output of every writer, line by line."""
     command = [sys.executable, "-m", "tests.faults.record_children", what, place]
     outputs = run_together([[*command, writer, str(TIMES)] for writer in WRITERS])
     return [line.split() for output in outputs for line in output.splitlines() if line != "ready"]
@@ -35,7 +35,7 @@ def test_appends_of_many_processes_are_all_there_once(place: str) -> None:
     with open_store(place) as store:
         store.space(NAME)
     told = run_all("append", place)
-    # Each was told another number, and one of them made the record.
+    # Each append was answered with another number, and one of them made the record.
     assert sorted(int(entries) for entries, _ in told) == list(range(1, len(WRITERS) * TIMES + 1))
     assert [created for _, created in told].count("True") == 1
     with open_store(place) as store:
@@ -50,7 +50,7 @@ def test_appends_of_many_processes_are_all_there_once(place: str) -> None:
 
 
 def test_puts_and_touches_of_many_processes_all_succeed(place: str) -> None:
-    """Nobody is told of a conflict, however often others were faster: a put asks for none."""
+    """Nobody gets a conflict, however often others were faster: a put asks for none."""
     with open_store(place) as store:
         Memory(store.space(NAME)).put(*TOUCHED, {})
     told = run_all("put_and_touch", place)

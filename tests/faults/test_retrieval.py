@@ -1,4 +1,4 @@
-"""Retrieval under other circumstances, watched, with secrets, and on stores that are hostile or grow."""
+"""Retrieval in other environments, watched, with secrets, and on stores that are hostile or grow."""
 
 import os
 import re
@@ -33,7 +33,7 @@ SECONDS_MAX = 300
 def child(
     *arguments: object, under: tuple[str, ...] = (), environment: dict[str, str] | None = None
 ) -> Any:
-    """What a process of its own prints; it must complain about nothing."""
+    """Return the output of a process of its own, which must print no error."""
     done = subprocess.run(
         [*under, sys.executable, "-m", "tests.faults.retrieval_children", *map(str, arguments)],
         cwd=ROOT,
@@ -47,7 +47,7 @@ def child(
 
 
 def tree(folder: Path) -> dict[str, Any]:
-    """Everything in a folder, with what must not change."""
+    """Return everything in a folder, with the attributes that must not change."""
     return {
         str(path.relative_to(folder)): (
             path.read_bytes(), *(status := path.stat())[:7], status.st_mtime_ns, status.st_ctime_ns
@@ -61,7 +61,7 @@ def tree(folder: Path) -> dict[str, Any]:
 
 
 def test_nothing_around_a_process_changes_a_package(tmp_path: Path) -> None:
-    """Hash seeds, time zones, locales and dates of files; with and without what others kept."""
+    """Hash seeds, time zones, locales and dates of files differ, with and without kept sidecars."""
     cases, cache = tmp_path / "cases", tmp_path / "cache"
     first = 2_000_000 if SLOW else 5_000
     expected = []
@@ -93,7 +93,7 @@ def test_nothing_around_a_process_changes_a_package(tmp_path: Path) -> None:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Path:
-    """A question to two stores and a snapshot, beside a store that nobody names."""
+    """Return a folder with a question to two stores and a snapshot, beside a store that nobody names."""
     root = tmp_path / "root"
     (root / "b").mkdir(parents=True)
     draws = Memories(4)
@@ -115,7 +115,7 @@ def is_allowed(path: str, root: Path, cache: Path) -> bool:
 
 
 def test_nothing_but_what_was_named_is_opened(watched: Path, tmp_path: Path) -> None:
-    """As the interpreter tells it: files, folders, sockets, processes."""
+    """The interpreter reports the accesses: files, folders, sockets, processes."""
     cache = tmp_path / "cache"
     events = child("watch", watched, cache)
     opened = {event[1] for event in events if event[0] == "open" and len(event) > 1}
@@ -137,7 +137,7 @@ def test_nothing_but_what_was_named_is_opened(watched: Path, tmp_path: Path) -> 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_the_system_is_asked_for_nothing_but_what_was_named(watched: Path, tmp_path: Path) -> None:
-    """As the kernel sees it: every system call with a path, and every one of the network."""
+    """The kernel reports the accesses: every system call with a path, and every one of the network."""
     log, cache = tmp_path / "log", tmp_path / "cache"
     strace = ("strace", "-f", "-qq", "-s", "4096", "-e", "trace=%file,%network", "-o", str(log))
     child("watch", watched, cache, under=strace)
@@ -153,7 +153,7 @@ def test_the_system_is_asked_for_nothing_but_what_was_named(watched: Path, tmp_p
 
 
 def canaries() -> Iterator[tuple[str, bool, bytes]]:
-    """A name, whether the package may tell it, and the line that holds it."""
+    """Yield a name, whether the package may show it, and the line that holds it."""
     plain = {"memory_id": "m", "text": "alpha"}
     yield "cnry-text", True, canonical({**plain, "text": "alpha beta cnry-text"})
     yield "cnry-id", True, canonical({**plain, "memory_id": "cnry-id"})
@@ -300,7 +300,7 @@ def test_a_long_line_takes_no_more_memory_than_a_line_may(start: bytes, tmp_path
 def test_a_store_that_grows_gives_a_state_that_existed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Something is appended before each read of a piece, whole lines and torn ones."""
+    """Bytes are appended before each read of a piece, whole lines and torn ones."""
     monkeypatch.setattr(files, "JSONL_READ_BYTES", 64)
     path, real = tmp_path / STORE, os.pread
     start = b"".join(GOOD % number + b"\n" for number in range(6)) + (GOOD % 6)[:9]

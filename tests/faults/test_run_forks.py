@@ -1,4 +1,4 @@
-"""A process that is forked in the middle of a run: the run goes on where it began, and only there."""
+"""A process that is forked in the middle of a run: the run goes on in the parent, and only there."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("how", ["end", "exception", "exit", "event", "write"])
 def test_a_fork_of_a_run_takes_nothing_from_it(url: str, tmp_path: Path, how: str) -> None:
-    """Its end in the child took the files of the traces away, and the parent's run was discarded."""
+    """The end of the run in the child deleted the files of the traces, and the parent's run was discarded."""
     store = rote.open(url, modes=MODES, traces=tmp_path / "traces", durability="os")
     run = store.space(NAME).run(
         workflow_id="w", model=None, policy_set_id="p", mode="buffered_write", tools=TOOLS,
@@ -51,7 +51,7 @@ def test_a_fork_of_a_run_takes_nothing_from_it(url: str, tmp_path: Path, how: st
 
 
 def _in_child(run: rote.Run, how: str) -> int:
-    """What a child may do with a run that it was forked in: 0 when it is refused, or does nothing."""
+    """Use a run in a forked child; return 0 when that is refused, or does nothing."""
     try:
         if how == "event":
             with run.event(**EVENT) as event:

@@ -1,8 +1,8 @@
-"""kill -9 of runs and of those who recover them, at every step and at random moments; and owners that
-stop for longer than their lease and then go on.
+"""kill -9 of runs and of processes that recover them, at every step and at random moments; and
+owners that stop for longer than their lease and then go on.
 
-Whatever happens, afterwards each run was applied once and whole or not at all, and the ledger says
-which; and everything that a process was told is so.
+Afterwards each run was applied once and whole or not at all, and the ledger tells which. Every
+answer that a process got is true.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ PLACES: dict[str, Callable[[Path], str]] = {
     "postgres": database_url,
 }
 ROUNDS = examples(1, 20)
-# What must have become of a run whose process was killed at a point, in the end.
+# The final states of a run whose process was killed at a point.
 APPLIED, DISCARDED, NOTHING = "commit_applied", "discarded", "nothing"
 AFTERWARDS = {
     "lease:before": NOTHING,
@@ -70,20 +70,20 @@ class Processes:
         )
 
     def kill_at(self, point: str, what: str, url: str, run_id: str) -> None:
-        """Let one be killed at a point."""
+        """Let a process be killed at a point."""
         self._start("kill", what, url, run_id, point)
         code = self._line()
         assert code == str(-signal.SIGKILL), f"{what} never came to {point}: {code}"
 
     def stop_at(self, point: str, what: str, url: str, run_id: str) -> int:
-        """Let one stop at a point; its number."""
+        """Let a process stop at a point; return its number."""
         self._start("stop", what, url, run_id, point)
         word, number = self._line().split()
         assert word == "stopped"
         return int(number)
 
     def go_on(self, number: int) -> str:
-        """Let a stopped one go on; what it says at its end."""
+        """Let a stopped process go on; return its output at its end."""
         os.kill(number, signal.SIGCONT)
         return self._line()
 
@@ -116,7 +116,7 @@ def open_store(url: str) -> rote.Store:
 
 
 def recover_all(store: rote.Store) -> None:
-    """Until no run is left that has not ended; leases run out meanwhile."""
+    """Recover until every run has ended; leases run out meanwhile."""
     waiting = threading.Event()
     for _ in range(6_000):
         store.recover()
@@ -137,8 +137,8 @@ def outcome_of(store: rote.Store, run_id: str) -> str:
 
 
 def check_whole(store: rote.Store) -> dict[str, int]:
-    """Every run that was applied is one commit with both entities, no other run is any; versions by
-    run id."""
+    """Check that every applied run is one commit with both entities, and no other run has one;
+    return versions by run id."""
     space = store.space(NAME)
     keyed = {commit.key: commit for commit in space.log() if commit.key is not None}
     runs = {f"rote:run:{record.commit_id}": record for record in store.runs()}
@@ -226,7 +226,7 @@ def test_a_recovery_that_stops_past_its_lease_and_goes_on_applies_nothing_twice(
                 told = processes.go_on(worker)
                 assert check_whole(store) == before
                 assert run_id in before
-                # Who was about to apply it finds it applied; the others leave it alone.
+                # The process that was about to apply it finds it applied; the others leave it alone.
                 is_found = point == "apply:before"
                 found = f"ended commit_applied {before[run_id]}" if is_found else "ended"
                 assert told == found

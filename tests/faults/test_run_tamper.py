@@ -1,4 +1,4 @@
-"""Rows of the ledger that were changed behind Rote's back: nobody does what they say."""
+"""Rows of the ledger that were changed behind Rote's back: no store follows them."""
 
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,15 @@ from tests.faults.run_children import MODES, OTHER, begin, port_of
 
 
 class Gone(BaseException):
-    """In the place of a process that ends."""
+    """Stands for a process that ends."""
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (b"urn:entity:other", b"urn:entity:otter"),  # what it has read
-        (b"one", b"two"),  # what it writes
-        (b"main", b"mine"),  # where
+        (b"urn:entity:other", b"urn:entity:otter"),  # an entity it has read
+        (b"one", b"two"),  # a value it writes
+        (b"main", b"mine"),  # its branch
         (b'"now":', b'"not":'),
     ],
 )
@@ -50,7 +50,7 @@ def test_a_pending_run_that_was_changed_is_not_applied_and_the_others_are(
     clock.move(seconds=3_600)
     with rote.open(
         path, clock=clock, durability="os"
-    ) as store:  # which must not fail because of it
+    ) as store:  # opening must not fail because of it
         space = store.space(NAME)
         assert space.get(LEFT) is None
         row = port_of(store).side(space.did, RUN, "two")

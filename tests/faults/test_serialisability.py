@@ -1,7 +1,7 @@
 """Histories that real clients recorded, side by side, are those of some serial order.
 
-With the read check switched off the same clients get what no serial order explains, and the checker
-says so: otherwise these tests would show nothing.
+With the read check switched off, the same clients get histories that no serial order explains, and
+the checker reports that. Otherwise these tests would show nothing.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tests.faults.children import NAME, transact
 from tests.faults.test_processes import ROOT, child_argv, run_together
 from tests.lanes import examples
 
-# Where a store of this test alone is, by its URL. Another kind of store joins with its line here.
+# The place of a store of this test alone, by its URL. Another kind of store joins with an entry here.
 PLACES: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: str(folder / "memory.db"),
     "postgres": database_url,
@@ -41,7 +41,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def look_at_the_end(url: str) -> list[Record]:
-    """Everything as it is when all clients have their answers."""
+    """Return the state of everything after all clients have their answers."""
     with rote.open(url) as store:
         last = Recorder(store.space(NAME), "the end")
         last.run(lambda tx: tx.scan("urn:"))
@@ -53,7 +53,7 @@ def count_of(records: list[Record], outcome: str) -> int:
 
 
 def run_threads(store: rote.Store, work: Callable[[Recorder, int], None]) -> list[Record]:
-    """Each thread is a client; the records of all."""
+    """Run each client in a thread; return the records of all."""
     recorders = [Recorder(store.space(NAME), f"thread {number}") for number in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as threads:
         running = [
@@ -87,7 +87,7 @@ def test_processes_get_what_a_serial_order_explains(url: str) -> None:
 
 
 def test_what_killed_processes_left_behind_has_a_serial_order_too(url: str) -> None:
-    """A client announces what it is about to commit, so nothing that others see is nobody's."""
+    """A client announces its commit before it makes it, so every value that others see has a known writer."""
     records: list[Record] = []
     for number in range(examples(4, 40)):
         names = [f"one {number}", f"other {number}"]
@@ -112,7 +112,7 @@ def test_what_killed_processes_left_behind_has_a_serial_order_too(url: str) -> N
 
 
 def run_runs(store: rote.Store, times: int) -> list[Record]:
-    """Each thread is an agent whose runs read and scan, and write what others have read."""
+    """Run each agent in a thread; its runs read and scan, and write what others have read."""
     space = store.space(NAME)
 
     def begin() -> rote.Run:
@@ -151,7 +151,7 @@ def test_runs_without_the_read_check_do_not(url: str, monkeypatch: pytest.Monkey
 
 
 def overlapping(store: rote.Store, written: Sequence[str]) -> list[Record]:
-    """All read, wait until everybody has read, and write: whoever is not stopped does harm."""
+    """Let all read, wait until everybody has read, and write: every commit that is not refused does harm."""
     meeting = threading.Barrier(THREADS)
 
     def work(recorder: Recorder, number: int) -> None:

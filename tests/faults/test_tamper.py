@@ -1,7 +1,6 @@
 """Every change of stored content is found: each byte of each column of each row, changed once.
 
-What verify cannot find by itself, because the store is whole and only another one, is found against
-a checkpoint that someone kept.
+Verify alone cannot find a change to another whole store. A checkpoint that someone kept reveals it.
 """
 
 import copy
@@ -54,7 +53,7 @@ def rows(sample: Sample, tmp_path: Path) -> dict[str, list[Row]]:
 
 
 def other_cells(cell: Cell, random: Random) -> Iterator[Cell | tuple[bytes]]:
-    """The cell with one of its bytes changed: each once, or in the quick lane one of them."""
+    """Yield the cell with one of its bytes changed: each byte once, or in the quick lane one of them."""
     if cell is None:
         return
     if isinstance(cell, int):
@@ -71,7 +70,7 @@ def other_cells(cell: Cell, random: Random) -> Iterator[Cell | tuple[bytes]]:
             yield bytes(changed)
         else:
             yield (bytes(changed),)
-            changed[position] = 0xFF  # nowhere in UTF-8
+            changed[position] = 0xFF  # not a byte of UTF-8
             yield (bytes(changed),)
 
 
@@ -80,7 +79,7 @@ def changes_of(rows: list[Row], random: Random) -> Iterator[tuple[Row, str, Cell
         for column, cell in row.cells.items():
             for other in other_cells(cell, random):
                 yield row, column, other
-            # What was there goes, or comes where nothing was.
+            # The value is removed, or appears where there was none.
             if cell is not None:
                 yield row, column, None
             else:
@@ -110,7 +109,7 @@ def test_an_untouched_store_verifies(sample: Sample, store_path: Path) -> None:
 
 
 class Verdicts:
-    """What became of changed stores; one that was not found, or that crashed, is kept."""
+    """The verdicts on changed stores; a store whose change was not found, or that crashed, is kept."""
 
     def __init__(self, sample: Sample, path: Path) -> None:
         self._sample = sample
@@ -119,7 +118,7 @@ class Verdicts:
         self.missed: dict[str, str] = {}
 
     def judge(self, what: str, place: object, *, exempt: bool = False) -> None:
-        """Look at the store in its present state; `what` was changed, at `place`."""
+        """Check the store in its present state; `what` was changed, at `place`."""
         self.changes += 1
         try:
             if not is_found(self._path, self._sample.dids) and not exempt:
@@ -160,8 +159,11 @@ def test_every_changed_byte_is_found(
 
 
 def is_no_change(row: Row, column: str, cell: Cell | tuple[bytes]) -> bool:
-    """A snapshot that goes changes no answer, unless a compaction has left nothing else, nor does the
-    digest of one that was erased. Moved to no space is the same as deleted."""
+    """Whether the change alters no answer.
+
+    A missing snapshot does not, unless a compaction has left nothing else. Nor does the digest of
+    an erased snapshot. A row that moves to a space that does not exist counts as deleted.
+    """
     if (row.table, column) == ("facts", "value"):
         if row.cells["salt"] is None:
             return is_other_snapshot(row.cells["value"], cell)
@@ -172,22 +174,24 @@ def is_no_change(row: Row, column: str, cell: Cell | tuple[bytes]) -> bool:
 
 
 def is_other_snapshot(before: Cell, after: Cell | tuple[bytes]) -> bool:
-    """Whether two remains differ in the digest of the snapshot alone; nothing is compared with it
-    before a compaction."""
+    """Whether two remains differ in the digest of the snapshot alone; before a compaction nothing
+    is compared with it."""
     shown = [re.sub(rb'"value":"[0-9a-f]{64}"', b"", data) for data in (before, after)
              if isinstance(data, bytes)]  # fmt: skip
     return len(shown) == 2 and shown[0] == shown[1]
 
 
 def comes_and_goes(row: Row) -> bool:
-    """A side row that is no key is written and dropped at any time: that one is missing tells
-    nothing. A checkpoint is worth something only where someone else keeps it."""
+    """Whether a missing row proves nothing: side rows other than keys and compactions come and go.
+
+    A checkpoint proves something only where someone else keeps it.
+    """
     stays = ("key", "compaction")
     return is_given_up(row) or (row.table == "sides" and row.cells["kind"] not in stays)
 
 
 def is_given_up(row: Row) -> bool:
-    """A chunk of an upload that was never finished: no answer can come from it."""
+    """Whether it is a chunk of an upload that was never finished, which no answer uses."""
     return row.table == "chunks" and row.cells["upload"] == b"given up"
 
 
@@ -215,7 +219,7 @@ def test_every_table_that_was_emptied_is_found(
     verdicts.check(1)
 
 
-# What makes a row this row; the rest is its content.
+# The columns that identify a row; the rest is its content.
 PLACES = {
     "facts": ("number", "space", "version", "position", "branch"),
     "derived": ("space", "name", "id", "branch", "start"),
@@ -226,7 +230,7 @@ PLACES = {
 
 
 def swapped(first: Row, second: Row) -> tuple[Row, Row] | None:
-    """The two rows, each with the other's content; None when that changes nothing."""
+    """Return the two rows, each with the other's content; None when that changes nothing."""
     place = PLACES.get(first.table, first.keys)
 
     def mixed(here: Row, there: Row) -> Row:
@@ -258,7 +262,7 @@ def test_two_rows_that_changed_places_are_found(
 
 
 def forged(row: Row, random: Random) -> Row:
-    """A copy of a row that stands in a new place."""
+    """Return a copy of a row in a new place."""
     cells = dict(row.cells)
     column = [name for name in row.keys if name != "space"][-1]
     cell = cells[column]
@@ -291,7 +295,7 @@ def test_every_forged_row_is_found(
         sample.restore(store_path)
         with raw(store_path) as connection:
             forged(row, random).insert(connection)
-        # Nothing is said of a space or an index that nobody asked for.
+        # Verify reports nothing about a space or an index that nobody asked for.
         exempt = table in ("spaces", "derived_state") or is_given_up(row)
         verdicts.judge("row", row.cells, exempt=exempt)
     verdicts.check(len(rows[table]))
@@ -321,7 +325,7 @@ NEWEST = """
 
 
 def truncate(path: Path, version: int) -> None:
-    """Cut the first space off above a version, and mend all that would tell."""
+    """Cut the first space off above a version, and repair everything that would reveal it."""
     with raw(path) as connection:
         connection.execute(NEWEST)
         connection.execute(TRUNCATE, {"version": version})
@@ -376,7 +380,7 @@ def test_a_log_that_was_cut_off_and_grew_again_is_found_only_against_a_checkpoin
 def test_a_log_that_was_rewritten_is_found_only_against_a_checkpoint(
     sample: Sample, store_path: Path
 ) -> None:
-    """Whoever has the key of the space can make it anew, with another past."""
+    """Anyone who has the key of the space can make it anew, with another past."""
     with rote.open(store_path, key=SEED) as store:
         space = store.space("agent")
         assert space.did == sample.dids[0]

@@ -1,7 +1,7 @@
-"""Threads on one store: none sees a state that never was, none hangs, none is told what is not so.
+"""Threads on one store: none sees a state that never was, none hangs, none gets a false answer.
 
-Where a fault lay between two statements of one reader, a neighbour commits before each statement,
-so that the worst moment comes every time. Where threads have to meet, they wait for each other.
+For faults between two statements of one reader, a neighbour commits before each statement, so that
+the worst moment comes every time. Where threads have to meet, they wait for each other.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class Remainders:
 
 
 class BesidesANeighbour(SqliteEngine):
-    """Before each statement of a reader, while there is a neighbour, the neighbour acts."""
+    """A reader before each of whose statements the neighbour, if there is one, acts."""
 
     neighbour: Callable[[], object] | None = None
 
@@ -75,7 +75,7 @@ def open_indexed(engine: SqliteEngine) -> rote.Store:
 
 
 def toggle(space: rote.Space, id: str) -> None:
-    """Delete what exists, set what does not."""
+    """Delete the entity if it exists, set it otherwise."""
     state = space.read(id)
     if state.exists:
         space.delete(id)
@@ -93,7 +93,7 @@ def toggle_many(space: rote.Space, seed: int, times: int) -> None:
 
 @contextlib.contextmanager
 def togglers(space: rote.Space, times: int) -> Iterator[Callable[[], bool]]:
-    """Three threads that set and delete the same ids; the answer says whether they still do."""
+    """Let three threads set and delete the same ids; yield a test whether they still do."""
     with ThreadPoolExecutor(3) as pool:
         running = [pool.submit(toggle_many, space, seed, times) for seed in range(3)]
         yield lambda: not all(future.done() for future in running)
@@ -108,7 +108,7 @@ def togglers(space: rote.Space, times: int) -> Iterator[Callable[[], bool]]:
 def test_a_pinned_scan_holds_what_is_deleted_and_set_again_between_its_statements(
     store_path: Path, deleted_first: bool
 ) -> None:
-    """Live and dead ids were read by two statements: an entity that was revived between them was in
+    """Live and dead ids were read by two statements. An entity that was revived between them was in
     neither, and a scan of the past left it out."""
     engine = BesidesANeighbour(store_path, durability="os")
     with open_indexed(engine) as mine, open_indexed(SqliteEngine(store_path)) as theirs:
@@ -145,8 +145,8 @@ def test_a_pinned_scan_equals_reading_every_id_while_threads_delete_and_set_agai
 def test_verify_finds_nothing_when_a_neighbour_commits_before_each_of_its_statements(
     store_path: Path, indexed: bool
 ) -> None:
-    """verify looked for pointers in two statements, and compared index rows of the present with the
-    facts of a past version: a neighbour made it report faults that were not there."""
+    """verify looked for pointers in two statements, and compared present index rows with the facts
+    of a past version. A neighbour made it report faults that were not there."""
     engine = BesidesANeighbour(store_path, durability="os")
     open_one = open_indexed if indexed else _open_plain
     with open_one(engine) as mine, open_one(SqliteEngine(store_path, durability="os")) as theirs:
@@ -158,7 +158,7 @@ def test_verify_finds_nothing_when_a_neighbour_commits_before_each_of_its_statem
             report = space.verify()
             assert report.ok, report.faults
             assert other.version > before, "the neighbour did nothing"
-            # The second time it is alive whenever it was deleted the first time.
+            # The second time the entity lives whenever it was deleted the first time.
             toggle(other, IDS[0])
 
 
@@ -185,7 +185,7 @@ def test_verify_stays_ok_while_threads_set_and_delete_the_same_ids(
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """For what has no event of its own."""
+    """Wait for a condition that has no event of its own."""
     pause = threading.Event()
     for _ in range(LIMIT_SECONDS * 1_000):
         if condition():
@@ -195,7 +195,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 class Assembly(FixedClock):
-    """Whoever leads goes on when so many jobs are in line; may fail at a later reading."""
+    """A clock that holds the leader until so many jobs are in the queue; it may fail at a later reading."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ class Assembly(FixedClock):
 
     def now(self) -> datetime:
         wait_until(lambda: self.in_line() >= self.expected)
-        self.expected = 0  # once: whoever is not taken along goes by itself, with nobody behind it
+        self.expected = 0  # once: a job that the leader did not take commits on its own
         if self.readings_left == 0:
             self.readings_left = None
             raise ValueError("the clock broke")
@@ -215,7 +215,7 @@ class Assembly(FixedClock):
 
 
 class Line:
-    """One space whose writers are made to go together."""
+    """One space whose writers are made to commit together."""
 
     def __init__(self, store: rote.Store, clock: Assembly) -> None:
         self.space = store.space(NAME)
@@ -226,12 +226,12 @@ class Line:
         clock.in_line = lambda: len(group._line)
 
     def run(self, *calls: Callable[[], Commit]) -> list[Future[Commit]]:
-        """The first leads the others; the futures are done."""
+        """Run the calls, the first as the leader of the others; return their futures, which are done."""
         self._clock.expected = len(calls)
         with ThreadPoolExecutor(len(calls)) as pool:
             futures = []
             for number, call in enumerate(calls):
-                # The last is not waited for: with it they go, and the line may be empty at once.
+                # The last call is not waited for: all go with it, and the queue may be empty at once.
                 wait_until(partial(self._has, number))
                 futures.append(pool.submit(call))
         self._clock.expected = 0
@@ -251,7 +251,7 @@ def line_on(path: Path) -> Iterator[tuple[Line, Assembly]]:
 def interrupt_commit(
     patch: pytest.MonkeyPatch, error: BaseException, *, is_committed: bool
 ) -> None:
-    """The next COMMIT raises, as a signal does that came while it ran."""
+    """Let the next COMMIT raise, as a signal does that came while it ran."""
     original = SqliteWriter.commit
 
     def commit(writer: SqliteWriter) -> None:
@@ -267,7 +267,7 @@ def interrupt_commit(
 def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
     store_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """They were told to try again although what they wrote was durable: it was written twice."""
+    """They were told to try again although their writes were durable, and wrote them twice."""
     with line_on(store_path) as (line, _):
         interrupt_commit(monkeypatch, error, is_committed=True)
         leader, *followers = line.run(*[partial(line.space.set, id, 1) for id in IDS[:4]])
@@ -281,7 +281,7 @@ def test_followers_of_a_leader_interrupted_after_its_commit_get_their_commits(
 def test_followers_of_a_leader_interrupted_while_it_answers_get_their_commits(
     store_path: Path,
 ) -> None:
-    """They were told that nobody could say what had become of what was durable."""
+    """They were told that the outcome was unknown although their writes were durable."""
     with line_on(store_path) as (line, _):
 
         def leader() -> Commit:
@@ -298,14 +298,14 @@ def test_followers_of_a_leader_interrupted_while_it_answers_get_their_commits(
 def test_followers_of_a_leader_interrupted_before_anything_was_planned_are_told_so(
     store_path: Path,
 ) -> None:
-    """The one who leads is refused, takes the others along, and fails before the first of them."""
+    """The leader is refused, takes the others along, and fails before the first of them."""
     with line_on(store_path) as (line, clock):
         clock.readings_left = 1
         lead, *followers = line.run(
             partial(line.space.delete, IDS[1]), *[partial(line.space.set, id, 1) for id in IDS[1:4]]
         )
         assert isinstance(lead.exception(), ValueError)
-        # Who joined while the leader waited may not have been taken along, and goes by itself.
+        # The leader may not have taken along those that joined while it waited; they commit on their own.
         told = [future.exception() for future in followers if future.exception() is not None]
         assert told
         for error in told:
@@ -322,7 +322,7 @@ def test_those_whom_an_interrupted_leader_has_not_taken_along_go_without_it(
         calls = [partial(line.space.set, id, 1) for id in IDS[:4]]
         lead, *followers = line.run(*calls)
         assert isinstance(lead.exception(), ValueError)
-        # Who was there before the leader first looked was taken along, and is told that it failed.
+        # The leader took along those that came before its first look; they are told that it failed.
         gone = [future for future in followers if future.exception() is None]
         assert [future.result() for future in gone] == list(line.space.log())[1:]
         for future in followers:
@@ -344,7 +344,7 @@ def test_those_behind_a_task_are_told_that_nothing_was_written_when_it_is_interr
         assert isinstance(lead.exception(), KeyboardInterrupt)
         assert task.result().version == 3
         told = behind.exception()
-        if told is None:  # it was not taken along, see above
+        if told is None:  # the leader did not take it along, see above
             assert behind.result().version == line.space.version == 4
         else:
             assert isinstance(told, Unavailable)
@@ -356,8 +356,8 @@ def test_those_behind_a_task_are_told_that_nothing_was_written_when_it_is_interr
 def test_no_answer_stands_on_commits_that_an_interruption_undid(
     store_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """A key was said to stand for a write, and a read to be outdated by one, that was rolled back
-    because the leading thread was interrupted."""
+    """An answer said that a key stood for a write, or that a write outdated a read. That write was
+    rolled back because the leading thread was interrupted."""
     with line_on(store_path) as (line, clock):
         space = line.space
         write = {"op": "set", "id": IDS[0], "value": 2}
@@ -382,7 +382,7 @@ def test_no_answer_stands_on_commits_that_an_interruption_undid(
         assert [type(future.exception()) for future in others] == [Unavailable] * 3
         assert [str(future.exception()).endswith("try again") for future in others] == [True] * 3
         assert space.version == 1
-        # And so it is: each of them can be made now.
+        # They are undone: each of them can be made now.
         assert [call().version for call in followers] == [2, 3, 4]
         assert space.verify().ok
 
@@ -391,7 +391,7 @@ def test_no_answer_stands_on_commits_that_an_interruption_undid(
 def test_a_space_that_was_made_by_an_unanswered_commit_has_its_key(
     store_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """The key was thrown away with the error; the space was there, and could never sign again."""
+    """The key was thrown away with the error. The space existed, and could never sign again."""
     with rote.open(store_path) as store:
         interrupt_commit(monkeypatch, error, is_committed=True)
         with pytest.raises(type(error)):
@@ -427,7 +427,7 @@ def test_an_interruption_before_the_end_of_a_commit_holds_nobody_up(
 
 
 def run_child(function: Callable[[str], object], path: Path) -> None:
-    """In a process that ends itself, with its stacks, when it hangs."""
+    """Run a function in a process that ends itself, with its stacks, when it hangs."""
     code = f"from tests.faults import test_threads; test_threads.{function.__name__}({str(path)!r})"
     ended = subprocess.run(
         [sys.executable, "-c", code],
@@ -439,7 +439,7 @@ def run_child(function: Callable[[str], object], path: Path) -> None:
 def test_a_fork_while_threads_commit_leaves_the_child_with_unavailable_at_once(
     store_path: Path,
 ) -> None:
-    """The child lined up behind a thread that only its parent has, and waited for ever."""
+    """The child queued behind a thread that only its parent has, and waited for ever."""
     run_child(fork_while_threads_commit, store_path)
 
 
@@ -507,7 +507,7 @@ def test_threads_that_have_read_leave_nothing_open(tmp_path: Path) -> None:
                 reader.join()
             return len(list(Path("/dev/fd").iterdir()))
 
-        # SQLite keeps a file of one that is gone, for the next.
+        # SQLite keeps the file of a closed connection open, for the next one.
         assert files_after(8) == files_after(8)
 
 
@@ -522,7 +522,7 @@ def close_at_work(path: str) -> None:
     big = "x" * 400_000  # a hundred pages of the log
     for round_number in range(examples(4, 20)):
         faulthandler.dump_traceback_later(LIMIT_SECONDS, exit=True)
-        # A file for each round: the log of one that grows takes ever longer to verify.
+        # A new file for each round: verifying a log that grows takes ever longer.
         store = rote.open(f"{path}.{round_number}", durability="os")
         space = store.space(NAME)
         with ThreadPoolExecutor(3) as pool:
@@ -545,8 +545,8 @@ def _write_until_closed(space: rote.Space, id: str, value: Json) -> str:
 
 
 def test_threads_that_make_a_store_at_once_end_with_one_space(tmp_path: Path) -> None:
-    """Each opens the file for itself: one of them makes the tables, one the space, and the keys of
-    those who came second are gone."""
+    """Each thread opens the file for itself: one of them makes the tables, one the space, and the
+    keys of the others are gone."""
     for round_number in range(examples(5, 100)):
         path = tmp_path / f"{round_number}.db"
         start = threading.Barrier(4)
@@ -577,7 +577,7 @@ def _begin(path: Path, start: threading.Barrier, id: str) -> str:
 def test_a_store_named_by_a_relative_path_keeps_its_keys_when_the_process_moves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    """The file stayed where it was and the keys went along with the process."""
+    """The file stayed in its place, but the keys were looked for in the new folder."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()

@@ -1,4 +1,4 @@
-"""Watches while other processes write: no gap, nothing twice, whoever is killed in between."""
+"""Watches while other processes write and are killed: no gap, nothing twice."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ from tests.lanes import examples
 COMMITS = examples(40, 400)
 WATCHERS = examples(4, 12)
 KILLS = examples(2, 20)
-# Longer than any machine needs to bring what is due.
+# Seconds: longer than any machine needs to deliver what is due.
 SOON = 60.0
 
 
@@ -38,7 +38,7 @@ def child_argv(place: str, seed: int, commits: int, erasures: float = 0) -> list
 
 
 class Watching(threading.Thread):
-    """Somebody who takes in frames, stops for a while at times, and begins again."""
+    """A watcher that takes in frames, stops for a while at times, and begins again."""
 
     def __init__(self, space: Space, seed: int, *, erasures: bool) -> None:
         super().__init__()
@@ -48,14 +48,14 @@ class Watching(threading.Thread):
         self.query = {**self.graphs.query(), "select": {"*": {"schema": True}, "urn:e:1": {}}}
         self.folded = Folded()
         self.failure: BaseException | None = None
-        self.rest = threading.Event()  # never set: a way to do nothing for a moment
+        self.rest = threading.Event()  # never set: a wait that only pauses
         self.over = threading.Event()
 
     def run(self) -> None:
         try:
             since = None
             while not self.over.is_set():
-                # A watch that is left and taken up again, from where it was.
+                # A watch that is left and continued from where it was.
                 frames = self.space.watch(self.query, since=since, timeout=0.1)
                 for frame in frames:
                     self.take(frame)
@@ -72,7 +72,7 @@ class Watching(threading.Thread):
     def take(self, frame: dict[str, Any]) -> None:
         self.folded.take(frame)
         if self.erasures:
-            return  # the past may be another by now
+            return  # the past may have changed by now
         assert self.folded.facts == self.space.at(frame["to"]).query(self.query)["facts"]
 
 

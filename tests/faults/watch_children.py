@@ -1,7 +1,8 @@
-"""What the writers beside watches do:
+"""The writers beside watches:
 `python -m tests.faults.watch_children <place> <seed> <commits> [<share>]`.
 
-Random graphs on main, a line for each commit; 0 commits: for ever. Such a share of them are erasures.
+They write random graphs to main and print a line for each commit; 0 commits: for ever. The share is
+that of erasures.
 """
 
 import itertools
@@ -24,7 +25,7 @@ def main(place: str, seed: str, commits: str, erasures: str = "0") -> None:
                 else:
                     graphs.commit(space)
             except NotFound:
-                continue  # another has deleted it meanwhile
+                continue  # another process has deleted it meanwhile
             except Busy:
                 pass  # erased, and somebody still reads an old copy
             if commits == "0":

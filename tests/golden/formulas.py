@@ -1,6 +1,6 @@
 """The hashes of docs/formats/chain.md, computed without Rote: rfc8785, hashlib and Ed25519 alone.
 
-A story is what happened to one space: what was asked, when, and which facts came of it. `completed`
+A story is the history of one space: the calls, their times, and the facts they made. `completed`
 adds every salt, parent and hash, so a story in a golden file can be checked against the formulas
 and a store against the story.
 """
@@ -17,7 +17,7 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 def completed(story: Story) -> Story:
-    """The story with its did, hashes and checkpoint, from its inputs alone."""
+    """Return the story with its did, hashes and checkpoint, from its inputs alone."""
     space = did_of(bytes.fromhex(story["seed"]))
     salts = iter(story["salts"])
     salt_of: dict[str, str] = {}
@@ -79,7 +79,7 @@ def signed_checkpoint(story: Story, space: str, version: int, head: str) -> dict
 
 
 def did_of(seed: bytes) -> str:
-    """did:key:z + base58 of 0xed 0x01 and the public key."""
+    """Return did:key:z + base58 of 0xed 0x01 and the public key."""
     number = int.from_bytes(b"\xed\x01" + bytes(SigningKey(seed).verify_key), "big")
     text = ""
     while number:

@@ -1,4 +1,4 @@
-"""Golden stories: reading them, and telling one to a store."""
+"""Golden stories: reading them, and replaying one in a store."""
 
 import json
 from datetime import datetime
@@ -16,7 +16,7 @@ def load(name: str) -> list[Story]:
 
 
 class ToldClock:
-    """Says what the story says."""
+    """A clock that shows the times of the story."""
 
     def __init__(self) -> None:
         self.moment = ""
@@ -26,7 +26,7 @@ class ToldClock:
 
 
 class ToldSalts:
-    """Hands out the story's salts, in order, and nothing else."""
+    """Gives out the story's salts, in order, and nothing else."""
 
     def __init__(self, salts: list[str]) -> None:
         self._left = list(salts)
@@ -42,7 +42,7 @@ class ToldSalts:
 
 
 def tell(story: Story, url: str | Path) -> rote.Store:
-    """A store to which everything in the story has happened; the caller closes it."""
+    """Return a store to which everything in the story has happened; the caller closes it."""
     clock, salts = ToldClock(), ToldSalts(story["salts"])
     store = rote.open(
         url, clock=clock, ids=salts, key=bytes.fromhex(story["seed"]), author=story["author"]

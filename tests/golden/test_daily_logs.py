@@ -1,4 +1,4 @@
-"""A daily log that was written as Markdown once is read, and written, like that for ever."""
+"""A daily log that was once written as Markdown is read, and written, in the same way for ever."""
 
 from pathlib import Path
 from typing import Any

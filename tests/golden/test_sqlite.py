@@ -24,7 +24,7 @@ FILES = {b"": "text/plain", b"golden": "text/plain", bytes(range(256)) * 80: "im
 
 @pytest.fixture(params=STORES)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy: opening a store may write to it."""
+    """Return a copy: opening a store may write to it."""
     copy = tmp_path / "copy.db"
     shutil.copyfile(stories.FOLDER / request.param, copy)
     return copy
@@ -91,7 +91,7 @@ def test_a_golden_store_goes_on(golden: Path) -> None:
 
 
 def test_a_golden_store_that_never_had_branches_can_have_them(golden: Path) -> None:
-    """It was written before there was an index of events."""
+    """The store was written before there was an index of events."""
     with rote.open(golden, create=False) as store:
         space = store.space(STORIES[0]["name"])
         id = next(iter(space.scan())).id
@@ -102,7 +102,7 @@ def test_a_golden_store_that_never_had_branches_can_have_them(golden: Path) -> N
 
 
 def write(path: Path, told: list[Story]) -> None:
-    """A closed store file to which every story has happened, each with its checkpoint."""
+    """Write a closed store file to which every story has happened, each with its checkpoint."""
     for story in told:
         with stories.tell(story, path) as store:
             store.space(story["name"]).checkpoint()

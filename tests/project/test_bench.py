@@ -1,4 +1,4 @@
-"""The benchmarks run and say what they found. What they find is for `make bench`, never for a test."""
+"""The benchmarks run and report. Their results are for `make bench`, never for a test."""
 
 import subprocess
 import sys

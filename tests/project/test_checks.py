@@ -1,4 +1,4 @@
-"""Every check of `make check` that is ours finds the fault it is there to find."""
+"""Every check of `make check` that is Rote's own finds the fault it is meant to find."""
 
 import re
 import shutil
@@ -66,7 +66,7 @@ def test_an_address_in_the_lock_is_found(tmp_path: Path) -> None:
 
 
 def lint(folder: Path, where: str, code: str) -> str:
-    """What lint says about a file of this project at `where` that holds `code`."""
+    """Return the output of lint for a file of this project at `where` that holds `code`."""
     path = folder / where
     path.parent.mkdir(parents=True)
     path.write_text(f'"""A file."""\n\n{code}\n')
@@ -176,7 +176,7 @@ def test_import_contracts_keep_quiet_about_imports_that_go_down(tmp_path: Path) 
 
 
 def broken_contracts(folder: Path, planted: dict[str, str]) -> list[str]:
-    """The names of the contracts that a package with only these lines breaks."""
+    """Return the names of the contracts that a package with only these lines breaks."""
     package = folder / "rote"
     rooms = [f"kernel/{room}" for room in ROOMS]
     for name in [*LAYERS, *rooms, *planted]:

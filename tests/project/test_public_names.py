@@ -1,4 +1,4 @@
-"""The names users type are these. A name joins or leaves only here and in CHANGELOG.md."""
+"""The names users type are these. A name is added or removed only here and in CHANGELOG.md."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -297,7 +297,7 @@ def public(names: Iterable[str]) -> set[str]:
 
 
 def arguments(function: Callable[..., object]) -> str:
-    """The names of the arguments, with `*` where only names are taken."""
+    """Return the names of the arguments, with `*` before those that only go by name."""
     shown, starred = [], False
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:

@@ -1,4 +1,4 @@
-"""Blobs beside a plain model: after any story the same ones are there, with the same bytes."""
+"""Blobs beside a plain model: after any history the same ones are there, with the same bytes."""
 
 import copy
 import io
@@ -25,13 +25,13 @@ EXAMPLES = {"file": (30, 500), "memory": (100, 3_000), "postgres": (15, 200)}
 PAYLOADS = [b"", b"c" * 100]
 HASHES = [sha256(payload).hexdigest() for payload in PAYLOADS]
 IDS = ("urn:a", "urn:b")
-LARGE = "x" * 2_000  # beyond what carries its snapshot
+LARGE = "x" * 2_000  # too large to carry its snapshot
 
 Step = tuple[str, int, int]
 
 
 def shapes(hash: str) -> list[Any]:
-    """Values that refer, or only look as if, or could come to refer."""
+    """Return values that refer, only look as if, or could come to refer."""
     return [
         {"$blob": hash},
         {"text": LARGE, "list": [{"$blob": hash}]},
@@ -60,15 +60,15 @@ def patches(hash: str) -> list[list[dict[str, Any]]]:
 
 
 class Model:
-    """Everything that was ever visible, and looked through from the start each time."""
+    """Everything that was ever visible, searched from the start each time."""
 
     def __init__(self) -> None:
         self.now = 0
         self.values: dict[str, Any] = {}
         self.seen: list[Any] = []
-        self.there: dict[int, int] = {}  # payloads, with the time they came
+        self.there: dict[int, int] = {}  # blobs, with the time they came
         self.described: set[int] = set()
-        self.forgotten: dict[int, int] = {}  # when the last description went
+        self.forgotten: dict[int, int] = {}  # when the last description was deleted
 
     def write(self, id: str, value: Any) -> None:
         self.values[id] = copy.deepcopy(value)
@@ -129,7 +129,7 @@ def _take(space: Space, clock: FixedClock, model: Model, step: Step) -> None:
     word, number, choice = step
     hash, id = HASHES[number], IDS[choice % len(IDS)]
     if word == "toss":
-        # What most stories would otherwise never come to: a blob that only values can keep.
+        # Most histories would otherwise never have a blob that only values can keep.
         _take(space, clock, model, ("put", number, choice))
         _take(space, clock, model, ("forget", number, choice))
     elif word in ("put", "stream"):
@@ -177,7 +177,7 @@ def _compare(space: Space, model: Model) -> None:
 
 
 def _compare_copy(space: Space, model: Model) -> None:
-    """The bytes, here and in a copy."""
+    """Compare the bytes, here and in a copy."""
     with open_memory(Path(), StoreSettings()) as target:
         page = space._port.copy_out(space.did, since=0, until=space.version)
         target._port.adopt(space.did, "notes", seed=None)

@@ -16,7 +16,7 @@ from rote.values.parsing import parse_exact
 from tests.draws import Draws, check_drawn
 from tests.lanes import examples
 
-# Characters around every boundary that the encoder knows, thick in what confuses a text scan.
+# Characters around every boundary that the encoder knows, many of which confuse a text scan.
 CHARACTERS = st.sampled_from('"\\[]{}:,.+-0123e\x00\x1f\x7f\u0301e\u00e9\u05d3\u2028\ud7ff\ue000')
 WIDE = st.sampled_from("\uffff\ufb33\U00010000\U0001f600\U0010ffff\ufe0f")
 TEXTS = st.text(st.one_of(CHARACTERS, WIDE, st.characters(exclude_categories=["Cs"])), max_size=8)
@@ -83,7 +83,7 @@ def exact_v1(value: Any) -> bytes:
 
 
 def typed(value: Any) -> Any:
-    """A value with the types that == does not tell apart."""
+    """Return a value with the types that == does not tell apart."""
     if isinstance(value, list):
         return [typed(item) for item in value]
     if isinstance(value, dict):
@@ -134,7 +134,7 @@ def check_floats(numbers: list[float]) -> None:
 
 
 def within_reference(value: Any) -> bool:
-    """The rfc8785 package refuses integers from 2**53 on; ours are of 64 bits."""
+    """Whether the rfc8785 package accepts the value; it refuses integers from 2**53 on."""
     if isinstance(value, list | tuple):
         return all(map(within_reference, value))
     if isinstance(value, dict):

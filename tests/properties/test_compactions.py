@@ -1,7 +1,7 @@
 """Compacting changes no merge: random histories, compacted somewhere, that go on and on.
 
-The model never compacts, so whatever it says is what the whole history would have said: every merge,
-its bases and its conflicts, and every state from the line on.
+The model never compacts, so its answers come from the whole history. The store must agree with it
+in every merge, its bases and its conflicts, and in every state from the horizon on.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ ENGINES = [
 
 
 def _compact(history: History, number: int) -> None:
-    """Somewhere at or above the line. What the model sees of it is a commit that says nothing."""
+    """Compact somewhere at or above the horizon. The model only sees a commit without facts."""
     before = history.oldest + number % (history.model.version - history.oldest + 1)
     if max(before, 1) > history.oldest:
         history.oldest = max(before, 1)
@@ -46,7 +46,7 @@ def _count(history: History) -> None:
 
 
 def _fork(history: History, where: int, back: int) -> None:
-    """A branch of any that there is, from anywhere above the line."""
+    """Fork any branch anywhere above the horizon."""
     if len(history.names) < BRANCHES_MAX:
         span = history.model.version - history.oldest + 1
         history.branch(history.name(where), history.oldest + back % span)
@@ -63,7 +63,7 @@ def _go_on(history: History, later: list[Step]) -> None:
 
 
 def _past(history: History) -> list[Any]:
-    """Every state from the line on, as the store tells it."""
+    """Return every state from the horizon on, as the store returns it."""
     return [
         [(state.id, canonical(state.value), state.version, state.hash) for state in view.scan()]
         for version in range(history.oldest, history.model.version + 1)

@@ -16,13 +16,13 @@ from rote.testing.strategies import operations
 from tests.lanes import examples
 from tests.properties.test_model import open_file, open_memory, open_postgres
 
-# Another kind of store joins with its line here.
+# Another kind of store joins with an entry here.
 OPENERS = {"file": open_file, "memory": open_memory, "postgres": open_postgres}
 
 IDS = ("urn:a", "urn:b", "urn:c")
 KEYS = ("one", "two", "three")
 
-# What is done: a commit (its operations, its key, its meta), a copy, or a side row that moves.
+# The steps: a commit (its operations, its key, its meta), a copy, or a side row that moves.
 Commit = tuple[list[dict[str, Any]], str | None, Any]
 Step = Commit | str
 

@@ -1,4 +1,4 @@
-"""The laws of merging, over random histories of a few branches that meet again and again.
+"""The laws of merging, over random histories of a few branches that merge again and again.
 
 Few entities, few values and many merges: so bases are often several, and often disagree. Every
 answer is also compared with the model, which finds bases in another way.
@@ -54,19 +54,19 @@ STRATEGIES = ("ours", "theirs", "latest", "paths", "paths", "fail")
 
 
 class History:
-    """A space and its model, to which the same happens."""
+    """A space and its model, which get the same calls."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
         self.model = SpaceModel()
         self.names = ["main"]
-        self.oldest = 0  # below it nothing is left
+        self.oldest = 0  # the horizon: nothing is left below it
 
     def on(self, name: str) -> Space:
         return self.space if name == "main" else self.space.on(name)
 
     def run(self, steps: list[Step]) -> "History":
-        # Something to meet about, and a branch of a branch that began before it did.
+        # Entities to disagree about, and a branch of a branch that began before they did.
         for which in range(len(IDS)):
             self._write(0, which, which + 1)
         self._branch(0, 0, 0)
@@ -102,7 +102,7 @@ class History:
         self.merge(self.name(source), self.name(target), STRATEGIES[how % len(STRATEGIES)])
 
     def _cross(self, one: int, other: int, how: int) -> None:
-        """Two branches merge each other as they were: from then on they have two bases."""
+        """Merge two branches into each other as they were: from then on they have two bases."""
         left, right = self.name(one), self.name(other)
         mark = self.branch(left)
         self.names.remove(mark)
@@ -110,7 +110,7 @@ class History:
         self.merge(mark, right, STRATEGIES[how // 10 % len(STRATEGIES)])
 
     def merge(self, source: str, target: str, on_conflict: str) -> MergeResult:
-        """In both, with the same outcome and event."""
+        """Merge in both, with the same outcome and event."""
         expected = Merging(self.model).merge(
             source, target, on_conflict=on_conflict, resolutions={}, now=AT
         )
@@ -122,7 +122,7 @@ class History:
         return {state.id: canonical(state.value) for state in self.on(name).scan()}
 
     def check(self) -> None:
-        """The state of every branch is the fold of its facts, and the chain holds."""
+        """Check that the state of every branch is the fold of its facts, and that the chain holds."""
         for name in self.names:
             assert self.values(name) == {
                 id: canonical(self.model.read(id, branch=name).value)
@@ -170,7 +170,7 @@ ENGINES = [
 
 
 def law(check: Callable[[History], None], opened: Open, count: int) -> None:
-    """It holds after any history."""
+    """Check a law after any history."""
 
     @settings(max_examples=count)
     @given(STEPS)

@@ -1,4 +1,4 @@
-"""Stores beside the model: whatever is done to them, no answer differs."""
+"""Stores beside the model: after any calls, no answer differs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ TestMemoryInLockstep = make_machine(
 ).TestCase
 TestMemoryInLockstep.settings = settings(max_examples=examples(20, 100), stateful_step_count=STEPS)
 
-# Presuming draws for nothing now and then, so there is no other store to agree with.
+# Presuming draws bytes in vain now and then, so there is no other store to agree with.
 TestPostgresPresuming = make_machine({"postgres": open_presuming}).TestCase
 TestPostgresPresuming.settings = settings(max_examples=examples(6, 30), stateful_step_count=STEPS)
 

@@ -1,4 +1,4 @@
-"""Patches: our apply is the reference's, replay is repeated apply, diff undoes itself."""
+"""Patches: Rote's apply agrees with the reference, replay is repeated apply, diff undoes itself."""
 
 import copy
 from itertools import pairwise
@@ -55,7 +55,7 @@ def operations(draw: st.DrawFn, value: Any, *, splice: bool = True) -> dict[str,
 
 @st.composite
 def patches(draw: st.DrawFn, count: int = 6, *, splice: bool = True) -> tuple[Any, list[Any]]:
-    """A document and operations of which most apply, each drawn for the value it meets."""
+    """Draw a document and operations of which most apply, each drawn for the value it meets."""
     document = value = draw(DOCUMENTS)
     chosen: list[Any] = []
     for _ in range(draw(st.integers(0, count))):
@@ -63,7 +63,7 @@ def patches(draw: st.DrawFn, count: int = 6, *, splice: bool = True) -> tuple[An
         try:
             value = apply(value, [operation])
         except PatchFailed:
-            # A patch ends at its first failure, so failing ones are kept now and then only.
+            # A patch ends at its first failure, so failing ones are kept only now and then.
             if draw(st.integers(0, 9)):
                 continue
         chosen.append(operation)
@@ -78,7 +78,7 @@ def outcome(call: Any, *arguments: Any) -> Any:
 
 
 def differs_by_design(operation: dict[str, Any]) -> bool:
-    """Where the jsonpatch package is laxer than RFC 6902 or than our contract.
+    """Whether the jsonpatch package is laxer here than RFC 6902 or than our contract.
 
     Its `test` finds True equal to 1; it lets `-` name an element in `remove` and `replace`, removes
     the whole document, and does not refuse every move into an own child.
@@ -111,7 +111,7 @@ def test_apply_agrees_with_the_jsonpatch_package_very_often() -> None:
 
 
 def check_apply(value: Any, chosen: list[Any]) -> int:
-    """How many operations were compared."""
+    """Return the number of operations that were compared."""
     compared = 0
     for operation in chosen:
         if differs_by_design(operation):
@@ -202,7 +202,7 @@ def test_a_difference_of_a_small_change_holds_too(case: tuple[Any, list[Any]]) -
 
 
 def at(value: Any, path: tuple[str, ...]) -> bytes | None:
-    """The canonical bytes at a path, None when there is nothing."""
+    """Return the canonical bytes at a path, None when there is nothing."""
     try:
         return canonical(
             apply({"": value}, [{"op": "move", "from": format_pointer(("", *path)), "path": ""}])

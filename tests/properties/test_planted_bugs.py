@@ -1,4 +1,4 @@
-"""The machine has teeth: with a bug planted in the library it fails, without one it does not.
+"""The machine finds bugs: with one planted in the library it fails, without one it does not.
 
 Each plant is a mistake that someone could make. `test_model.py` is the control: the same machine,
 the same kinds of steps, no plant, no failure.
@@ -57,7 +57,7 @@ def drop_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reuse_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers a commit like the one before it, and writes over that one."""
+    """Number a commit like the one before it, and overwrite that one."""
 
     def overwrite(self: SqliteWriter, space: int, batch: Batch) -> None:
         version = batch.commits[0].version
@@ -199,7 +199,7 @@ PLANTS: list[Plant] = [
     forget_what_a_transaction_scanned,
 ]
 
-# Those that take the machine many stories to find.
+# Bugs that the machine finds only after many histories.
 RARE: list[Plant] = [
     start_a_childs_entity_from_nothing,
     ignore_that_array_elements_move,

@@ -1,4 +1,4 @@
-"""The laws of merging have teeth: with a bug planted in branches or merges, a history shows it.
+"""The laws of merging find bugs: with one planted in branches or merges, a history shows it.
 
 `test_merges.py` is the control: the same histories, no plant, no failure.
 """
@@ -56,7 +56,7 @@ def cap_only_at_the_nearest_fork(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the base is always where the branches parted."""
+    """Forget merges, so that the base is always the fork of the branches."""
     monkeypatch.setattr(CommitGraph, "add", lambda self, branch, merge: None)
 
 

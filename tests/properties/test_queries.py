@@ -1,4 +1,4 @@
-"""Queries against a naive one that shares no line with them, on random graphs and schemas."""
+"""Queries against a naive one that shares no code with them, on random graphs and schemas."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

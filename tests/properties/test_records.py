@@ -1,7 +1,7 @@
-"""A list is what a plain filter over all records gives: any metadata, filter, page, version, branch.
+"""A list equals a plain filter over all records: any metadata, filter, page, version, branch.
 
 The plain filter reads every entity by a scan and compares times by the standard library, so it
-shares neither the index nor the parsing with what it checks.
+shares neither the index nor the parsing with the code it checks.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ IDS = ("a", "a%", "A", "\U0001f600")
 PREFIXES = ("", "a", "a%", "A", "z")
 TAGS = ("red", "Red", "blue")
 SOURCES = ("bot", "Bot", "import")
-# Few instants, in several writings, around the time at which the stories happen.
+# Few instants, in several writings, around the times of the histories.
 TIMES = (
     "2026-01-01T12:00:00Z", "2026-01-01T14:00:00+02:00", "2026-01-01t12:00:01.5-00:00",
     "2026-01-01T12:00:02Z", "2026-01-01T12:00:04.000000+00:00",
@@ -46,7 +46,7 @@ STEPS, QUESTIONS = 30, 25
 
 
 class Chance:
-    """What happens and what is asked, dense enough that every part meets every other."""
+    """Random events and questions, dense enough that every part meets every other."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -88,8 +88,10 @@ class Chance:
         return {name: chosen[name] for name in kept} or None
 
     def question(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments of a list, and its filters; one filter is the rule: with many nothing is
-        left to compare."""
+        """Return the arguments of a list, and its filters.
+
+        Most questions have one filter: with many, nothing is left to compare.
+        """
         given = {
             "namespace": self._one(NAMESPACES),
             "kind": self._one((None, None, *KINDS)),
@@ -113,7 +115,7 @@ class Chance:
 
 
 class Story:
-    """A space in which things happen to records, on a few branches."""
+    """A space with random changes of records, on a few branches."""
 
     def __init__(self, space: Space, clock: FixedClock) -> None:
         self.space = space
@@ -155,7 +157,7 @@ class Story:
 
 
 def plainly(space: Space, now: datetime, asked: dict[str, Any]) -> list[tuple[str, str]]:
-    """The keys of the records that a list must show."""
+    """Return the keys of the records that a list must show."""
     records = [state.value for state in space.scan("record:")]
     return sorted(
         (record["record_kind"], record["record_id"])
@@ -231,7 +233,7 @@ def compare(engine: str, seed: int) -> None:
 def pages(
     memory: Memory, given: dict[str, Any], filtered: dict[str, Any], at: int | None, size: int
 ) -> list[tuple[str, str]]:
-    """The union of all pages, which is also the list without a limit."""
+    """Return the union of all pages, which is also the list without a limit."""
     whole = memory.list(**given, filters=filtered, at=at)["items"]
     found, offset = [], 0
     while True:

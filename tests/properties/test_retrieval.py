@@ -1,4 +1,4 @@
-"""Retrieval equals its plain reference, whatever the stores hold, the question asks and is kept."""
+"""Retrieval equals its plain reference, for any stores, any question and any cache."""
 
 from pathlib import Path
 

@@ -1,7 +1,8 @@
-"""What is kept of a space never answers otherwise than the space itself.
+"""The corpora kept of a space never answer otherwise than the space itself.
 
-Here the corpora are followed in small steps, and there are many: blocks of a few rows, and little
-drift before everything is read anew. The suites do the same with both engines as they are.
+Here the limits are small, so that corpora follow in many small steps: blocks of a few rows, and
+little drift before everything is read anew. The suites do the same with both engines and the real
+limits.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from rote.testing.retrieval_histories import RetrievalHistory
 from tests.lanes import examples
 
 STEPS = 60
-# So many histories find a planted bug.
+# This many histories find a planted bug.
 SEARCHED = 25
 
 
@@ -67,7 +68,7 @@ def follow_an_erasure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def keep_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not only that of the head."""
+    """Keep the corpus of every version, not only that of the head."""
 
     def newest_of(self: states.StateCorpus, view: Space, now: int) -> bool:
         return self.version >= view.version

@@ -1,4 +1,4 @@
-"""Schemas: values are judged as by the naive judge, and never with more work than was counted."""
+"""Schemas: values are judged as by the naive judge, and never with more work than was computed before."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ ENVELOPE = Envelope(
     model_config_id="0" * 64,
     policy_set_id="p",
 )
-# The longest end that the cap must leave room for.
+# The longest end for which the cap must leave room.
 LEAST = 7_000
 
 
@@ -55,7 +55,7 @@ def artifact(value: dict[str, Any], events: list[bytes], dropped: int) -> bytes:
     events=st.lists(
         st.tuples(st.integers(0, 900), st.lists(st.integers(0, 900), max_size=2)), max_size=30
     ),
-    # A cap of any size, or one that the whole just fits in, or just does not.
+    # A cap of any size, one into which the whole just fits, or one into which it just does not.
     room=st.integers(0, 12_000) | st.integers(-40, 0),
     sections=st.sampled_from(["text", "none", "error", "code_patch"]),
 )
@@ -95,7 +95,7 @@ ERRORS = {kind.__name__: kind for kind in (ValueError, KeyError, OSError, Runtim
 
 @st.composite
 def steps(draw: st.DrawFn) -> dict[str, Any]:
-    """One call: what is asked, and what comes back."""
+    """Draw one call: its question, and its answer."""
     return {
         "name": draw(st.sampled_from(["plain", "parts", "effects", "model"])),
         "args": draw(st.dictionaries(st.sampled_from("ab"), json_values(leaves_max=4), max_size=2)),
@@ -123,7 +123,7 @@ def never(**args: Any) -> None:
 
 
 def take(event: Event, step: dict[str, Any], function: Any) -> bytes:
-    """What a program sees of a call, types included."""
+    """Return what a program gets from a call, types included."""
     try:
         if step["name"] == "model":
             seen = event.model(function, **step["args"])

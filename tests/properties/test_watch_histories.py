@@ -1,5 +1,5 @@
 """Watches beside everything that can happen to a space: merges, erasures, compactions, ends of
-branches. Whoever folds the frames holds what the query says."""
+branches. The folded frames equal the result of the query."""
 
 from contextlib import suppress
 from typing import Any
@@ -22,13 +22,13 @@ STEPS = 14
 
 
 class History:
-    """A space in which things happen, drawn from one seed."""
+    """A space with random changes, drawn from one seed."""
 
     def __init__(self, space: Space, graphs: Graphs) -> None:
         self.space = space
         self.graphs = graphs
         self.oldest = 0  # the version of the last compaction
-        self.pulse = Pulse()  # that all watchers share
+        self.pulse = Pulse()  # shared by all watchers
         self.alive = ["main"]
 
     def happen(self) -> None:
@@ -83,7 +83,7 @@ class Held:
         self.check()
 
     def begin_again(self) -> None:
-        """Come back with what was folded so far, unless that is too long ago."""
+        """Begin again from what was folded so far, unless that is too long ago."""
         version = self.folded.version
         if version is not None and version >= self.history.oldest:
             self.begin(version)

@@ -1,4 +1,4 @@
-"""Watches: whoever folds the frames holds what the query says, whatever happens in between."""
+"""Watches: the folded frames equal the result of the query, whatever happens in between."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ class Held:
         self.check()
 
     def check(self) -> None:
-        """Also when no frame came: then nothing has changed."""
+        """Compare with the query, also when no frame came: then nothing has changed."""
         expected = self.space.at(self.watcher.version).query(self.query)
         assert self.folded.facts == expected["facts"]
         assert self.folded.truncated == expected["truncated"]

@@ -1,4 +1,4 @@
-"""What is measured in a process of its own: `python -m tests.scale.measurements <what> <path>`.
+"""Measurements in a process of their own: `python -m tests.scale.measurements <what> <path>`.
 
 Each prints one JSON object. A fresh process has a fresh memory and nothing in its caches.
 """
@@ -21,7 +21,7 @@ def entity(number: int) -> str:
 
 
 def build(path: Path, commits: int) -> None:
-    """So many real commits, one after the other: sets, patches, deletions and keys."""
+    """Make so many real commits, one after the other: sets, patches, deletions and keys."""
     with rote.open(path, durability="os") as store:
         space = store.space(NAME)
         for number in range(commits):
@@ -37,14 +37,14 @@ def build(path: Path, commits: int) -> None:
 
 
 def resident_bytes() -> int:
-    """The memory this process holds now."""
+    """Return the memory this process holds now."""
     fields = Path("/proc/self/status").read_text().splitlines()
     (line,) = [field for field in fields if field.startswith("VmRSS:")]
     return int(line.split()[1]) * 1024
 
 
 def measure_open(path: str) -> dict[str, float]:
-    """How long until the first answer, and how long until the first answer from the middle."""
+    """Return the seconds until the first answer, and until the first answer from the middle."""
     start = time.perf_counter()
     with rote.open(path, create=False) as store:
         space = store.space(NAME)
@@ -56,7 +56,7 @@ def measure_open(path: str) -> dict[str, float]:
 
 
 def measure_verify(path: str) -> dict[str, float]:
-    """How long verify takes, and what it holds after a tenth of its way and at the end."""
+    """Return the time that verify takes, and its memory after a tenth of its way and at the end."""
     held: list[int] = []
 
     def sample(done: int, total: int) -> None:
@@ -79,7 +79,7 @@ def measure_verify(path: str) -> dict[str, float]:
 
 
 class Work:
-    """Counts what SQLite does for us: the statements, and the steps of its virtual machine."""
+    """Counts the work of SQLite: the statements, and the steps of its virtual machine."""
 
     def __init__(self) -> None:
         self.statements = 0

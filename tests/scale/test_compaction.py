@@ -1,7 +1,7 @@
 """A compacted space is as small as one that never had more: 100,000 commits, of which 1,000 stay.
 
 The quick lane does it with 2,000 and 100. The measure is a fresh store with the same content: the
-state at the line, set at once, and then the same commits.
+state at the horizon, set at once, and then the same commits.
 """
 
 import sys
@@ -29,7 +29,7 @@ THREADS = 16
 
 
 class Place:
-    """A store and how large it is: its file, or its rows where rows have no file of their own."""
+    """A store and its size: that of its file, or of its rows where they have no file of their own."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         folder.mkdir()
@@ -72,7 +72,7 @@ def entity(number: int) -> str:
 
 
 def write(space: Space, number: int) -> None:
-    """Sets and patches; of each entity one in four is a patch."""
+    """Write sets and patches; of each entity one in four is a patch."""
     if number % 4 == 3 and number >= 4 * ENTITIES:
         space.patch(entity(number), [{"op": "add", "path": "/number", "value": number}])
     else:
@@ -84,7 +84,7 @@ def test_a_compacted_space_is_as_small_as_a_fresh_one(
 ) -> None:
     grown, fresh = place("grown"), place("fresh")
     line = COMMITS - KEPT + 1
-    with ThreadPoolExecutor(THREADS) as threads:  # they share transactions
+    with ThreadPoolExecutor(THREADS) as threads:  # threads share transactions
         for _ in threads.map(partial(write, grown.space), range(line - 1)):
             pass
     for number in range(line - 1, COMMITS):

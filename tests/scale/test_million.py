@@ -60,7 +60,7 @@ def opens_at_once(large: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert best["open_seconds"] < OPEN_SECONDS_MAX or not SLOW
 
 
-# One read of a random version, by all the ways there are.
+# One read of a random version, in each of the possible ways.
 READS: dict[str, Callable[[rote.Space, int, datetime, str], object]] = {
     "get": lambda space, version, at, id: space.at(version).get(id),
     "read": lambda space, version, at, id: space.at(version).read(id),
@@ -73,7 +73,7 @@ READS: dict[str, Callable[[rote.Space, int, datetime, str], object]] = {
 
 
 def steps_of(path: Path, name: str) -> float:
-    """The steps that one read takes SQLite, at the most, over random versions."""
+    """Return the most steps that one read takes SQLite, over random versions."""
     random, most = Random(name), 0
     with Work() as work, rote.open(path, create=False) as store:
         space = store.space(NAME)
@@ -95,7 +95,7 @@ def reads_in_bounded_work(
     if SLOW:
         report(capsys, f"{name}: at most {many:,} steps, {few:,} with {COMMITS_SMALL:,} commits")
     assert few > 0, name
-    # Halving the log takes steps by its logarithm; nothing else takes more for a longer log.
+    # Bisecting the log takes steps by its logarithm; nothing else takes more for a longer log.
     assert many <= 3 * few, name
 
 

@@ -1,4 +1,4 @@
-"""Shapes that break what recurses or holds everything: long chains, wide fans, many cycles."""
+"""Shapes that break code which recurses or holds everything: long chains, wide fans, many cycles."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def test_a_fan_is_followed_to_every_end_or_cut_in_little_memory(space: Space) ->
     assert list(cut["facts"]) == [id_of(n) for n in range(100)]
     assert cut["truncated"] == {"reason": "max_entities", "at": id_of(100)}
     assert list(none["facts"]) == [id_of(0)]
-    # The links themselves, and a page of what they lead to.
+    # The links themselves, and a page of their targets.
     assert peak < 12 * MIB + LENGTH * 2_000
 
 
@@ -106,7 +106,7 @@ def test_a_path_that_grows_along_a_cycle_ends(space: Space) -> None:
 
 
 def references(length: int, **beside: Any) -> dict[str, Any]:
-    """A schema that refers to another, and that to the next; at the end everything is followed."""
+    """Return a schema that refers to another, and that to the next; at the end everything is followed."""
     chain: dict[str, Any] = {
         f"d{n}": {**beside, "$ref": f"#/$defs/d{n + 1}"} for n in range(length)
     }
@@ -114,7 +114,7 @@ def references(length: int, **beside: Any) -> dict[str, Any]:
 
 
 def test_a_long_chain_of_references_is_followed_or_cut(space: Space) -> None:
-    """Each step of a chain was once looked at for each other one: minutes for a few kilobytes."""
+    """Each step of a chain was once compared with each other one: minutes for a few kilobytes."""
     write(space, {0: {"a": link(1)}, 1: 1})
     asked = {"select": {id_of(0): {"schema": references(9_000)}}}
     assert list(space.query(asked)["facts"]) == [id_of(0), id_of(1)]

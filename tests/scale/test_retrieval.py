@@ -14,7 +14,7 @@ TIMES_MAX = 4
 
 
 def test_a_cold_read_takes_at_most_four_times_the_file(tmp_path: Path) -> None:
-    """With the full list of the dropped, in a process of its own."""
+    """The request asks for the full list of the dropped, in a process of its own."""
     path = tmp_path / "store.jsonl"
     write_store(path, RECORDS)
     told = subprocess.run(

@@ -1,4 +1,4 @@
-"""Many watchers, some of which do not take what comes: nothing is queued for them."""
+"""Many watchers, some of which stall: nothing is queued for them."""
 
 import subprocess
 import sys
@@ -33,8 +33,8 @@ def test_a_writer_beside_watchers_that_stall_fills_no_memory_of_theirs(tmp_path:
             output, _ = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0
     grown, *frames = map(int, output.split())
-    # However long they stalled: up to where others have looked, and from there to the end.
+    # However long they stalled: one frame up to where others have looked, and one to the end.
     assert len(frames) == STALLED
     assert max(frames) <= 2
-    # What all of them hold in their hands at once; queues would hold STALLED * COMMITS texts.
+    # The memory that all of them hold at once; queues would hold STALLED * COMMITS texts.
     assert grown < 50 * MIB + WATCHERS * ENTITIES * len(TEXT) * 2

@@ -1,8 +1,8 @@
 """Many watchers in one process: `python -m tests.scale.watchers <path> <count> <stalled>`.
 
 Some stall after their first frame. When all others have seen the end, the stalled ones go on. Then
-it says how much memory was taken since everyone had begun, and how many frames each stalled one
-needed to be at the end.
+the process prints the memory taken since all had begun, and the number of frames that each stalled
+watcher needed to reach the end.
 """
 
 import resource

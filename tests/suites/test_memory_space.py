@@ -1,4 +1,4 @@
-"""A store in memory passes the space suite, so that tests may use it for any other."""
+"""A store in memory passes the space suite, so that tests may use it in place of any other."""
 
 from pathlib import Path
 

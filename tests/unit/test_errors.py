@@ -1,4 +1,4 @@
-"""Errors as programs take them: what they carry can be sent."""
+"""Errors as programs receive them: their contents can be sent."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_details_of_errors_with_fields_hold_only_what_json_can() -> None:
 
 
 def test_what_callers_misspell_comes_back_as_what_json_can_hold() -> None:
-    """Lone surrogates in names of filters and of a query's keys were in the details as they came."""
+    """Lone surrogates in names of filters and of a query's keys were in the details unchanged."""
     with open_store(":memory:") as store:
         space = store.space("notes")
         filters: Any = {"\ud800": 1}

@@ -1,4 +1,4 @@
-"""Memories of one clock beside a folder of files, for tests of what moves between them."""
+"""Memories of one clock beside a folder of files, for tests of exports and imports."""
 
 from collections.abc import Mapping
 from io import BytesIO

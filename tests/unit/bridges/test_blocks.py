@@ -1,4 +1,4 @@
-"""Bullets and paragraphs under headings: what belongs together stays so, and nothing said is lost."""
+"""Bullets and paragraphs under headings: related text stays together, and no text is lost."""
 
 import pytest
 from hypothesis import given, settings

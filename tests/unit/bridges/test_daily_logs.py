@@ -43,11 +43,11 @@ def read(text: str) -> Any:
 
 
 def body(record: dict[str, Any]) -> str:
-    """What stands below the front matter and the heading."""
+    """Return the text below the front matter and the heading."""
     return render_log(record).partition("# 2026-03-20\n\n")[2]
 
 
-# What a text could be taken for, in pieces that meet each other often.
+# Pieces of text that could be taken for something else, and that meet each other often.
 PIECES = st.sampled_from(
     [
         "\n", "\r", "\r\n", "[", "]", "\\", "`", "{", "}", "`{", "}`", "`{}`", "---", "- ", "-", " ", "  ",

@@ -1,4 +1,4 @@
-"""A folder that people edit while agents go on: nothing that was said on either side is lost."""
+"""A folder that people edit while agents go on: no text of either side is lost."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -193,7 +193,7 @@ def test_an_older_folder_leaves_what_has_gone_on_since(diary: Diary) -> None:
     assert (report.counts.outdated, report.written) == (1, 0)
     assert [problem.path for problem in report.warnings] == [f"2026/{DAY}.md:1"]
     assert diary.memory.space.head == before
-    # Who edits one day brings it in although another has gone on.
+    # One edited day is imported although another has gone on.
     diary.memory.append("daily_log", "note", "2026-03-19", {"text": "x"})
     export_markdown(diary.memory, diary.root)
     diary.say("four")
@@ -235,8 +235,8 @@ def test_lines_of_json_do_not_replace_what_is_newer_either(diary: Diary) -> None
 
 
 def test_an_old_file_does_not_undo_what_left_the_time_of_the_record(ground: Diary) -> None:
-    """A touch leaves updated_at, and so does a put in the same instant; an export from before was
-    taken for an edit, and its import undid them."""
+    """A touch leaves updated_at as it is, and so does a put in the same instant. An export from
+    before was taken for an edit, and its import undid them."""
     memory, key = ground.memory, ("ops", "k", "a")
 
     def check_outdated(old: bytes) -> None:
@@ -257,7 +257,7 @@ def test_an_old_file_does_not_undo_what_left_the_time_of_the_record(ground: Diar
     memory.put(*key, {"x": 2})
     check_outdated(made)
     check_outdated(touched)
-    # What the record never was is an edit.
+    # A state that the record never had is an edit.
     edited = made.replace(b'"x":1', b'"x":3')
     assert import_records(memory, BytesIO(edited)).counts.changed == 1
     assert exported(memory) == edited
@@ -266,8 +266,8 @@ def test_an_old_file_does_not_undo_what_left_the_time_of_the_record(ground: Diar
 
 
 def test_an_import_again_changes_nothing_however_much_has_come_since(ground: Diary) -> None:
-    """Only the last 256 facts were asked whether the file is what the record was: touches were
-    undone then, and after as many puts the unchanged file was refused."""
+    """The file was compared with the last 256 facts only. Beyond that touches were undone, and
+    after as many puts the unchanged file was refused."""
     memory, key = ground.memory, ("ops", "k", "a")
     memory.put(*key, {"x": 0})
     old = exported(memory).replace(b"2026-", b"2019-")
@@ -296,8 +296,8 @@ def test_an_import_again_changes_nothing_however_much_has_come_since(ground: Dia
 
 
 def test_a_file_from_before_touches_is_known_after_a_compaction(diary: Diary) -> None:
-    """Nothing told any more that the file is what the record was: an import undid the touches, and
-    an export took the file for edited."""
+    """Nothing told any more that the file is an earlier state of the record: an import undid the
+    touches, and an export took the file for edited."""
     memory, made = diary.memory, exported(diary.memory)
     memory.touch(*KEY)
     memory.touch(*KEY)
@@ -319,8 +319,8 @@ def test_a_file_from_before_touches_is_known_after_a_compaction(diary: Diary) ->
 
 
 def test_a_note_is_known_however_often_its_log_was_written_to(ground: Diary) -> None:
-    """What the import had left was not found below 256 patches, and a note without its last bullets
-    was then taken for one that had not changed."""
+    """The state that the import had left was not found below 256 patches. A note without its last
+    bullets was then taken for unchanged."""
     ground.write({f"{DAY}.md": "- one\n- two\n"})
     ground.take()
     for _ in range(RECORD_PAST_MAX + 1):
@@ -348,7 +348,7 @@ def test_a_look_into_a_long_past_holds_no_more_than_a_page_of_it(ground: Diary) 
 
 
 def test_a_view_of_the_past_does_not_replace_a_file_of_what_came_after(diary: Diary) -> None:
-    """It told that the view sees nothing later, and not which file is in the way."""
+    """The error said that the view sees nothing later, and not which file is in the way."""
     past = rote.Memory(diary.memory.space.at(diary.memory.space.version))
     diary.say("three")
     diary.export()
@@ -375,7 +375,7 @@ def test_a_log_with_its_times_in_another_form_goes_in_and_out(diary: Diary) -> N
 
 
 def test_times_that_were_stored_as_given_are_known_again(diary: Diary) -> None:
-    """Imports once kept the times of a file in its form, and stores still hold such records."""
+    """Imports once stored times in the form of the file, and stores still hold such records."""
     record = diary.memory.get(*KEY)["record"]
     odd = {**record, "created_at": "2020-01-01T00:00:00Z", "updated_at": "2020-01-01T00:00:00Z"}
     entity = diary.memory.entity_id(*KEY)
@@ -470,7 +470,7 @@ def test_facts_that_are_not_in_their_file_any_more_are_told(ground: Diary) -> No
 
 
 def test_facts_of_another_folder_are_not_said_to_have_been_in_this_one(ground: Diary) -> None:
-    """They were told as gone from a file that they never were in, to be deleted."""
+    """Such facts were reported as gone from a file that they were never in, to be deleted."""
     ground.write({"p1/MEMORY.md": "- alpha\n- gamma\n", "p2/MEMORY.md": "- beta\n"})
     import_markdown(ground.memory, ground.root / "p1")
     [two] = import_markdown(ground.memory, ground.root / "p2").warnings
@@ -486,8 +486,8 @@ def test_facts_of_another_folder_are_not_said_to_have_been_in_this_one(ground: D
 
 
 def test_a_record_that_names_no_file_is_no_fact_of_one(ground: Diary) -> None:
-    """A member of metadata may be anything; a list was looked up among the files, a TypeError after
-    the commit."""
+    """A member of metadata may be anything. A list was looked up among the files, which gave a
+    TypeError after the commit."""
     metadata = {"source": "import.markdown", "file": ["MEMORY.md"]}
     ground.memory.put("long_term", "fact", "x", {}, metadata=metadata)
     ground.write({"MEMORY.md": "- sun\n"})

@@ -38,7 +38,7 @@ ENVELOPE: dict[str, Any] = {
 
 
 class Files:
-    """A memory with a few records, and others to bring them to."""
+    """A memory with a few records, and others to import them into."""
 
     def __init__(self) -> None:
         self.clock = FixedClock()
@@ -129,8 +129,8 @@ def test_an_export_has_the_living_records_in_order_and_nothing_else(files: Files
 def test_an_import_keeps_the_times_of_the_file_in_the_form_of_all_times(
     files: Files, given: str, kept: str
 ) -> None:
-    """Imported times were stored and returned in whatever form the file had, and one record in two
-    forms was two states of it. Those of the metadata stay as given."""
+    """Imported times were stored and returned in whatever form the file had, so one record in two
+    forms was two states. Times in the metadata stay as given."""
     metadata = {"valid_at": given, "last_accessed": given}
     times = {"created_at": given, "updated_at": given}
     record = {**ENVELOPE, **times, "ttl_seconds": None, "metadata": metadata}
@@ -308,7 +308,7 @@ def test_files_of_other_programs_are_taken_or_refused_whole(
 def test_an_export_of_one_array_comes_back_however_long_it_is(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An array longer than a commit could not be imported, in batches neither: it was read at once."""
+    """An array longer than a commit could not be imported, not even in batches: it was read at once."""
     sent = exported(files.memory, format="json")
     size_bytes_max = max(map(len, sent.splitlines(keepends=True)))
     monkeypatch.setattr(record_files, "COMMIT_BYTES_MAX", size_bytes_max)
@@ -355,7 +355,7 @@ def test_an_array_that_is_none_is_told_by_its_line(data: bytes, told: str) -> No
 
 
 def test_an_array_may_begin_below_blank_lines(files: Files) -> None:
-    """What begins with a blank line was taken for JSON lines, and the array for a bad one."""
+    """A file that begins with a blank line was taken for JSON lines, and the array for a bad one."""
     for array in (b"[]", b"[\n]", b"\t[" + canonical(ENVELOPE) + b"]"):
         data = b"\n \r\n" + array
         assert import_records(files.memory, BytesIO(data)).records == len(decode(array))
@@ -467,7 +467,7 @@ def test_the_validator_goes_by_the_profile() -> None:
 
 @pytest.mark.parametrize("stream", ["records.jsonl", b"{}", StringIO("{}"), None, 5])
 def test_what_is_no_stream_of_bytes_is_refused(stream: Any) -> None:
-    """A path, and a file of text, ended with errors of Python's."""
+    """A path, or a file of text, gave an error of Python's."""
     files = Files()
     for call in (import_records, write_export):
         with pytest.raises(InvalidInput, match="a stream of bytes"):

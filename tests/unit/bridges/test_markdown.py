@@ -1,4 +1,4 @@
-"""Daily logs leave as Markdown and come back; what others wrote comes in once, all or nothing."""
+"""Daily logs leave as Markdown and come back; notes of others come in once, all or nothing."""
 
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -59,7 +59,7 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 
 def texts(memory: rote.Memory, kind: str) -> dict[str, Any]:
-    """The texts of facts or preferences with their tags."""
+    """Return the texts of facts or preferences with their tags."""
     items = memory.list("long_term", kind, include=["payload", "metadata"])["items"]
     return {item["payload"]["text"]: item["metadata"].get("tags") for item in items}
 
@@ -319,7 +319,7 @@ def test_a_log_that_has_gone_on_since_keeps_what_it_has(ground: Ground) -> None:
 
 @pytest.mark.parametrize("is_export", [False, True])
 def test_what_is_appended_during_an_import_is_not_lost(ground: Ground, is_export: bool) -> None:
-    """Between the look at a log and the commit somebody appends to it: the import looks again."""
+    """Another process appends between the look at a log and the commit: the import looks again."""
     ground.write({"2026-03-20.md": "- one\n"})
     import_markdown(ground.memory, ground.root)
     path = ground.root / "2026-03-20.md"

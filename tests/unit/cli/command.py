@@ -1,4 +1,4 @@
-"""Running `rote` in a test: in this process for most, as a real one where the process matters."""
+"""Running `rote` in a test: in this process for most tests, as a real one where the process matters."""
 
 import os
 import subprocess
@@ -16,26 +16,26 @@ SECONDS_MAX = 60
 
 
 def run(*args: str, store: Path | None = None, stdin: str | bytes = "") -> Result:
-    """`rote ARGS` in this process."""
+    """Run `rote ARGS` in this process."""
     options = [] if store is None else ["--store", str(store)]
-    # A fixed place for what the environment would say.
+    # Fixed values in place of the environment's.
     return CliRunner().invoke(app, [*args, *options], input=stdin, env={"ROTE_STORE": None})
 
 
 def run_ok(*args: str, store: Path, stdin: str | bytes = "") -> str:
-    """What `rote ARGS` prints; it must succeed and complain about nothing."""
+    """Return the output of `rote ARGS`, which must succeed without a word of complaint."""
     result = run(*args, store=store, stdin=stdin)
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout
 
 
 def run_json(*args: str, store: Path) -> Any:
-    """The JSON document that `rote ARGS --json` prints."""
+    """Return the JSON document that `rote ARGS --json` prints."""
     return decode(run_ok(*args, "--json", store=store))
 
 
 def error_of(result: Result) -> str:
-    """The one line of a command that could not answer."""
+    """Return the one line of a command that failed."""
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
@@ -44,7 +44,7 @@ def error_of(result: Result) -> str:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """This process's environment without what would steer `rote` or its colours."""
+    """Return this process's environment without variables that change `rote` or its colours."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -55,7 +55,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def run_process(*args: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    """`rote ARGS` as a process of its own, without a terminal."""
+    """Run `rote ARGS` as a process of its own, without a terminal."""
     return subprocess.run(
         [ROTE, *args],
         cwd=cwd,

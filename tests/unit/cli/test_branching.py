@@ -12,7 +12,7 @@ A, B = "urn:a", "urn:b"
 
 @pytest.fixture
 def store(store_path: Path) -> Path:
-    """A on main and changed on both sides; B only on the branch."""
+    """Return a store with A on main and changed on both sides, and B only on the branch."""
     with open_store(store_path) as opened:
         space = opened.space("default")
         space.set(A, {"n": 1})
@@ -39,7 +39,7 @@ def test_a_branch_that_is_not_there_makes_no_store(store_path: Path) -> None:
 
 
 def test_a_repeated_key_says_that_nothing_was_written(store: Path) -> None:
-    """It said what was done the first time, as if it had been done now."""
+    """The command reported the first call as if it had been made now."""
     commands = (
         ("branch", "create", "other", "--key", "one"),
         ("merge", "topic", "--on-conflict", "theirs", "--key", "two"),
@@ -120,7 +120,7 @@ def test_diff_prints_changes_between_branches_and_versions(store: Path) -> None:
 
 
 def test_a_number_that_names_a_branch_too_is_not_taken_for_the_version(store: Path) -> None:
-    """It said that there was no difference, and meant another one."""
+    """The command reported no difference, because it had compared something else."""
     run_ok("branch", "create", "3", store=store)
     run_ok("set", "urn:c", "1", "--branch", "3", store=store)
     assert "rote diff main --branch 3" in error_of(run("diff", "3", store=store))

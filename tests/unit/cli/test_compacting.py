@@ -104,7 +104,7 @@ def test_a_time_before_the_line_is_named(store: Path) -> None:
 
 
 def test_more_than_an_earlier_compaction_has_left_can_be_kept(store: Path) -> None:
-    """As when someone runs it every night, and someone else has kept less."""
+    """A nightly job may ask to keep more than another compaction has left."""
     run_ok("compact", "--keep", "2", store=store)
     assert run_ok("compact", "--keep", "99", store=store) == (
         "nothing to do: history begins with version 7 already\n"

@@ -61,7 +61,7 @@ def test_doctor_notes_keys_that_are_missing_and_finds_no_problem(store: Path) ->
 
 
 def test_doctor_finds_a_file_that_is_damaged(store: Path) -> None:
-    # The first bytes say that this is a database.
+    # The first bytes are those of a database.
     change_byte(store, 0, b"X")
     result = run("doctor", "--json", store=store)
     found = decode(result.stdout)

@@ -1,4 +1,4 @@
-"""`rote memory export|import|validate` with Markdown: folders out and in, and what they say."""
+"""`rote memory export|import|validate` with Markdown: folders out and in, and the output."""
 
 from pathlib import Path
 

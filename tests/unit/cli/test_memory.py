@@ -308,7 +308,7 @@ def test_validate_tells_all_that_an_import_refuses(tmp_path: Path) -> None:
 
 def test_doctor_repairs_an_index_that_was_damaged(store: Path) -> None:
     with open_store(store) as opened:
-        opened.space("default").reindex()  # so few records have no rows yet
+        opened.space("default").reindex()  # a few records have no rows yet
     connection = apsw.Connection(str(store))
     connection.execute("delete from derived where term like 'tag %'")
     connection.close()

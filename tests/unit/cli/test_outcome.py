@@ -1,4 +1,4 @@
-"""What only a real process shows: exit codes, streams, signals, closed pipes, terminals."""
+"""Behaviour that only a real process shows: exit codes, streams, signals, closed pipes, terminals."""
 
 import os
 import pty
@@ -104,7 +104,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(
 def test_a_closed_stream_is_one_line_and_exit_2_and_nothing_is_done(
     tmp_path: Path, command: str, words: str
 ) -> None:
-    """It was a traceback, and what was to be set was set."""
+    """The command ended in a traceback, after it had set the value."""
     with open_store(tmp_path / "rote.db") as store:
         store.space("default").set(ADA, 1)
     ended = in_shell(command, cwd=tmp_path)
@@ -127,7 +127,7 @@ def test_without_a_standard_input_nobody_is_asked(tmp_path: Path) -> None:
 def test_an_answer_that_cannot_be_written_is_told_from_a_write_that_failed(
     tmp_path: Path, options: str, unbuffered: str
 ) -> None:
-    """It said only that there is no space left on a device, as if the store were full."""
+    """The error only said that there is no space left on a device, as if the store were full."""
     command = f"set {ADA} 2 {options} > /dev/full"
     ended = in_shell(command, cwd=tmp_path, PYTHONUNBUFFERED=unbuffered)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
@@ -137,7 +137,7 @@ def test_an_answer_that_cannot_be_written_is_told_from_a_write_that_failed(
 
 
 def in_shell(command: str, *, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    """`rote COMMAND` as a shell runs it, which can close streams."""
+    """Run `rote COMMAND` in a shell, which can close streams."""
     return subprocess.run(
         ["sh", "-c", f"exec {shlex.quote(str(ROTE))} {command}"],
         cwd=cwd,
@@ -151,7 +151,7 @@ def in_shell(command: str, *, cwd: Path, **extra: str) -> subprocess.CompletedPr
 
 @pytest.fixture
 def heeded_interrupts() -> Iterator[None]:
-    """Who is started in the background ignores them, and so do all that it starts."""
+    """Handle interrupts: a process that is started in the background ignores them, and so do its children."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -167,7 +167,7 @@ def test_ctrl_c_is_one_line_and_exit_130_and_leaves_nothing(tmp_path: Path, mome
         assert process.stdout is not None
         assert any(line.startswith(moment) for line in process.stdout)
         process.send_signal(signal.SIGINT)
-        # Its writer has the same stderr: as long as that lived, this would not end.
+        # The writer has the same stderr, so this would not end while the writer lives.
         _, said = process.communicate(timeout=SECONDS_MAX)
     assert (process.returncode, said) == (130, "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []
@@ -183,8 +183,10 @@ def test_a_stream_that_cannot_show_a_character_gets_its_escape(tmp_path: Path) -
 def on_terminal(
     *args: str, cwd: Path, typed: str = "", answer: str = "", expected: int = 0, **extra: str
 ) -> str:
-    """What `rote ARGS` shows on a terminal where something is typed, at once or as the answer to a
-    question, until it ends as expected."""
+    """Return the output of `rote ARGS` on a terminal, which must end as expected.
+
+    Text is typed at once, or as the answer to a question.
+    """
     leader, follower = pty.openpty()
     with subprocess.Popen(
         [ROTE, *args], cwd=cwd, env=environment(TERM="xterm", **extra),
@@ -204,7 +206,7 @@ def on_terminal(
                     os.write(leader, answer.encode())
                     answer = ""
         except OSError:
-            pass  # how Linux says that the last writer is gone
+            pass  # on Linux the last writer is gone then
         os.close(leader)
         assert process.wait(SECONDS_MAX) == expected
     return shown.decode()
@@ -216,7 +218,7 @@ def on_terminal(
 def test_who_is_asked_can_leave_with_one_line_and_exit_130(
     tmp_path: Path, command: str, typed: str
 ) -> None:
-    """It was a traceback and exit 2."""
+    """The command ended in a traceback and exit 2."""
     with open_store(tmp_path / "rote.db") as store:
         for number in range(3):
             store.space("default").set(ADA, number)
@@ -251,7 +253,7 @@ def test_tables_colour_and_progress_are_for_terminals_only(tmp_path: Path) -> No
 
 
 def test_numbers_are_digits_alone_off_a_terminal(tmp_path: Path) -> None:
-    """Sizes had separators in lines of words, where a program has to take them out again."""
+    """Sizes had separators in lines of words, which a program has to remove again."""
     with open_store(tmp_path / "rote.db") as store:
         store.space("default").set(ADA, "x" * 5_000)
     for command in (["doctor"], ["backup", "first.db"]):

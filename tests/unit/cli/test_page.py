@@ -11,12 +11,12 @@ from rote.cli.app import app
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 TEXT = PAGE.read_text()
-# Options that are not called like the parameters they set.
+# Options whose names differ from the parameters they set.
 OTHERWISE = {"as_json": "--json", "open_only": "--open", "output": "-o"}
 
 
 def commands_of(group: typer.Typer, prefix: str = "") -> dict[str, Callable[..., object]]:
-    """Every command with its words, those of groups too."""
+    """Return every command with its words, those of groups too."""
     found = {
         f"{prefix}{command.name}": command.callback
         for command in group.registered_commands

@@ -1,4 +1,4 @@
-"""The commands on a PostgreSQL server: they work, and never show who logs in and how."""
+"""The commands on a PostgreSQL server: they work, and never show the user or the password."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ ID = "urn:entity:ada"
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """With a password, which the server of the tests does not ask for."""
+    """Return a URL with a password, which the server of the tests does not ask for."""
     plain = urlsplit(database_url(tmp_path))
     user, _, place = plain.netloc.partition("@")
     return plain._replace(netloc=f"{user}:{SECRET}@{place}").geturl()

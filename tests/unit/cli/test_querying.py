@@ -14,7 +14,7 @@ ADA, TEA, NEVER = "urn:entity:ada", "urn:entity:tea", "urn:entity:never"
 
 @pytest.fixture
 def store(store_path: Path) -> Path:
-    """Ada, who links to tea and to what is not there; and somebody who was deleted."""
+    """Return a store with Ada, who links to tea and to a missing entity, and with a deleted entity."""
     links = {"drinks": {"/": {"link@1": {"id": TEA}}}, "has": {"/": {"link@1": {"id": NEVER}}}}
     with open_store(store_path) as opened:
         space = opened.space("default")

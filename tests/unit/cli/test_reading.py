@@ -11,7 +11,7 @@ ADA = "urn:entity:ada"
 
 @pytest.fixture
 def store(store_path: Path) -> Path:
-    """Ada, written three times; and somebody who was deleted."""
+    """Return a store with Ada, written three times, and with a deleted entity."""
     with open_store(store_path, author="tester") as opened:
         space = opened.space("default")
         space.set(ADA, {"name": "Ada", "drink": "tea"})
@@ -152,7 +152,7 @@ def test_a_store_in_memory_is_refused(store: Path) -> None:
 
 @pytest.mark.parametrize("at", ["-1", "yesterday"])
 def test_what_is_no_point_is_told_that_versions_are(tmp_path: Path, at: str) -> None:
-    """--at -1 was told how a time is written, and nothing of versions."""
+    """The error for --at -1 explained how a time is written, but not versions."""
     words = error_of(run("get", ADA, "--at", at, store=tmp_path / "rote.db"))
     assert "is not an RFC 3339 time" in words
     assert "or name a version, an integer from 0 on" in words

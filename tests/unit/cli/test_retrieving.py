@@ -1,4 +1,4 @@
-"""rote retrieve: where it keeps what files hold, what it shows, and what it asks for."""
+"""rote retrieve: its cache, its output, and its input."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def test_a_file_without_memories_is_told(root: Path, options: tuple[str, ...]) -
 
 @pytest.mark.parametrize("denied", ["1", "2"])
 def test_a_file_with_one_memory_is_a_file_of_memories(root: Path, denied: str) -> None:
-    """Also when that one is kept out."""
+    """A file with one memory counts also when that memory is kept out."""
     (root / "s.jsonl").write_bytes(NO_MEMORY + b'{"memory_id":"1","text":"keys"}\n')
     entry = f'{{"memory_id":"{denied}","classification":"malicious"}}'
     (root / "trust.json").write_text(f'{{"classifications":[{entry}]}}')
@@ -152,7 +152,7 @@ def test_a_space_that_is_missing_is_in_no_folder(root: Path, store_path: Path) -
 
 @pytest.mark.parametrize("paths", ['"rote:notes"', '"rote:notes","s.jsonl"'])
 def test_a_request_is_checked_before_the_store_is_opened(tmp_path: Path, paths: str) -> None:
-    """A store that is not there hid what is wrong with the request."""
+    """A missing store hid the fault in the request."""
     request = f'{{"query":" ","store_paths":[{paths}],"budget":{{"max_excerpt_tokens":0}}}}'
     missing = tmp_path / "missing.db"
     assert "query" in error_of(run("retrieve", request, store=missing))

@@ -30,11 +30,11 @@ def store(store_path: Path) -> Path:
 
 @pytest.fixture
 def left(store: Path) -> Path:
-    """A store with an open run whose owner is gone."""
+    """Return a store with an open run whose owner is gone."""
     with rote.open(store, modes=MODES) as opened:
         third = begin(opened, "third")
         third.__enter__()
-        third._told().discard()  # whose owner would have closed its files by dying
+        third._told().discard()  # the end of the owner would have closed its files
         port = opened._port
         did = opened.space("default").did
         (row,) = port.sides(did, LEASE, after="", limit=9)
@@ -102,7 +102,7 @@ def test_who_looks_at_a_run_sees_where_it_began_and_where_its_trace_is(store: Pa
 
 
 def test_programs_are_told_of_a_run_what_people_are(store: Path) -> None:
-    """They were not told what an aborted run conflicted with, nor where it began."""
+    """The JSON lacked what an aborted run conflicted with, and where it began."""
     with (
         rote.open(store, modes=MODES) as opened,
         pytest.raises(rote.errors.RunAborted),

@@ -18,7 +18,7 @@ DAY = 86_400
 
 
 def write(folder: Path, made: Any, name: str = "x") -> Path:
-    """A trace and its companion in a folder."""
+    """Write a trace and its companion to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_bytes(canonical(made["trace"]))
     if made["retrieval"] is not None:
@@ -242,7 +242,7 @@ NO_FILES = [make_pipe, make_dangling, make_loop, make_linked_pipe]
 def test_a_companion_that_is_no_file_cannot_be_read(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
-    """It passed for one that is not there, also where the trace needs none."""
+    """Such a companion passed for a missing one, also where the trace needs none."""
     made = good_run()
     for event in made["trace"]["events"]:
         event["retrieval_event_ids"] = []
@@ -261,7 +261,7 @@ def test_a_companion_that_is_no_file_cannot_be_read(
 def test_what_is_called_like_a_trace_in_a_folder_is_never_skipped(
     tmp_path: Path, make: Callable[[Path], None], sides: tuple[str, ...]
 ) -> None:
-    """A gate passed although a trace was never looked at."""
+    """A gate passed although a trace was never compared."""
     for side in ("left", "right"):
         write(tmp_path / side, good_run(side), "good")
     for side in sides:
@@ -290,7 +290,7 @@ def test_a_linked_trace_is_a_trace(tmp_path: Path) -> None:
 def test_a_linked_folder_is_told_and_not_followed(
     tmp_path: Path, sides: tuple[str, ...], name: str
 ) -> None:
-    """What lies in it was left out, and the rest passed."""
+    """The content of the linked folder was left out, and the rest passed."""
     write(tmp_path / "elsewhere", good_run())
     for side in ("left", "right"):
         write(tmp_path / side, good_run(side), "good")
@@ -391,7 +391,7 @@ _LIVE = b'"visibility_mode":"live_read_write"'
     "data",
     [
         b"", b"{", b'{"visibility_mode":5}', b"{}", b"[]",
-        # These ended the whole command, or passed for what they are not.
+        # These ended the whole command, or passed for something else.
         b'{"visibility_mode":"\xff"}', b"{" + _LIVE + b',"x":' + b"[" * 100_000,
         b'{"visibility_mode":"read_only",' + _LIVE + b"}", b'{"x":NaN,' + _LIVE + b"}",
     ],
@@ -412,7 +412,7 @@ def test_one_young_file_keeps_its_run(traces: Path) -> None:
 
 
 def test_what_was_written_after_it_was_looked_for_stays(traces: Path) -> None:
-    """On a terminal there is a question in between, and nobody knows for how long."""
+    """On a terminal the question in between may wait for any time."""
     found = find_old_runs(traces, days=14, now=time.time())
     (traces / "old" / "trace.json").write_bytes(b"new")
     other = write_run(traces, "other", days=20)

@@ -20,7 +20,7 @@ def store(store_path: Path) -> Path:
 
 @pytest.fixture
 def damaged(store: Path) -> Path:
-    """The store with one byte of Ada's value changed."""
+    """Return the store with one byte of Ada's value changed."""
     [place] = places_of(store, b"peppermint")
     change_byte(store, place, b"P")
     return store

@@ -117,7 +117,7 @@ def test_delete_deletes_and_says_no_when_there_is_nothing(store_path: Path) -> N
         again = run("delete", ADA, *options, store=store_path)
         assert (again.exit_code, again.stdout) == (1, "")
         assert again.stderr == f"{ADA} does not exist\n"
-    # What is missing around it is still an error.
+    # A missing branch or store is still an error.
     error_of(run("delete", ADA, "--branch", "nowhere", store=store_path))
     error_of(run("delete", ADA, store=store_path.with_name("nowhere.db")))
 

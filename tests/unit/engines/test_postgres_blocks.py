@@ -1,4 +1,4 @@
-"""Blocks that hope on PostgreSQL: what others did meanwhile is never missed."""
+"""Optimistic blocks on PostgreSQL: they never miss what others did meanwhile."""
 
 import gc
 import os
@@ -33,7 +33,7 @@ def engine(tmp_path: Path) -> Iterator[PostgresEngine]:
 
 @pytest.fixture
 def other(engine: PostgresEngine, tmp_path: Path) -> Iterator[PostgresEngine]:
-    """A second process, as far as the first can tell."""
+    """Yield a second engine, which stands for another process."""
     other = postgres_engine(tmp_path)
     yield other
     other.close()
@@ -213,7 +213,7 @@ def test_a_ring_that_comes_too_late_is_passed_on(
     late, next_one = threading.Lock(), threading.Lock()
     for bell in (late, next_one):
         bell.acquire()
-    engine._pool._bells.append(next_one)  # `late` was taken out by the one who is about to ring it
+    engine._pool._bells.append(next_one)  # `late` was taken out by the thread that will ring it
     engine._pool._listen(late)
     assert not next_one.locked()
 
@@ -223,8 +223,8 @@ def test_a_ring_that_comes_too_late_is_passed_on(
 def test_an_interruption_at_the_edge_of_a_block_leaves_nothing_locked(
     engine: PostgresEngine, space: int, moment: Callable[..., object], optimistic: bool
 ) -> None:
-    """When the block had begun and its caller did not know yet, the row stayed locked for as long as
-    anyone held the exception."""
+    """An interruption came after the block had begun and before its caller knew. The row then
+    stayed locked for as long as anyone held the exception."""
 
     def interrupt(frame: FrameType, event: str, argument: object) -> None:
         if event == "return" and frame.f_code is moment.__code__:
@@ -251,8 +251,8 @@ def test_an_interruption_at_the_edge_of_a_block_leaves_nothing_locked(
 def test_a_connection_that_was_dropped_without_a_word_makes_room_for_another(
     engine: PostgresEngine, space: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that is interrupted at the wrong moment cannot give its connection back. It must not
-    take a run of the garbage collector until it is gone."""
+    """A thread that is interrupted at the wrong moment cannot give its connection back. The
+    connection must be freed without a run of the garbage collector."""
     monkeypatch.setattr(pool, "POSTGRES_CONNECTIONS_MAX", 1)
     monkeypatch.setattr(pool, "BUSY_SECONDS_MAX", 0.1)
     monkeypatch.setattr(pool, "WAKE_SECONDS_MAX", 0.02)
@@ -268,7 +268,7 @@ def test_a_connection_that_was_dropped_without_a_word_makes_room_for_another(
 
 
 def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path) -> None:
-    """Also when the database says otherwise, and in both kinds of blocks."""
+    """The test holds also when the database has another setting, and in both kinds of blocks."""
     seen = {}
     for durability in ("fsync", "os"):
         place = tmp_path / durability
@@ -288,8 +288,8 @@ def test_the_server_is_asked_to_wait_for_the_disk_exactly_as_told(tmp_path: Path
 def test_a_warning_about_something_else_does_not_put_a_commit_in_doubt(
     engine: PostgresEngine, space: int
 ) -> None:
-    """Every warning was taken for a standby that had not confirmed. Triggers of others warn, and so
-    does a server whose transaction numbers run out."""
+    """Every warning was taken for a standby that had not confirmed. Triggers of others warn too,
+    and so does a server whose transaction numbers run out."""
     append(engine, space, 1)
     _warn_at_commits(engine._schema)
     append(engine, space, 2)
@@ -306,7 +306,7 @@ def test_a_commit_without_a_transaction_is_in_doubt(engine: PostgresEngine, spac
 
 
 def _warn_at_commits(schema: str) -> None:
-    """As late as a trigger can, while the server commits; and when the store is hardened."""
+    """Warn as late as a trigger can, while the server commits; and when the store is hardened."""
     with psycopg.connect(server_url(), autocommit=True) as connection:
         connection.execute(
             f"""
@@ -343,6 +343,6 @@ def _end_sessions(engine: PostgresEngine) -> None:
 
 
 def _processes(engine: PostgresEngine) -> list[int]:
-    """The server processes that work for this engine."""
+    """Return the server processes that work for this engine."""
     sessions = [session for session in engine._pool._open if isinstance(session, Session)]
     return [session.info.backend_pid for session in sessions]

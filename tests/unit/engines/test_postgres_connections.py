@@ -1,4 +1,4 @@
-"""What is asked of a connection to PostgreSQL, whatever the URL says or leaves out."""
+"""The settings of a connection to PostgreSQL, whatever the URL says or leaves out."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def test_the_variables_of_the_driver_may_name_several_servers_too(
 
 
 def test_a_session_whose_server_only_reads_is_not_used_again(tmp_path: Path) -> None:
-    """A session that had landed on a standby stayed, and so did every other: no write succeeded any
+    """A session that had landed on a standby stayed, and so did every other. No write succeeded any
     more, although the server that writes was back."""
     engine = postgres_engine(tmp_path)
     sessions = [engine._pool.take() for _ in range(3)]
@@ -84,7 +84,7 @@ def make_space(engine: PostgresEngine) -> int:
 def test_texts_are_the_same_whatever_encoding_the_url_asks_for(
     tmp_path: Path, parameters: dict[str, str]
 ) -> None:
-    """Ids were written as UTF-8 and taken for Latin-1: others found them garbled, or not at all."""
+    """Ids were written as UTF-8 and read as Latin-1: others found them garbled, or not at all."""
     schema = schema_of(tmp_path)
     url = with_options(server_url(), **parameters)
     with rote.open(url, schema=schema, keys=tmp_path) as store:

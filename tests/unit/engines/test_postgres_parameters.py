@@ -1,4 +1,4 @@
-"""Values reach PostgreSQL as what they are: it gives back the same ones, and calls them the same."""
+"""Values reach PostgreSQL unchanged: it returns the same ones, with the same types."""
 
 from collections.abc import Iterator
 from typing import Any

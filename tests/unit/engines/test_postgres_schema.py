@@ -1,4 +1,4 @@
-"""How a schema comes to hold a store, and what is looked up in it."""
+"""Making a store in a schema, and the plans of the look-ups in it."""
 
 import threading
 from collections.abc import Iterator
@@ -172,7 +172,7 @@ ROWS = 3_000
 
 @pytest.fixture
 def filled(schema: str) -> Iterator[tuple[PostgresEngine, int]]:
-    """Rows without statistics: the server has not looked at them yet, as after a first load."""
+    """Yield rows without statistics: the server has not sampled them yet, as after a first load."""
     engine = PostgresEngine(server_url(), schema=schema, durability="os")
     space = engine.create_space(did="d", name="x", seal=b"", main=MAIN_BRANCH).number
     for start in range(1, ROWS, 500):

@@ -1,4 +1,4 @@
-"""The mark of the log: it moves with every commit of whoever, and is gone with its connection."""
+"""The mark of the log: it moves with every commit of any process, and is gone with its connection."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

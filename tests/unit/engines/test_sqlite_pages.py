@@ -1,5 +1,4 @@
-"""What a page of a long history costs in SQLite, in steps of its machine: they are the same every
-time."""
+"""The cost of a page of a long history in SQLite, in steps of its machine, which are the same every time."""
 
 from pathlib import Path
 
@@ -19,7 +18,7 @@ FACTS = 2_000
     ids=["on one branch", "through a fork"],
 )
 def test_a_page_far_below_costs_what_one_at_the_top_does(tmp_path: Path, line: Line) -> None:
-    """It was looked for from the newest fact on, so a whole history took the square of it."""
+    """A page was searched for from the newest fact on, so a whole history cost the square of its length."""
     engine = SqliteEngine(tmp_path / "memory.db", durability="os")
     space = engine.create_space(did="did:x", name="x", seal=b"", main=MAIN_BRANCH).number
     with engine.writer(space) as writes:

@@ -1,4 +1,4 @@
-"""What a URL says about a store; and that a mistyped one neither leaks nor makes a file."""
+"""URLs of stores: what they mean, and that a mistyped one neither leaks nor makes a file."""
 
 from pathlib import Path
 

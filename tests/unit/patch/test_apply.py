@@ -1,4 +1,4 @@
-"""Applying patches: RFC 6902 strictly, `splice`, and nobody's values changed."""
+"""Applying patches: RFC 6902 strictly, `splice`, and no change of the caller's values."""
 
 import copy
 from typing import Any
@@ -137,7 +137,7 @@ def test_an_operation_that_does_not_apply_is_named_and_aborts_all(
 
 
 def test_a_value_can_be_copied_into_itself() -> None:
-    # Found by the property test: the list was ours already, and went into itself as it was.
+    # Found by the property test: the list was our own copy already, and was inserted into itself.
     operations = [
         {"op": "add", "path": "/0", "value": None},
         {"op": "copy", "from": "", "path": "/0"},

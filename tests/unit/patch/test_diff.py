@@ -1,4 +1,4 @@
-"""Differences are patches: short for what is usual, right for everything."""
+"""Differences are patches: short for common changes, right for all."""
 
 from typing import Any
 

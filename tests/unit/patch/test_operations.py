@@ -1,4 +1,4 @@
-"""The normal form of operations, and every way not to have one."""
+"""The normal form of operations, and every way in which they have none."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which reads a patch overlaps: the table of contract `store`, Reads of a commit."""
+"""The reads that a patch overlaps: the table of contract `store`, Reads of a commit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Many times at once are read as each of them alone."""
+"""Many times at once are parsed as each of them alone."""
 
 from random import Random
 

@@ -44,7 +44,7 @@ CALLS: list[tuple[str, list[Any]]] = [
 
 
 def tell(engine: Engine) -> str:
-    """A digest of every result, of the export and of the head."""
+    """Return a digest of every result, of the export and of the head."""
     settings = StoreSettings(clock=SteppingClock(), seed=bytes(32))
     with open_on(engine, settings, keys=MemoryKeys()) as store:
         space = store.space("story")

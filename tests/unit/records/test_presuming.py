@@ -1,4 +1,4 @@
-"""A put takes what nothing is known of for new, without a look; the commit proves it."""
+"""A put presumes an unknown record to be new, without a look; the commit proves it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from rote.testing import SeededIds, SteppingClock
 
 
 class Looks:
-    """How often the newest state of an entity was asked for."""
+    """Counts the reads of an entity's newest state."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -27,7 +27,7 @@ class Looks:
 
 @pytest.fixture
 def path(store_path: Path) -> Path:
-    """A store with records 0 to 9."""
+    """Return a store with records 0 to 9."""
     with open_store(store_path) as store:
         memory = Memory(store.space("notes"))
         for number in range(10):
@@ -37,7 +37,7 @@ def path(store_path: Path) -> Path:
 
 @pytest.fixture
 def memory(path: Path) -> Iterator[Memory]:
-    """Knows the branches, and nothing of the records."""
+    """Yield a memory that has cached the branches, and nothing of the records."""
     with open_store(path) as store:
         memory = Memory(store.space("notes"))
         assert memory.space.version == 10
@@ -45,7 +45,7 @@ def memory(path: Path) -> Iterator[Memory]:
 
 
 def put(memory: Memory, id: object) -> bool:
-    """Whether it was created."""
+    """Whether the put created the record."""
     created: bool = memory.put("ops", "note", str(id), {"new": True})["created"]
     return created
 
@@ -88,8 +88,7 @@ def test_after_a_wrong_guess_there_is_a_look_until_something_was_new(
 
 
 def test_nothing_is_presumed_where_everything_has_to_be_repeatable(tmp_path: Path) -> None:
-    """A wrong guess asked the clock once more, so the same calls in two processes made other hashes
-    than in one."""
+    """A wrong guess asked the clock once more, so a restart between the calls changed the hashes."""
     heads = []
     for closed_between in (False, True):
         clock, ids = SteppingClock(), SeededIds(3)

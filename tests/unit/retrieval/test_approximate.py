@@ -1,4 +1,4 @@
-"""The wrapper against backends that do everything wrong that they can."""
+"""The wrapper against backends that break every rule they can."""
 
 from collections.abc import Iterator
 from decimal import Decimal

@@ -50,7 +50,7 @@ def test_lines_that_cross_the_pieces_of_reading_are_whole(tmp_path: Path) -> Non
     ],
 )
 def test_a_record_is_one_line_and_a_line_is_one_record(lines: list[bytes], tmp_path: Path) -> None:
-    """Records were taken wherever they stood: two on a line, or one on two lines."""
+    """Records were read wherever they stood: two on a line, or one on two lines."""
     around = [(LINE % 8).strip(), *lines, (LINE % 9).strip()]
     (tmp_path / "s.jsonl").write_bytes(b"\n".join(around))
     corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", CorpusCache())
@@ -64,7 +64,7 @@ def test_a_record_is_one_line_and_a_line_is_one_record(lines: list[bytes], tmp_p
 def test_what_is_too_long_does_not_depend_on_where_it_stands(
     before: int, blanks: int, over: int, tmp_path: Path
 ) -> None:
-    """A long line was taken when it ended within the piece that was read, and refused otherwise."""
+    """A long line was accepted when it ended within the piece that was read, and refused otherwise."""
     start, end = b'{"memory_id":"long","text":"', b'"}'
     size = JSONL_LINE_BYTES_MAX + over
     long = start + b"x" * (size - len(start + end)) + end
@@ -166,7 +166,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_of_a_log_that_grows_only_what_was_read_last_is_kept(tmp_path: Path) -> None:
-    """Each length it ever had was kept, until there was no room for anything else."""
+    """The corpus of each length was kept, until there was no room for anything else."""
     cache, kept = CorpusCache(), []
     for number in range(3):
         with (tmp_path / "s.jsonl").open("ab") as log:

@@ -1,4 +1,4 @@
-"""The order of memories without a score: changed little by little, it is the one made anew."""
+"""The order of memories without a score: changed step by step, it equals the one made anew."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ REASON = "budget_exhausted"
 
 
 def add(corpus: Corpus, random: Random, count: int) -> range:
-    """New rows, whose times are often equal."""
+    """Add new rows, whose times are often equal; return them."""
     start = corpus.row_count
     days = [random.randint(1, 9) for _ in range(count)]
     corpus.extend(

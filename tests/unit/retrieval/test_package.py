@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_small_package_written_by_hand(root: Path) -> None:
-    """Two terms: both in the first text, one of them a tag; the second text does not fit."""
+    """There are two terms: both in the first text, one of them a tag. The second text does not fit."""
     package = rote.retrieve(REQUEST, root=root)
     expected: dict[str, Any] = {
         "query": {
@@ -108,7 +108,7 @@ def test_a_package_is_plain_data_whose_hash_anyone_can_make(root: Path) -> None:
 def test_a_receipt_is_the_same_however_the_dropped_are_told_and_wherever_it_is_made(
     root: Path,
 ) -> None:
-    """It was made of what the process remembered of its retrievals."""
+    """The receipt was made of what the process remembered of its retrievals."""
     packages = [rote.retrieve(REQUEST, root=root, dropped=told) for told in ("full", "counts")]
     others: list[Any] = [decode(canonical(package)) for package in packages]
     first = rote.receipt(packages[0])
@@ -132,7 +132,7 @@ def test_what_comes_back_is_the_callers_own(root: Path) -> None:
 
 
 def test_as_many_terms_as_a_query_can_hold_are_counted(tmp_path: Path) -> None:
-    """Two characters and a blank each, and the one character that becomes two in lower case."""
+    """Each term takes two characters and a blank; the last is one that becomes two in lower case."""
     words = [
         chr(0x4E00 + number // 1_000) + chr(0x5E00 + number % 1_000) for number in range(21_845)
     ]
@@ -146,7 +146,7 @@ def test_as_many_terms_as_a_query_can_hold_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [84, 85, 200])
 def test_a_question_of_many_terms_is_answered_as_plainly(tmp_path: Path, count: int) -> None:
-    """Scores that no byte can count take another way."""
+    """Scores that do not fit into a byte are computed in another way."""
     terms = [f"t{number}" for number in range(count)]
     lines = [
         canonical({"memory_id": str(size), "text": " ".join(terms[:size]), "tags": terms[:size]})

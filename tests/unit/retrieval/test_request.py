@@ -14,7 +14,7 @@ GOOD: dict[str, Any] = {
     "store_paths": ["store.jsonl"],
     "budget": {"max_excerpt_tokens": 10},
 }
-# Each row spoils the request further back in the order of the checks than the row before it.
+# Each row spoils a part that is checked later than that of the row before it.
 BAD: list[tuple[str, dict[str, Any]]] = [
     ("invalid_input", {"unknown": 1}),
     ("invalid_query", {"query": None}),
@@ -159,7 +159,7 @@ def test_a_root_is_a_path(bad: Any) -> None:
 
 
 def test_a_file_that_is_called_like_a_space_is_read_as_a_file(root: Path) -> None:
-    """Its path lost the ./ that tells them apart, so a store was asked for a space of that name."""
+    """The path lost the ./ that tells it from a space, so a store was asked for a space of that name."""
     (root / "rote:notes").write_bytes(b'{"memory_id":"a","text":"what"}')
     with rote.open(":memory:") as store:
         for path in ("./rote:notes", "x/../rote:notes"):

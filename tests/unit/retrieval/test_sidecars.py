@@ -1,4 +1,4 @@
-"""Sidecar files: an answer never depends on what lies in a cache directory."""
+"""Sidecar files: an answer never depends on the content of a cache directory."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def columns(corpus: Corpus) -> list[Any]:
 
 
 def read(store: Path, folder: Path, name: str = "s.jsonl") -> Corpus:
-    """As a process that starts anew would."""
+    """Return the corpus as a new process would read it."""
     return read_file(store, name, CorpusCache(), Sidecars(folder))
 
 
@@ -65,7 +65,7 @@ def test_what_comes_back_is_what_was_read(store: Path, folder: Path) -> None:
 
 
 def test_a_store_is_not_decoded_while_its_sidecar_is_there(store: Path, folder: Path) -> None:
-    """One that tells something else shows who was asked."""
+    """A sidecar with another content shows which of the two was read."""
     expected = read(store, folder).ids
     forge(store, folder)
     assert read(store, folder).ids == ["a"]
@@ -94,7 +94,7 @@ def test_another_version_of_unicode_has_sidecars_of_its_own(
 
 
 def test_every_damage_is_seen_and_mended(store: Path, folder: Path) -> None:
-    """One bit of each byte, each length: none changes the answer."""
+    """No flipped bit and no cut length changes the answer."""
     store.write_bytes(b"\n".join(store.read_bytes().split(b"\n")[:4]))
     plain = columns(read(store, folder))
     sidecar = only(folder)
@@ -123,7 +123,7 @@ def test_a_sidecar_of_another_store_is_not_taken(store: Path, folder: Path) -> N
 
 
 def test_a_well_formed_block_is_taken(store: Path, folder: Path) -> None:
-    """So that those below are refused for what is wrong with them alone."""
+    """The control: the blocks below are refused only for their own faults."""
     forge(store, folder)
     forged = Sidecars(folder).get(_key_of(store), "s.jsonl")
     assert forged is not None
@@ -313,7 +313,7 @@ def test_without_a_cache_nothing_is_left(store: Path) -> None:
 
 
 def test_many_threads_and_processes_share_a_directory(store: Path, folder: Path) -> None:
-    """All read, write and delete at once; each has the answer that there is."""
+    """All read, write and delete at once, and each gets the right answer."""
     expected = rote.retrieve(_request(), root=store.parent)["package_hash"]
     program = (
         "import sys, rote\n"
@@ -343,7 +343,7 @@ def test_many_threads_and_processes_share_a_directory(store: Path, folder: Path)
 
 
 def forge(store: Path, folder: Path, block: bytes = msgspec.json.encode(BLOCK)) -> None:
-    """A sidecar with a block of our choice, whose own hash matches."""
+    """Write a sidecar with any block, whose own hash matches."""
     read(store, folder)
     path = only(folder)
     hash = hash_of(hash_of(path.name.encode()) + hash_of(block))

@@ -1,4 +1,4 @@
-"""A record of a space as a line of a file says it."""
+"""Records of a space, written as lines of a file."""
 
 from datetime import datetime
 from pathlib import Path
@@ -43,7 +43,7 @@ def request_for(path: str) -> dict[str, Any]:
 def test_a_time_in_small_letters_is_one_wherever_it_is_asked_for(
     tmp_path: Path, written: str
 ) -> None:
-    """Lists found the record by its time, and retrieval took it for one without any."""
+    """Lists found the record by its time, but retrieval treated it as one without any."""
     with rote.open(":memory:") as store:
         memory = Memory(store.space("notes"))
         memory.put("ops", "k", "1", {"text": "keys"}, None, {"valid_at": written})
@@ -63,7 +63,7 @@ def test_a_time_in_small_letters_is_written_as_we_write_times(written: str) -> N
 
 @pytest.mark.parametrize("written", [*USUAL, "tuesday", "z", "2026-13-01t00:00:00z"])
 def test_any_other_text_stays_as_it_is(written: str) -> None:
-    """Lines of exports are kept and compared, also those of times that nobody checked."""
+    """Exported lines are kept and compared, also those with times that nobody checked."""
     assert memory_of(record_of(written)).ts_utc == written
     assert f'"ts_utc":"{written}"'.encode() in memory_line(record_of(written))
 

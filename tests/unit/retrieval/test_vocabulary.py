@@ -1,4 +1,4 @@
-"""A vocabulary finds what looking at every text finds."""
+"""A vocabulary finds the same rows as a search of every text."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ BREAKS = (" ", "  ", "\n", "\t", "\u00a0")
 
 
 def texts_of(random: Random) -> list[str]:
-    """Of few letters, so that words are in words."""
+    """Return texts of few letters, so that words are in words."""
     words = ["".join(random.choices("abé", k=random.randint(1, 4))) for _ in range(30)]
     return [
         "".join(random.choice(words) + random.choice(BREAKS) for _ in range(random.randrange(5)))

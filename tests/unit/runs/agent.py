@@ -1,7 +1,7 @@
 """An agent in a process of its own: `python -m tests.unit.runs.agent record|replay URL RECORDING DAYS`.
 
-What its model and its tools answer depends on everything that differs between two processes. What is
-printed at the end, the witness aside, is the same for a run and all its replays.
+The answers of its model and its tools depend on everything that differs between two processes. Its
+output at the end, except for the witness, is the same for a run and all its replays.
 """
 
 import locale
@@ -23,13 +23,13 @@ WORDS = {"Öl", "İstanbul", "ſtraße", "vault", "keys"}
 
 
 class World:
-    """Model and tools, and how often they were asked."""
+    """The model and the tools, with a count of their calls."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def witness(self) -> list[str]:
-        """This process."""
+        """Return values that identify this process."""
         zone = time.strftime("%z", time.localtime(START.timestamp()))
         return [str(hash("rote")), zone, str(os.getpid()), locale.setlocale(locale.LC_ALL)]
 
@@ -47,7 +47,7 @@ class World:
 
 
 def work(run: Run, world: World) -> list[str]:
-    """What the agent does; the hashes of what it retrieved."""
+    """Do the work of the agent; return the hashes of what it retrieved."""
     package = run.retrieve(QUESTION)
     package_hashes = [package["package_hash"]]
     listed = run.memory.list("ops", include=["payload"])["items"]

@@ -1,4 +1,4 @@
-"""What happened in a run: events, calls, retrievals, output, and the files they are told in."""
+"""The events of a run: calls, retrievals, output, and the files that record them."""
 
 import resource
 import stat
@@ -497,7 +497,7 @@ def test_a_folder_that_cannot_be_is_refused_at_the_start(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("size", [100, 100_000], ids=["at the end", "on the way"])
 def test_a_full_disk_is_told_and_nothing_half_written_stays(size: int, tmp_path: Path) -> None:
-    """Files may not grow beyond a few bytes here: what a system says then it says of a full disk."""
+    """Files may not grow beyond a few bytes here; the system's error is the same as for a full disk."""
     folder = tmp_path / "observability"
     recording = Recording(tmp_path / "r.jsonl", memory_snapshot_id="main:0:none")
     run = begin(folder=folder, recording=recording)
@@ -531,7 +531,7 @@ def test_an_event_larger_than_the_cap_is_not_held_and_cut_with_its_retrievals() 
 
 
 def test_many_events_are_written_in_little_memory(tmp_path: Path) -> None:
-    """The trace is much larger than what the run holds while it writes it."""
+    """The trace is much larger than the memory that the run takes while it writes it."""
     count = examples(2_500, 50_000)
     run = begin(folder=tmp_path, size_bytes_max=200 * count * 4)
     tracemalloc.start()

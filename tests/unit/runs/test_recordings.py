@@ -1,4 +1,4 @@
-"""Recordings: what they hold, what is refused, and what a replay answers."""
+"""Recordings: their content, what is refused, and the answers of a replay."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def never(**args: Any) -> None:
 
 
 def program(event: Event, *, live: bool) -> list[Any]:
-    """Calls of every kind; what they gave."""
+    """Make calls of every kind; return their results."""
 
     def use(function: Callable[..., Any]) -> Callable[..., Any]:
         return function if live else never
@@ -70,7 +70,7 @@ def program(event: Event, *, live: bool) -> list[Any]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the program above is recorded."""
+    """Return the path where the program above is recorded."""
     file = tmp_path / "run.jsonl"
     run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
     with run.event(**NAMES) as event:
@@ -139,7 +139,7 @@ def test_a_replay_refuses_the_first_call_that_differs_and_shows_both(
         assert refused.value.details["recorded"] == 'tool search {"at":true,"query":"a"}'
         assert refused.value.details["made"] in str(refused.value)
         assert refused.value.details["recorded"] in str(refused.value)
-        # Whoever goes on has left the recording, also with calls that are in it.
+        # A program that goes on has left the recording, also with calls that are in it.
         with pytest.raises(InvalidInput, match="leaves the recording"):
             event.model(never, prompt="hi")
     with pytest.raises(InvalidInput, match="leaves the recording"):
@@ -208,7 +208,7 @@ def nested(levels: int) -> Any:
 
 
 def test_the_deepest_values_are_recorded_told_and_replayed(tmp_path: Path) -> None:
-    """An argument stands inside the object of arguments, and that inside a line, as a result does."""
+    """An argument lies inside the object of arguments, and that inside a line; so does a result."""
     file, most = tmp_path / "r.jsonl", DEPTH_MAX - 1
     seen = []
     for begun in (lambda: Recording(file, memory_snapshot_id=SNAPSHOT), lambda: Replay(file)):
@@ -229,7 +229,7 @@ def test_the_deepest_values_are_recorded_told_and_replayed(tmp_path: Path) -> No
 
 
 def replayed(error: Exception, tmp_path: Path) -> Exception:
-    """What a replay raises where `error` was raised."""
+    """Return the error that a replay raises where `error` was raised."""
 
     def raise_it() -> None:
         raise error
@@ -390,7 +390,7 @@ def test_a_recording_that_was_cut_anywhere_is_refused(path: Path) -> None:
 def test_what_was_never_a_recording_is_not_called_a_torn_one(
     tmp_path: Path, data: bytes, reason: str
 ) -> None:
-    """An empty file was said to end in the middle, as if a run had not come to its end."""
+    """The error said that an empty file ends in the middle, as if a run had not reached its end."""
     file = tmp_path / "r.jsonl"
     file.write_bytes(data)
     with pytest.raises(InvalidInput, match=f"is no recording: .*{reason}"):

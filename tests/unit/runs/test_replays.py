@@ -24,7 +24,7 @@ HOUR = 3_600
 
 
 def environment(number: int) -> dict[str, str]:
-    """Of process `number`: no two are alike."""
+    """Return the environment of process `number`; no two are alike."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
@@ -37,7 +37,7 @@ def environment(number: int) -> dict[str, str]:
 
 
 def told(verb: str, url: str, recording: Path, *, number: int) -> dict[str, Any]:
-    """What the agent says, in a process `number` days after the first one, in a folder of its own."""
+    """Return the output of the agent, in a process `number` days after the first one."""
     folder = recording.parent / f"process-{number}"
     folder.mkdir()
     ended = subprocess.run(
@@ -81,6 +81,6 @@ def test_a_replay_elsewhere_and_days_later_is_equivalent(tmp_path: Path, engine:
         assert replayed["package_hashes"] == recorded["package_hashes"]
         assert replayed["payload_fingerprint"] == recorded["payload_fingerprint"]
         assert (replayed["state"], replayed["calls"]) == ("buffer_open", 0)
-    # The processes were others in what could have shown: hash seed, zone and number.
+    # The processes differed in everything that could have shown: hash seed, zone and number.
     witnesses = [answer["witness"][:3] for answer in (recorded, *answers)]
     assert all(len(set(seen)) > 1 for seen in zip(*witnesses, strict=True))

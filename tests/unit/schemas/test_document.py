@@ -1,4 +1,4 @@
-"""What a schema may be: valid by its draft, alone, and within bounds."""
+"""Schemas that are accepted: valid by their draft, alone, and within bounds."""
 
 from typing import Any
 

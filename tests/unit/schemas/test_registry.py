@@ -1,4 +1,4 @@
-"""The registry: what it may be, and which schema governs an id."""
+"""The registry: its valid forms, and the schema that governs an id."""
 
 from typing import Any
 

@@ -31,7 +31,7 @@ def rule_of(schema: Any) -> str:
     "pattern", [r"(a)\1", "(?=a)a", "(?!a)b", "(?<=a)b", "(?<!a)b", r"(?<n>a)\k<n>", "(?>a+)b"]
 )
 def test_patterns_that_need_to_go_back_are_refused(pattern: str) -> None:
-    """The engine that runs patterns cannot go back at all, so no text makes it slow."""
+    """The engine that runs patterns cannot backtrack at all, so no text makes it slow."""
     assert rule_of({"pattern": pattern}) == "pattern"
     assert rule_of({"patternProperties": {pattern: True}}) == "pattern"
 
@@ -51,7 +51,7 @@ def test_what_is_no_pattern_is_not_said_to_look_around(schema: Any) -> None:
 
 @pytest.mark.parametrize("type", ["strin", 5, ["string", "strin"], ["string", "string"]])
 def test_a_type_that_there_is_not_is_told_with_those_that_there_are(type: Any) -> None:
-    """It was told that it is not valid under any of the schemas listed in 'anyOf'."""
+    """The error said that the type is not valid under any of the schemas listed in 'anyOf'."""
     violation = compile_schema(canonical({"properties": {"a": {"type": type}}}))
     assert isinstance(violation, Violation)
     assert (violation.pointer, violation.rule) == ("/properties/a/type", "anyOf")
@@ -79,7 +79,7 @@ def test_other_options_of_a_schema_are_not_told_as_types() -> None:
 def test_the_rule_is_the_keyword_that_refused(
     schema: Any, value: Any, rule: str, words: str
 ) -> None:
-    """dependentRequired was told as required, and a list with too many of something as one that
+    """dependentRequired was reported as required, and a list with too many of something as one that
     has none of it."""
     violation = judged(schema, value)
     assert violation is not None
@@ -88,7 +88,7 @@ def test_the_rule_is_the_keyword_that_refused(
 
 
 def test_a_pattern_that_ruins_other_engines_is_judged_on_a_long_text() -> None:
-    """Going back would take 2 to the power of the length: this test would never end."""
+    """Backtracking would take 2 to the power of the length: this test would never end."""
     text = "a" * 1_000_000 + "!"
     assert judged({"pattern": "^(a+)+$"}, text) == Violation(
         "", "pattern", 'it does not match "^(a+)+$"'
@@ -116,7 +116,7 @@ def test_a_value_too_large_for_a_schema_that_repeats_is_refused_unjudged() -> No
 
 
 def test_a_long_enum_counts_for_each_of_its_members() -> None:
-    """The library goes through all of them for every element: a large list would take hours."""
+    """The library compares all of them with every element: a large list would take hours."""
     schema = {"items": {"enum": list(range(5_000))}}
     assert judged(schema, [4_999] * 10) is None
     violation = judged(schema, [4_999] * 200_000)
@@ -125,7 +125,7 @@ def test_a_long_enum_counts_for_each_of_its_members() -> None:
 
 
 def test_where_options_fail_on_a_large_value_is_not_looked_for() -> None:
-    """To look costs the square of what none of the options allow."""
+    """The search would cost the square of the number of values that no option allows."""
     schema = {"anyOf": [{"items": {"type": "string"}}, {"type": "object"}]}
     small, large = judged(schema, [1]), judged(schema, [1] * TELLING_WORK_MAX)
     assert small is not None and large is not None

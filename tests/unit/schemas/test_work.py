@@ -1,4 +1,4 @@
-"""What a schema can make its judge do is known before it is used."""
+"""The work that a schema can cause is known before the schema is used."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def chain(length: int) -> Any:
 
 
 def repeating(levels: int) -> Any:
-    """Four times as often with every definition, for one and the same value."""
+    """Return a schema that judges one value four times as often with every definition."""
     links = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 4} for n in range(levels)}
     return {"$ref": "#/$defs/d0", "$defs": {**links, f"d{levels}": True}}
 

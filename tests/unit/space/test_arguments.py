@@ -31,7 +31,7 @@ def begun(space: rote.Space) -> rote.Transaction:
     return space.transaction().__enter__()
 
 
-# Every argument of every public call; what is listed after it is right, or means nothing wrong.
+# Every argument of every public call; the values listed after it are right, or mean nothing wrong.
 CALLS: dict[str, tuple[Call, set[str]]] = {
     "get": (lambda _, space, wrong: space.get(wrong), set()),
     "read": (lambda _, space, wrong: space.read(wrong), set()),
@@ -119,7 +119,7 @@ CALLS: dict[str, tuple[Call, set[str]]] = {
 def test_an_argument_of_a_wrong_kind_is_refused_with_an_error_of_rote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Unhashable ids, huge numbers and odd paths came back as errors of Python or the driver."""
+    """Unhashable ids, huge numbers and odd paths gave errors of Python or the driver."""
     monkeypatch.chdir(tmp_path)
     call, right = CALLS[name]
     with rote.open(":memory:") as store:
@@ -143,7 +143,7 @@ def test_an_argument_of_a_wrong_kind_is_refused_with_an_error_of_rote(
     "ids", [ID, None, {ID}, iter([ID])], ids=["text", "None", "set", "iterator"]
 )
 def test_many_are_read_by_a_list_of_ids(ids: Any) -> None:
-    """Text was read letter by letter, and the rest came back as TypeError."""
+    """A text was read letter by letter, and everything else gave a TypeError."""
     with rote.open(":memory:") as store:
         space = store.space("agent")
         with pytest.raises(InvalidInput, match="ids are given as a list"):
@@ -151,7 +151,7 @@ def test_many_are_read_by_a_list_of_ids(ids: Any) -> None:
 
 
 def test_the_text_false_is_no_flag(tmp_path: Path) -> None:
-    """It counts as true: a private key was copied, and a store was made."""
+    """The text counts as true: a private key was copied, and a store was made."""
     with rote.open(":memory:") as store, rote.open(":memory:") as target:
         store.space("agent").set(ID, 1)
         flag: Any = "false"
@@ -165,7 +165,7 @@ def test_the_text_false_is_no_flag(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reads", [{}, "", set(), 0, False], ids=repr)
 def test_reads_that_are_no_list_are_refused_also_when_they_are_empty(reads: Any) -> None:
-    """They were taken for no reads at all, and the commit went through unchecked."""
+    """Such reads were taken for no reads at all, and the commit went through unchecked."""
     with rote.open(":memory:") as store:
         space = store.space("agent")
         with pytest.raises(InvalidInput):
@@ -174,7 +174,7 @@ def test_reads_that_are_no_list_are_refused_also_when_they_are_empty(reads: Any)
 
 
 def test_a_path_that_the_system_refuses_is_an_error_of_rote(tmp_path: Path) -> None:
-    """A name of 5,000 characters came back as OSError."""
+    """A name of 5,000 characters gave an OSError."""
     too_long = tmp_path / ("x" * 5_000)
     with pytest.raises(RoteError):
         rote.open(too_long)
@@ -184,6 +184,6 @@ def test_a_path_that_the_system_refuses_is_an_error_of_rote(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["open", "backup"])
 def test_a_path_with_a_lone_surrogate_is_an_error_of_rote(name: str) -> None:
-    """It came back as UnicodeEncodeError, from Path.exists and from SQLite."""
+    """The path gave a UnicodeEncodeError, from Path.exists and from SQLite."""
     with rote.open(":memory:") as store, pytest.raises(InvalidInput):
         CALLS[name][0](store, store.space("agent"), WRONG["a lone surrogate"])

@@ -1,7 +1,7 @@
-"""The fault tools have teeth, and plain SQLite stands them in the configuration that Rote uses.
+"""The fault tools find faults, and plain SQLite withstands them in the configuration that Rote uses.
 
 The workload is a counter over three tables: transaction n adds one entry and its parts and sets the
-head to n. So a file tells by itself whether each transaction is there whole, in part or not at all.
+head to n. So a file shows whether each transaction is there whole, in part or not at all.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def body(number: int) -> bytes:
 
 
 class Counter:
-    """The workload: a writer and a reader on one file, and what the writer was told."""
+    """The workload: a writer and a reader on one file, and the answers to the writer."""
 
     def __init__(self, disk: FaultDisk, *, synchronous: str = "full") -> None:
         self.disk = disk
@@ -90,9 +90,9 @@ class Counter:
             self.writer.close()
 
     def check_images(self, work: Path) -> set[int]:
-        """Whatever the power cut left, what was acknowledged is there, and nothing in part.
+        """Check that a power cut leaves every acknowledged transaction, and none in part.
 
-        The answer is how many transactions were found, in all the images.
+        Return the numbers of transactions that were found, in all the images.
         """
         found = {self._check(self.disk.image(work / "image", keep="none"))}
         found.add(self._check(self.disk.image(work / "image", keep="all")))
@@ -101,7 +101,7 @@ class Counter:
         return found
 
     def check_live(self) -> None:
-        """The same for the live directory, once every connection is closed."""
+        """Check the same for the live directory, once every connection is closed."""
         self._check(self.disk.directory)
 
     def _check(self, directory: Path) -> int:
@@ -134,7 +134,7 @@ def add_transaction(connection: apsw.Connection, attempt: Callable[[int], None])
 
 
 def whole_transactions(path: Path) -> int:
-    """How many transactions a file holds; an AssertionError if one is there in part."""
+    """Return the number of transactions in a file; raise AssertionError if one is there in part."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.pragma("synchronous", "off")
@@ -152,7 +152,7 @@ def whole_transactions(path: Path) -> int:
 
 @contextlib.contextmanager
 def counter_on(directory: Path, *, synchronous: str = "full") -> Iterator[Counter]:
-    """A counter with two transactions in the database and one more in the log."""
+    """Yield a counter with two transactions in the database and one more in the log."""
     directory.mkdir()
     with FaultDisk(directory) as disk:
         counter = Counter(disk, synchronous=synchronous)
@@ -169,7 +169,7 @@ def counter_on(directory: Path, *, synchronous: str = "full") -> Iterator[Counte
 
 Step = Callable[[Counter], None]
 
-# What is faulted, and what comes before it.
+# The step that is faulted, and the steps before it.
 STEPS: dict[str, tuple[Step | None, Step]] = {
     "a commit": (None, Counter.commit),
     "a commit into an empty log": (Counter.checkpoint, Counter.commit),
@@ -213,7 +213,7 @@ def test_a_power_cut_at_any_operation_loses_nothing_acknowledged(tmp_path: Path,
 
 
 def test_a_commit_that_a_power_cut_interrupts_is_sometimes_there(tmp_path: Path) -> None:
-    """Else the images would prove little: they would all be the state before."""
+    """Otherwise the images would prove little: all of them would be the state before."""
     found = []
     for fault in every_fault(count_operations(tmp_path, "a commit"), ("power_cut",)):
         with faulted(tmp_path, "a commit", fault) as counter:
@@ -300,7 +300,7 @@ def test_two_connections_share_memory_and_locks_through_the_disk(tmp_path: Path)
 
 
 def test_an_image_that_keeps_all_equals_the_live_files(tmp_path: Path) -> None:
-    # Another process reads: to open a live file here would drop SQLite's locks on it.
+    # Another process reads: opening a live file here would drop SQLite's locks on it.
     read = "import pathlib, sys; print(pathlib.Path(sys.argv[1]).read_bytes().hex())"
     with counter_on(tmp_path / "disk") as counter:
         image = counter.disk.image(tmp_path / "image", keep="all")
@@ -335,7 +335,8 @@ def test_a_short_write_leaves_half_of_its_bytes(tmp_path: Path) -> None:
 
 
 def test_a_commit_found_after_a_kill_is_not_durable_before_a_sync(tmp_path: Path) -> None:
-    """Killed between its last write and its sync: whole in the page cache, not on the disk."""
+    """The writer was killed between its last write and its sync: the commit is in the page cache,
+    not on the disk."""
     cut = Fault("power_cut", at=count_operations(tmp_path, "a commit"))
     with faulted(tmp_path, "a commit", cut) as counter:
         assert counter.disk.struck == Operation("sync", LOG)
@@ -533,5 +534,5 @@ def test_writers_that_are_killed_lose_nothing_acknowledged(tmp_path: Path) -> No
             )
             other.read_until(1)
             acknowledged = max(int(number) for number in (*lines, *other.kill()))
-        # Each of the two may have stored one more than it could tell.
+        # Each of the two may have stored one more commit than it could print.
         assert acknowledged <= whole_transactions(path) <= acknowledged + 2

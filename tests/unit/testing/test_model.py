@@ -1,4 +1,4 @@
-"""The model says what the contract says, shown on cases small enough to check by eye."""
+"""The model agrees with the contract, shown on cases small enough to check by eye."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The proxy counts whole messages, and cuts where it was told to and nowhere else."""
+"""The proxy counts whole messages, and cuts at the planned message and nowhere else."""
 
 import contextlib
 import socket
@@ -38,7 +38,7 @@ class Line:
         return server
 
     def connect(self) -> tuple[socket.socket, socket.socket]:
-        """Both ends of a connection that is past its first message."""
+        """Return both ends of a connection that is past its first message."""
         client = self.dial()
         client.sendall(STARTUP)
         server = self.answer()
@@ -47,7 +47,7 @@ class Line:
 
 
 def receive(source: socket.socket, size: int) -> bytes:
-    """So many bytes, or fewer when it ends before."""
+    """Return so many bytes, or fewer when the source ends before."""
     found = b""
     with contextlib.suppress(ConnectionError):
         while len(found) < size and (chunk := source.recv(size - len(found))):

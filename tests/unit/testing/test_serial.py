@@ -1,4 +1,4 @@
-"""The checker has teeth: known anomalies are found and named, clean histories pass."""
+"""The checker finds and names known anomalies, and clean histories pass."""
 
 from random import Random
 
@@ -41,7 +41,7 @@ def done(
 
 START = done("start", Write(X, "x0"), Write(Y, "y0"), version=1, at=(0, 1))
 
-# What went wrong, by the name that the checker should give it.
+# The faults, each with the name that the checker should give it.
 ANOMALIES: list[tuple[str, list[Record]]] = [
     (
         "lost update",
@@ -82,7 +82,7 @@ ANOMALIES: list[tuple[str, list[Record]]] = [
         ],
     ),
     (
-        "dirty read",  # of what was overwritten before it was committed
+        "dirty read",  # of a value that was overwritten before it was committed
         [
             START,
             done("a", Write(X, "first"), Write(X, "last"), version=2),
@@ -172,7 +172,7 @@ ANOMALIES: list[tuple[str, list[Record]]] = [
         ],
     ),
     (
-        "lost update",  # by one whose outcome nobody was told, until another read what it wrote
+        "lost update",  # by a transaction of unknown outcome, until another read its write
         [
             START,
             done("a", Read(X, "x0"), Write(X, "xa"), outcome="unknown"),
@@ -275,7 +275,7 @@ IDS = ("urn:a", "urn:b", "urn:c")
 
 @st.composite
 def serial_histories(draw: st.DrawFn) -> list[Record]:
-    """Transactions that really ran one after the other, on a dictionary."""
+    """Draw transactions that really ran one after the other, on a dictionary."""
     state: dict[str, str] = {}
     versions: dict[str, int] = {}
     records: list[Record] = []

@@ -1,4 +1,4 @@
-"""Strategies give what they say: values of the domain, ids that are taken, operations that parse."""
+"""Strategies draw what they promise: values of the domain, ids that are accepted, operations that parse."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The suites are put together from classes: none may hide what another one brings."""
+"""The suites are mixed from classes: none may hide the tests of another."""
 
 import inspect
 from collections import Counter

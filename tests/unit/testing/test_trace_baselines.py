@@ -22,7 +22,7 @@ def test_run(trace_baseline):
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """A folder that holds the trace of a good run."""
+    """Return a folder that holds the trace of a good run."""
     check(tmp_path / "kept", good_run("first"), is_updating=True)
     return tmp_path / "kept"
 
@@ -104,7 +104,7 @@ def test_a_name_that_is_no_text_is_told(tmp_path: Path, name: Any) -> None:
 
 
 def test_a_name_cannot_be_that_of_the_retrieval_trace_of_another(kept: Path) -> None:
-    """It was kept over it."""
+    """The trace was kept over the retrieval trace."""
     before = {path.name: path.read_bytes() for path in kept.iterdir()}
     said = refused(kept, good_run(), is_updating=True, name="triage.retrieval")
     assert "does not end in .retrieval" in said

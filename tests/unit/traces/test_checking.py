@@ -73,7 +73,7 @@ REQUIRED = [
     ("trace", "contract_versions"), ("trace", "output"), ("trace", "metadata"),
     (*CALL, "normalized_args"), ("retrieval", "metadata"), (*ASKED, "applied_filters"),
 ]  # fmt: skip
-# Places whose change breaks a link too, which is told beside it.
+# Places whose change breaks a link too, which is reported beside it.
 LINKED = {"event_id", "retrieval_event_id", "run_id", "events", "retrieval_event_ids", "record_id"}
 
 
@@ -88,7 +88,7 @@ def pointer_to(path: tuple[str | int, ...]) -> str:
 
 
 def assert_told(path: tuple[str | int, ...], change: Change, word: str) -> None:
-    """Exactly one failure with the code, at the place; linked places may tell of their links too."""
+    """Check for exactly one failure with the code, at the place; linked places may report their links too."""
     run = changing(change)
     report = check_trace(run["trace"], run["retrieval"])
     code = f"{path[0]}:{word}"
@@ -235,7 +235,7 @@ RULES: list[tuple[str, str, Change]] = [
 def test_a_broken_rule_is_told_with_its_code_alone(code: str, change: Change) -> None:
     run = changing(change)
     assert set(codes_of(run)) == {code}
-    # The same when it comes as text.
+    # The same for a trace that comes as text.
     text = {key: None if part is None else canonical(part) for key, part in run.items()}
     assert codes_of(text) == codes_of(run)
 
@@ -318,7 +318,7 @@ def test_all_failures_are_listed() -> None:
     ("member", "wrong"), [("run_id", "run-2"), ("event_id", "run-1/none"), ("event_id", "run-2/1")]
 )
 def test_a_retrieval_event_without_its_id_is_linked_too(member: str, wrong: str) -> None:
-    """Its other links were not looked at."""
+    """The event's other links were not checked."""
     run = changing(changed(*ASKED, member, to=wrong))
     del place(run, *ASKED)["retrieval_event_id"]
     report = check_trace(run["trace"], run["retrieval"])
@@ -358,7 +358,7 @@ def test_what_is_no_value_is_told_at_each_place() -> None:
 
 
 def test_arguments_where_none_are_expected_must_be_values_too() -> None:
-    """Those of calls are told by a rule of their own, which looks at calls only."""
+    """Arguments of calls have a rule of their own, which looks at calls only."""
     odd = [{"normalized_args": {"a": NAN}}]
     for event in (EVENT, ASKED):
         for name in ("tool_calls", "others"):
@@ -452,7 +452,7 @@ PLACES = [path for path in every_place(good_run()) if path]
 def test_junk_at_any_place_never_crashes_and_both_ways_to_judge_agree(
     path: tuple[str | int, ...], junk: Any
 ) -> None:
-    """The typed decoder, which is fast, and the walk, which tells why, judge the same."""
+    """The typed decoder, which is fast, and the walk, which finds the reason, judge the same."""
     run = changing(changed(*path, to=junk))
     try:
         check_trace(run["trace"], run["retrieval"])

@@ -137,11 +137,11 @@ def test_a_difference_is_told_with_its_code_and_its_place(
     assert (report.ok, report.status, codes_of(report)) == (False, "different", codes)
     assert report.failures[0].pointer == pointer
     assert report.failures[0].left != report.failures[0].right
-    # The other way round it is the same difference, with the values exchanged.
+    # The other way round there is the same difference, with the values exchanged.
     mirrored = compared(right, left)
     assert codes_of(mirrored) == codes
     assert mirrored.failures[0].left == report.failures[0].right
-    # And so in text, byte for byte.
+    # The same in text, byte for byte.
     texts = [{key: canonical(part) for key, part in run.items()} for run in (left, right)]
     assert canonical(compared(*texts).to_dict()) == canonical(report.to_dict())
 
@@ -340,7 +340,7 @@ def test_two_runs_are_equivalent_exactly_when_nothing_was_changed(
         try:
             CHANGES[number](right)
         except (IndexError, KeyError):
-            return  # an earlier change took away what this one changes
+            return  # an earlier change removed the place of this one
     if is_text:
         right = {key: canonical(part) for key, part in right.items()}
     report = compared(left, right)

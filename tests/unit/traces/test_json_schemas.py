@@ -1,4 +1,4 @@
-"""docs/schemas/ is what the code says, and an independent judge agrees with check."""
+"""docs/schemas/ agrees with the code, and an independent judge agrees with check."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Models: which ones a deterministic mode may ask, and what identifies them."""
+"""Models: those that a deterministic mode may ask, and the fields that identify them."""
 
 from hashlib import sha256
 from typing import Any

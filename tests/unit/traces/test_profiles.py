@@ -1,4 +1,4 @@
-"""Tool profiles: what of a call is compared."""
+"""Tool profiles: the parts of a call that are compared."""
 
 from hashlib import sha256
 from typing import Any

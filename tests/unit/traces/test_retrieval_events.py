@@ -105,7 +105,7 @@ def test_the_fingerprint_is_of_what_took_effect(request_of: dict[str, Any], tmp_
     plain = asked()
     assert asked(query="deploy keys") == plain
     assert asked(scoring={"query_terms": ["deploy", "Keys"]}) == plain
-    assert asked(scoring={"enable_recency_weight": True}) == plain  # nobody said what time it is
+    assert asked(scoring={"enable_recency_weight": True}) == plain  # the request gives no time
     assert asked(budget={"max_excerpt_tokens": 100, "per_item_max_excerpt_tokens": 900,
                          "max_items": 2}) == plain  # fmt: skip
     assert asked(query="deploy key") != plain
@@ -134,7 +134,7 @@ def test_the_type_of_a_record_of_a_space_is_its_kind(tmp_path: Path) -> None:
 
 
 def package_of(ids: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A request, and a package in which memories with these ids came back with equal scores."""
+    """Return a request, and a package in which memories with these ids have equal scores."""
     request = {"query": "x", "store_paths": ["a"], "budget": {"max_excerpt_tokens": 1}}
     item = {"record_hash": "", "store_path": "a", "score": 1.0, "excerpt": "", "excerpt_tokens": 0}
     return request, {

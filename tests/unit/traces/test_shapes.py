@@ -1,4 +1,4 @@
-"""Output shapes: the golden vectors, and what is left out of a form."""
+"""Output shapes: the golden vectors, and the parts that a form leaves out."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +32,7 @@ GOLDEN: list[tuple[dict[str, Any], str]] = [
 
 @pytest.fixture
 def _own_shapes() -> Iterator[None]:
-    """What a test registers is gone after it."""
+    """Remove the shapes that a test registers after it."""
     before = dict(shapes._registered)
     yield
     shapes._registered.clear()

@@ -35,7 +35,7 @@ def written(
         writer.describe(output)
     soon = writer.trace(trace.getvalue()), writer.retrieval(retrieval.getvalue())
     writer.finish()
-    # What could be read before the end is what the end has made of it.
+    # The artifacts that are read before the end equal the final ones.
     assert soon == (decode(trace.getvalue()), decode(retrieval.getvalue()))
     return trace.getvalue(), retrieval.getvalue()
 

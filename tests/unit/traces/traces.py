@@ -1,4 +1,4 @@
-"""One good trace, and small changes to it: what the fixtures of check and compare are made of."""
+"""One good trace, and small changes to it, for the fixtures of check and compare."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -11,7 +11,7 @@ Change = Callable[[Any], object]  # made to {"trace": …, "retrieval": …}
 
 
 def good_run(run: str = "run-1") -> Any:
-    """A trace of three events, two of which asked the memory, with its retrieval trace."""
+    """Return a trace of three events, two of which asked the memory, with its retrieval trace."""
     return {
         "trace": {
             "run_id": run,
@@ -39,7 +39,7 @@ def good_run(run: str = "run-1") -> Any:
 
 
 def changed(*path: str | int, to: Any) -> Change:
-    """Another value at a place."""
+    """Return a change that puts another value at a place."""
 
     def change(run: Any) -> None:
         container = place(run, *path[:-1])
@@ -49,7 +49,7 @@ def changed(*path: str | int, to: Any) -> Change:
 
 
 def without(*path: str | int) -> Change:
-    """Nothing at a place."""
+    """Return a change that removes the value at a place."""
 
     def change(run: Any) -> None:
         del place(run, *path[:-1])[path[-1]]
@@ -58,7 +58,7 @@ def without(*path: str | int) -> Change:
 
 
 def changing(change: Change, run: str = "run-1") -> Any:
-    """The good run after a change."""
+    """Return the good run after a change."""
     made = good_run(run)
     change(made)
     return made

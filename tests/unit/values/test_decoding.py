@@ -1,4 +1,4 @@
-"""Text from outside is a value or a typed error; our own bytes come back as what was written."""
+"""Text from outside is a value or a typed error; Rote's own bytes come back as they were written."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ ACCEPTED: list[tuple[str, Any]] = [
 
 
 def shape(value: Any) -> Any:
-    """A value with the types that == does not tell apart."""
+    """Return a value with the types that == does not tell apart."""
     if isinstance(value, list):
         return [shape(item) for item in value]
     if isinstance(value, dict):
@@ -216,7 +216,7 @@ def test_stored_bytes_that_are_not_json_are_corrupt(data: bytes) -> None:
 
 
 def test_long_runs_of_digits_in_texts_and_fractions_are_not_taken_for_integers() -> None:
-    """Hashes hold them; a text that does is still read by the fast decoder, with the same value."""
+    """Hashes hold such runs; the fast decoder still reads a text with them, and gives the same value."""
     deep = '[[[[[[[{"a":"x1234567890123456789012","b":0.1234567890123456789012}]]]]]]]'
     assert decode(deep) == [[[[[[[{"a": "x1234567890123456789012", "b": 0.12345678901234568}]]]]]]]
     for number in ("10000000000000000000", " 10000000000000000000", "-10000000000000000000"):

@@ -1,4 +1,4 @@
-"""Payloads where only the inside can look: groups of commits, chunks out of place, limits."""
+"""The data of blobs, tested from inside: groups of commits, chunks out of place, limits."""
 
 from io import BytesIO
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_two_of_one_group_that_put_the_same_bytes_make_one_count(store_path: Pat
 def test_a_chunk_that_says_to_end_elsewhere_is_found(
     store_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its bytes are right and so is their order: only a reader from the middle would be misled."""
+    """The bytes and their order are right: only a reader from the middle would be misled."""
     monkeypatch.setattr(blob_data, "BLOB_CHUNK_BYTES", 8)
     with rote.open(store_path) as store:
         hash = store.space("agent").put_blob(b"0123456789abcdefghijklmnop")
@@ -77,7 +77,7 @@ def test_a_space_that_is_full_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_put_costs_the_same_however_many_blobs_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All of them were added up for every piece, to see whether there is room for it."""
+    """The sizes of all blobs were added up for every piece, to see whether there is room for it."""
     looks: list[int] = []
     blob_bytes = SqliteReader.blob_bytes
 
@@ -94,7 +94,7 @@ def test_a_put_costs_the_same_however_many_blobs_there_are(
 
 
 def test_a_space_is_full_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though its blobs are added up only now and then."""
+    """The sizes of its blobs are added up only now and then."""
     monkeypatch.setattr(blob_data, "SPACE_BLOB_BYTES_MAX", 10_000)
     with rote.open(":memory:") as store:
         space = store.space("agent")

@@ -1,4 +1,4 @@
-"""Merges and branches beside other writers: what was planned is written, or planned again."""
+"""Merges and branches beside other writers: a plan is written as it is, or made again."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -43,7 +43,8 @@ def space(store: Store) -> Space:
 
 
 class Meanwhile:
-    """Something happens after a plan of a merge, before it is written: after the first, the second…"""
+    """Lets something happen after a merge is planned and before it is written: after the first
+    plan, the second…"""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *actions: Callable[[], object]) -> None:
         self.plans = 0
@@ -72,7 +73,7 @@ def test_a_write_to_another_branch_does_not_disturb_a_plan(
 def test_a_head_that_moved_is_planned_again(
     space: Space, monkeypatch: pytest.MonkeyPatch, branch: str
 ) -> None:
-    """A merge of what was there before would lose the write, or name a head that is none."""
+    """A merge of the earlier state would lose the write, or name a wrong head."""
     meanwhile = Meanwhile(monkeypatch, lambda: space.on(branch).set(B, branch))
     result = space.merge("topic")
     assert (result.status, meanwhile.plans) == ("merged", 2)
@@ -104,8 +105,8 @@ def test_a_plan_that_turned_into_a_conflict_is_not_written_when_others_come_in_b
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a lock a refusal counts only if nobody has written meanwhile. When somebody had, to a
-    third branch, the next attempt found that the new plan still held, and wrote it: a merge that
-    took nothing over, and after which nothing was left to merge."""
+    third branch, the next attempt found that the new plan still held, and wrote it. That merge took
+    nothing over, and nothing was left to merge after it."""
     keys = MemoryKeys()
     with (
         open_on(postgres_engine(tmp_path), StoreSettings(presumes=True), keys=keys) as store,
@@ -136,7 +137,7 @@ def test_a_target_that_was_deleted_meanwhile_is_not_written(
 
 
 def test_branches_merges_and_writes_of_many_threads_all_get_their_turn(space: Space) -> None:
-    """A branch or a merge is alone in its transaction; whoever came behind it comes next."""
+    """A branch or a merge is alone in its transaction; a commit that waits behind it comes next."""
     errors: list[BaseException] = []
 
     def work(number: int) -> None:

@@ -1,4 +1,4 @@
-"""What a registry of schemas costs: nothing where there is none, no further look where there is."""
+"""The cost of a registry of schemas: nothing where there is none, no further read where there is one."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.stores import wiring_on
 
-# The head, what is there of the entity, and the rows: one call each.
+# The head, the state of the entity, and the rows: one call each.
 FREE = Counter({"head": 1, "newest": 1, "append": 1})
 
 
 class Counted:
-    """A writer that counts what it is asked."""
+    """A writer that counts its calls."""
 
     def __init__(self, writes: Writer, calls: Counter[str]) -> None:
         self._writes = writes
@@ -57,7 +57,7 @@ def engine() -> CountingEngine:
 def space(engine: CountingEngine) -> Iterator[Space]:
     with open_on(cast(Engine, engine), StoreSettings(), keys=MemoryKeys()) as store:
         space = store.space("notes")
-        assert space.version == 0  # which branches there are is known from here on
+        assert space.version == 0  # the branches are known from here on
         yield space
 
 
@@ -95,7 +95,7 @@ def test_a_registry_that_was_taken_away_costs_nothing_any_more(
 
 
 def test_that_there_is_none_is_noted_only_of_what_is_known_now() -> None:
-    """A thread that looked before another one caught up must not say what was true before."""
+    """A thread that looked before another one caught up must not record an outdated answer."""
     space = OpenSpace(SpaceRow(1, "did:key:x", "notes", b""), wiring_on(SqliteEngine(None)))
     space.note_ungoverned(1, space.known + 1)
     assert not space.ungoverned

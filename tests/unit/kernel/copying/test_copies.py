@@ -1,4 +1,4 @@
-"""What a copy holds in memory, and how it is cut into transactions."""
+"""The memory that a copy takes, and the transactions that it is cut into."""
 
 import tracemalloc
 from pathlib import Path
@@ -13,7 +13,7 @@ from rote.kernel.log.page_sizes import Pace
 from rote.testing.space_suite.ground import port_of
 from rote.values.limits import COPY_CHUNK_MAX, MIB, PAGE_BYTES_MAX, PAGE_MAX
 
-# A few pages: what was read, what is checked, what is written.
+# A few pages: those read, checked and written.
 MEMORY_BYTES_MAX = 6 * PAGE_BYTES_MAX
 
 
@@ -34,7 +34,8 @@ def test_a_copy_of_a_large_space_holds_a_few_pages(tmp_path: Path) -> None:
 
 
 def test_documents_that_are_patched_take_a_transaction_only_so_far() -> None:
-    """Small patches of large documents: a page has many, one transaction holds a few documents."""
+    """The patches are small and the documents large: a page has many patches, one transaction holds
+    a few documents."""
     with rote.open(":memory:") as source, rote.open(":memory:") as target:
         space = source.space("notes")
         for number in range(20):
@@ -161,7 +162,7 @@ def test_large_side_rows_after_many_small_ones_do_not_come_all_at_once() -> None
 
 
 def test_many_deletes_are_not_nothing() -> None:
-    """A page of commits without bodies has an end too."""
+    """A page of commits without bodies is bounded too."""
     ids = [f"urn:n:{number}" for number in range(5_000)]
     with rote.open(":memory:") as source:
         space = source.space("notes")

@@ -1,4 +1,4 @@
-"""Erasures between two looks of someone else."""
+"""Erasures between two reads of another call."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ from rote.kernel.proving.log_pass import inspect_log
 from rote.kernel.proving.pointer_pass import inspect_entities
 from tests.faults.tampering import Tags, open_port
 
-ID = "urn:a"  # before all others, so that it is what is being looked at
+ID = "urn:a"  # sorts before all others, so that it is being read
 
 
 class Meddled:

@@ -1,4 +1,4 @@
-"""Collections where only the inside can look: branches, and the moments between two transactions."""
+"""Collections, tested from inside: branches, and the moments between two transactions."""
 
 from hashlib import sha256
 from io import BytesIO
@@ -21,7 +21,7 @@ from tests.faults.tampering import raw
 
 @pytest.fixture
 def space(store_path: Path) -> rote.Space:
-    """A space with a branch that left main after the blob was put."""
+    """Return a space with a branch that left main after the blob was put."""
     with rote.open(store_path) as store:
         first = store.space("agent")
         first.put_blob(b"abc")
@@ -78,7 +78,7 @@ def test_a_blob_can_be_put_on_a_branch(space: rote.Space) -> None:
 
 @pytest.fixture
 def alone(store_path: Path) -> rote.Space:
-    """A space with a blob that nothing describes any more."""
+    """Return a space with a blob that nothing describes any more."""
     space = rote.open(store_path).space("agent")
     space.put_blob(b"abc")
     space.delete(META)
@@ -90,7 +90,7 @@ def alone(store_path: Path) -> rote.Space:
 def test_what_comes_at_the_last_moment_is_seen(
     alone: rote.Space, monkeypatch: pytest.MonkeyPatch, looks: int, how: str
 ) -> None:
-    """The walk along the log is done; before the payload is condemned someone wants it."""
+    """The walk along the log is done; before the data is condemned someone refers to it."""
     go_on, walked = _Walk.go_on, []
 
     def go_on_and_write(walk: _Walk, reads: SpaceReader) -> None:
@@ -112,8 +112,8 @@ def test_what_comes_at_the_last_moment_is_seen(
 def test_an_upload_that_is_condemned_never_counts(
     store_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The collection stops between condemning an upload and dropping its chunks; the upload goes
-    on: what it wants to make count may be gone at any moment."""
+    """The collection stops between condemning an upload and dropping its chunks. The upload goes
+    on, though its chunks may be dropped at any moment."""
     clock = FixedClock()
     space = rote.open(store_path, clock=clock).space("agent")
 

@@ -1,4 +1,4 @@
-"""Pointers: what lives on keeps its own, so that to change an entity writes one page less."""
+"""Pointers: a living entity keeps its own, so that changing it writes one page less."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An index is told of several changes together, and whoever asks writes nothing for that."""
+"""An index gets several changes together, and a reader writes nothing for that."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_a_large_commit_is_in_the_rows_at_once(engine: SqliteEngine, space: Spac
 def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
     tmp_path: Path,
 ) -> None:
-    """Others look at the log from where the rows end: it must not get long."""
+    """Other processes read the log from where the rows end: that part must stay short."""
     engine = SqliteEngine(tmp_path / "records.db", durability="os")
     with open_on(engine, StoreSettings(), keys=MemoryKeys()) as store:
         space = store.space("notes")
@@ -84,14 +84,14 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
 
 
 def pending(space: Space) -> tuple[IndexChange, ...]:
-    """What is remembered and not in the rows."""
+    """Return the changes that are remembered and not in the rows."""
     port: Any = space._port
     coverage = port._spaces.open(space.did).coverage.get(WORDS.name)
     return () if coverage is None else coverage.pending
 
 
 def test_large_values_do_not_wait(engine: SqliteEngine, space: Space) -> None:
-    """They would be kept in memory, and read by everyone who asks for anything."""
+    """They would be kept in memory, and every search would read them."""
     text = "x" * (INDEX_PENDING_BYTES_MAX // 2)
     space.set("urn:a", {"text": text})
     assert len(pending(space)) == 1
@@ -102,7 +102,7 @@ def test_large_values_do_not_wait(engine: SqliteEngine, space: Space) -> None:
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[list[Space]]:
-    """One space, by two stores."""
+    """Yield one space, opened by two stores."""
     stores = [
         open_on(
             SqliteEngine(tmp_path / "shared.db", durability="os"),
@@ -118,7 +118,7 @@ def shared(tmp_path: Path) -> Iterator[list[Space]]:
 
 @pytest.mark.parametrize("eraser", [0, 1])
 def test_what_is_erased_is_not_remembered(shared: list[Space], eraser: int) -> None:
-    """It stayed in the memory of a process that did nothing more, for as long as that ran."""
+    """The value stayed in the memory of a process that did nothing more, for as long as it ran."""
     shared[0].set("urn:a", {"text": "secret"})
     assert len(pending(shared[0])) == 1
     shared[eraser].erase("urn:a", reason="asked to")
@@ -127,7 +127,7 @@ def test_what_is_erased_is_not_remembered(shared: list[Space], eraser: int) -> N
 
 
 def test_who_asks_again_and_again_does_not_remember_everything(shared: list[Space]) -> None:
-    """A store that finds the index behind leaves it alone, so whoever asks has to bring it up."""
+    """A store that finds the index behind leaves it alone, so a reader has to bring it up to date."""
     writer, reader = shared
     write(writer, 3)
     writer.compact(before=3)
@@ -163,7 +163,7 @@ def test_a_compaction_in_the_middle_of_catching_up_is_no_damage(
 
 
 class Named:
-    """Lists every entity under its own name, if that begins so."""
+    """Lists every entity under its own name, if that has the prefix."""
 
     name = "named/1"
     prefix = "urn:a"

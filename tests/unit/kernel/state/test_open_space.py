@@ -1,7 +1,7 @@
-"""The cache is never stale and counts its bytes rightly, whatever happens between two of its steps.
+"""The cache is never stale and counts its bytes correctly, whatever happens between two of its steps.
 
-Threads meet at moments that cannot be arranged from outside, so the moments are written out: what
-another thread does is done right after a named step of the first.
+Threads meet at moments that a test cannot arrange from outside. So each test names a step of the
+first thread, and does the work of the other one right after it.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ ID, OTHER = "urn:entity:read", "urn:entity:other"
 
 
 class Interleaved:
-    """A reader; once, after the step of that name, another thread has its turn."""
+    """A reader that gives another thread its turn once, after the step of that name."""
 
     def __init__(self, reads: Reader, step: str, turn: Callable[[], object]) -> None:
         self._reads = reads
@@ -47,7 +47,7 @@ class Interleaved:
 
 
 class LateLock:
-    """A lock; once, before it is had, another thread has its turn."""
+    """A lock that gives another thread its turn once, before it is acquired."""
 
     def __init__(self, lock: Any, turn: Callable[[], object]) -> None:
         self._lock = lock
@@ -68,7 +68,7 @@ class LateLock:
 
 
 class Bench:
-    """A cache on a file that someone else writes to; both readers are of different threads."""
+    """A cache on a file that someone else writes to; the two readers belong to different threads."""
 
     def __init__(self, engine: SqliteEngine, theirs: Space, first: Reader, second: Reader) -> None:
         self.theirs = theirs
@@ -88,7 +88,7 @@ class Bench:
         self.reader(self.second).sync()
 
     def check(self) -> None:
-        """What is read now is what is stored now."""
+        """Check that a reader returns what is stored now."""
         self.reader(self.first).sync()
         ids = (ID, OTHER)
         found = self.reader(self.first).newest("main", ids)
@@ -118,7 +118,7 @@ def bench(store_path: Path) -> Iterator[Bench]:
 def test_what_is_filled_in_while_another_thread_catches_up_is_not_stale(
     bench: Bench, step: str, remembered: tuple[str, ...]
 ) -> None:
-    """Thread A reads as of the old version, while thread B has already asked what has changed."""
+    """Thread A reads as of the old version, while thread B has already asked for the changes."""
     bench.fill(*remembered)
     bench.theirs.set(ID, "new")
     reads = Interleaved(bench.first, step, lambda: bench.fill(ID))
@@ -131,11 +131,11 @@ def test_what_is_filled_in_while_another_thread_catches_up_is_not_stale(
 def test_what_is_filled_in_just_before_the_cache_moves_on_is_not_stale(
     bench: Bench, remembered: tuple[str, ...]
 ) -> None:
-    """An empty cache has nothing to drop, it was thought; but it was filled a moment later."""
+    """An empty cache seemed to have nothing to drop, but it was filled a moment later."""
     bench.fill(*remembered)
     bench.theirs.set(ID, "new")
     lock = bench.space.lock
-    # The turn needs the lock itself, so it comes before the other has it.
+    # The turn needs the lock itself, so it comes before the other thread has it.
     bench.space.lock = cast(Any, LateLock(lock, lambda: bench.fill(ID)))
     bench.reader(bench.first).sync()
     assert bench.space.known == bench.theirs.version
@@ -143,7 +143,7 @@ def test_what_is_filled_in_just_before_the_cache_moves_on_is_not_stale(
 
 
 def test_what_was_loaded_before_another_thread_caught_up_is_not_remembered(bench: Bench) -> None:
-    """Thread A has its rows, as of the old version, when the cache moves on beneath it."""
+    """Thread A has its rows, as of the old version, when another thread moves the cache on."""
 
     def move_on() -> None:
         bench.theirs.set(ID, "new")
@@ -159,7 +159,7 @@ def test_what_was_loaded_before_another_thread_caught_up_is_not_remembered(bench
 def test_an_own_commit_that_others_have_seen_first_does_not_bring_older_entries_back(
     bench: Bench,
 ) -> None:
-    """Between COMMIT and its announcement, a reader saw it and the commit of someone else too."""
+    """Between COMMIT and its announcement, a reader saw it and a commit of another process too."""
     bench.fill(ID)
     base = bench.space.known
     bench.theirs.set(ID, "mine")
@@ -173,8 +173,8 @@ def test_an_own_commit_that_others_have_seen_first_does_not_bring_older_entries_
 
 
 def test_a_past_version_that_two_threads_read_at_once_is_counted_once(bench: Bench) -> None:
-    """Both missed it and both put it in: the count grew by two, shrank by one, and the cache lost
-    that room for good."""
+    """Both threads missed it and both put it in. The count grew by two, shrank by one, and the
+    cache lost that room for good."""
     bench.theirs.set(ID, "new")
     bench.catch_up()
     reads = Interleaved(

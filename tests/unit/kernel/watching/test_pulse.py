@@ -1,4 +1,4 @@
-"""Those who wait for a space to move, and what an interruption of one of them does to the others."""
+"""Watchers that wait for a space to move, and the effect of an interruption of one on the others."""
 
 import sys
 import threading
@@ -19,8 +19,8 @@ LIMIT_SECONDS = 30  # only a hang reaches it
 
 
 def interruption(work: Callable[[], object], moment: int) -> KeyboardInterrupt | None:
-    """Of a watcher, at so many calls and returns from C, where CPython notices signals; None when it
-    had ended before."""
+    """Interrupt a watcher after so many calls and returns from C, where CPython notices signals;
+    return the error, or None when it had ended before."""
     left = moment
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
@@ -47,7 +47,7 @@ def interruption(work: Callable[[], object], moment: int) -> KeyboardInterrupt |
 def test_a_watcher_that_is_interrupted_anywhere_silences_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It kept the lead, or the lock: no other watcher of the space ever heard of a commit again."""
+    """The watcher kept the lead, or the lock: no other watcher ever learned of a commit again."""
     monkeypatch.setattr(pulses, "WAKE_SECONDS_MAX", 0.01, raising=False)
     heard: Queue[int] = Queue()
     kept = []
@@ -56,7 +56,7 @@ def test_a_watcher_that_is_interrupted_anywhere_silences_nobody(
         error = interruption(partial(pulse.wait, 1, 0.001, lambda: 1), moment)
         if error is None:
             break
-        kept.append(error)  # what its frames hold is held as long as it is
+        kept.append(error)  # the error keeps everything in its frames
 
         def watch(pulse: Pulse = pulse) -> None:
             heard.put(pulse.wait(1, LIMIT_SECONDS, lambda: 2))
@@ -112,7 +112,7 @@ def test_when_the_one_who_looks_leaves_another_looks() -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A time that stands still unless it is told."""
+    """Return a time that stands still until a test moves it."""
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(pulses, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
@@ -132,7 +132,7 @@ def test_watchers_work_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         with pulse.turn(None):
             begun.append(number)
             while len(begun) - len(ended) == 1 and len(begun) + len(pulse._line) < 8:
-                pass  # until all others are in line, or one of them is not
+                pass  # until all others are in the queue, or one of them is not
             most.put(len(begun) - len(ended))
             ended.append(number)
 
@@ -180,12 +180,12 @@ def test_one_that_works_for_long_delays_others_only_so_long(clock: SimpleNamespa
     assert pulse._pause_before(second) == pytest.approx(WATCH_TURN_SECONDS_MAX)
     clock.now += WATCH_TURN_SECONDS_MAX
     assert pulse._pause_before(second) == 0
-    pulse._pass_on(first)  # its turn was over: it takes nobody's
+    pulse._pass_on(first)  # its turn was over, so it ends no other turn
     assert pulse._pause_before(third) == pytest.approx(WATCH_TURN_SECONDS_MAX)
 
 
 def test_a_turn_that_was_too_long_goes_to_the_first_in_line(clock: SimpleNamespace) -> None:
-    """Whoever looked first took it, also who had just come, and others waited for ever."""
+    """The first thread that looked took the turn, even one that had just come, and others waited for ever."""
     pulse = Pulse()
     first, second, third, newcomer = bells(4)
     for bell in (first, second, third):
@@ -243,7 +243,7 @@ def test_a_watcher_that_is_interrupted_anywhere_keeps_no_turn(
             worked.get()
         if error is None:
             break
-        kept.append(error)  # what its frames hold is held as long as it is
+        kept.append(error)  # the error keeps everything in its frames
         threading.Thread(target=work, daemon=True).start()
         assert worked.get(timeout=LIMIT_SECONDS / 2) == moment
     assert len(kept) > 10

@@ -1,4 +1,4 @@
-"""Watches of one process beside each other: their work is in turns, their consumers' is not."""
+"""Watches of one process: their own work goes in turns, that of their consumers does not."""
 
 import threading
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ QUERY: dict[str, Any] = {"select": {A: {}}}
 
 @pytest.fixture
 def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Space]:
-    # Nobody gets a turn because the time of another's is over.
+    # Turns never run out, so nobody gets a turn before the other ends it.
     monkeypatch.setattr(pulses, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
     with open_store(tmp_path / "memory.db", durability="os") as store:
         yield store.space("notes")
@@ -75,7 +75,7 @@ def test_whoever_stops_at_a_frame_has_no_turn(space: Space) -> None:
 
 
 def test_a_watch_of_a_store_that_is_no_more_waits_for_no_lock(space: Space) -> None:
-    """In a process that was forked, a thread of the other one may have held it."""
+    """In a forked process, a thread of the parent may have held the lock."""
     watch = space.watch(QUERY)
     next(watch)
     space.set(A, 1)
