@@ -15,7 +15,7 @@ from bench.documents import Documents
 from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, compare_times, timed
 from rote import Space
 from rote.contract import View
-from rote.kernel.watching.pulse import Pulse
+from rote.contract.commands import Read
 from rote.kernel.watching.watches import Watcher
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,7 +68,9 @@ def traversal(effort: Effort) -> Result:
                 [id_of(number) for number in range(start, min(start + BATCH, count))]
                 for start in range(0, count, BATCH)
             ]
-            return timed(count, lambda: [port.read(space.did, batch, view) for batch in batches])
+            return timed(
+                count, lambda: [port.answer(space.did, Read(batch, view)) for batch in batches]
+            )
 
     def by_links() -> Measure:
         with rote.open(path) as store:
@@ -92,8 +94,7 @@ def frame(effort: Effort) -> Result:
             write_tree(space, size)
             kernel: Any = space._port
             watcher = Watcher(
-                kernel._spaces.open(space.did),
-                Pulse(),
+                kernel.spaces.open(space.did),
                 query_of(size),
                 View("main"),
             )

@@ -50,6 +50,21 @@ class RoteError(Exception):
     def to_dict(self) -> dict[str, Any]:
         return {"code": self.code, "message": str(self), "details": self.details}
 
+    @staticmethod
+    def from_dict(told: dict[str, Any]) -> "RoteError":
+        """Return the error that `to_dict` told of; one of an unknown code is a RoteError."""
+        code, message, details = told["code"], told["message"], told["details"]
+        if code == RecordedError.code:
+            return RecordedError.of(details["type"], message)
+        fields: dict[str, Any] = {"code": code, "details": details}
+        kind = _class_of(code)
+        if issubclass(kind, Conflict | RunAborted):
+            conflicts = tuple(ReadConflict(**conflict) for conflict in details["conflicts"])
+            fields["conflicts"] = conflicts
+        if issubclass(kind, RunAborted):
+            fields["reason_code"] = details["reason_code"]
+        return _restore(kind, message, fields)
+
 
 def _sendable(part: Any) -> Any:
     """Details as JSON can hold them: what callers sent may be in there, lone surrogates too. They
@@ -140,6 +155,24 @@ class ReadConflict:
     expected_version: int  # the version the reader saw
     actual_version: int  # the newest overlapping write
     actual_hash: str | None  # its fact's hash
+
+    @classmethod
+    def of_entity(
+        cls, id: str, *, branch: str, expected_version: int, actual: tuple[int, str | None]
+    ) -> "ReadConflict":
+        return cls(id, None, None, None, branch, expected_version, *actual)
+
+    @classmethod
+    def of_range(
+        cls,
+        start: str | None,
+        end: str | None,
+        *,
+        branch: str,
+        expected_version: int,
+        actual: tuple[int, str | None],
+    ) -> "ReadConflict":
+        return cls(None, None, start, end, branch, expected_version, *actual)
 
     def __str__(self) -> str:
         if self.id is not None:
@@ -268,3 +301,31 @@ def invariant(condition: object, message: str) -> None:
     """Raise InternalError unless `condition` holds; stays on in production."""
     if not condition:
         raise InternalError(f"{message}; this is a bug in Rote, please report it")
+
+
+# Codes that are finer than their class.
+FINER_CODES: dict[str, type[RoteError]] = {
+    "cancelled": Unavailable,
+    "file_in_the_way": InvalidInput,
+    "invalid_now_utc": InvalidInput,
+    "invalid_scoring": InvalidInput,
+    "no_file_name": InvalidInput,
+    "record_is_newer": InvalidInput,
+    "replay_differs": InvalidInput,
+    "store_not_a_file": InvalidInput,
+    "store_not_found": NotFound,
+    "trust_snapshot_not_found": NotFound,
+}
+
+
+def _class_of(code: str) -> type[RoteError]:
+    if code in FINER_CODES:
+        return FINER_CODES[code]
+    waiting = [RoteError]
+    while waiting:
+        kind = waiting.pop()
+        # Subclasses elsewhere have the codes of these: driver errors and turns of the kernel.
+        if kind.__module__ == __name__ and kind.code == code:
+            return kind
+        waiting += kind.__subclasses__()
+    return RoteError

@@ -17,7 +17,8 @@ import rote
 from rote.engines.postgres import PostgresEngine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Conflict, NotFound
-from rote.kernel.committing import blob_data
+from rote.kernel.blobs import blob_data
+from rote.space import blobs
 from tests.faults.children import NAME, say, wait_for_the_others
 
 PIECE_BYTES, CHUNK_BYTES = 4_096, 1_500
@@ -33,7 +34,8 @@ class Later:
 
 def in_small_pieces(patches: pytest.MonkeyPatch) -> None:
     """Shrink the chunks, so that a small blob takes many transactions, in and out."""
-    patches.setattr(blob_data, "BLOB_PIECE_BYTES", PIECE_BYTES)
+    for module in (blob_data, blobs):
+        patches.setattr(module, "BLOB_PIECE_BYTES", PIECE_BYTES)
     patches.setattr(blob_data, "BLOB_CHUNK_BYTES", CHUNK_BYTES)
     patches.setattr(blob_data, "BLOB_DROP_BYTES", PIECE_BYTES)
 

@@ -21,6 +21,7 @@ from rote.errors import Compacted, RoteError, Unavailable
 from rote.kernel import Kernel
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.runs.answers import RunQuestions
 from rote.testing.faults import FaultDisk, Keep
 from rote.values import Identity
 from tests.lanes import examples
@@ -109,9 +110,10 @@ class Rig:
             ids=SystemIds(),
             tokens=SystemTokens(),
             keys=self._keys,
+            questions=RunQuestions(),
             seed=SEED,
         )
-        store = rote.Store(kernel, url=FILE)
+        store = rote.Store(kernel, url=FILE, local=kernel)
         # A pooled reader finds the space, so from here on two connections are open.
         self.space = store.space(NAME)
 

@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 import rote
-from rote.contract import CommitRequest, Port, SideRow
-from rote.contract.runs import LEASE, RUN
+from rote.contract import Port
+from rote.contract.commands import Command, DropSide, GetSide, MakeCommit, PutSide
 from rote.errors import RunAborted
+from rote.runs.run_rows import LEASE, RUN
 from tests.faults.children import LEFT, NAME, RIGHT, say
 
 OTHER = "urn:entity:other"
@@ -42,31 +43,27 @@ class Points:
         self._what, _, self._when = point.partition(":")
         self._action: Callable[[], None] | None = action
         self._port = port
-        self._put_side, self._drop_side, self._commit = (
-            port.put_side, port.drop_side, port.commit,
-        )  # fmt: skip
-        port.put_side, port.drop_side, port.commit = self.put_side, self.drop_side, self.commit
+        self._answer = port.answer
+        port.answer = self.answer
 
-    def put_side(self, space: str, kind: str, key: str, body: Any, *, fence: int) -> SideRow:
-        what = self._named(space, kind, key, body, fence)
+    def answer(self, space: str, command: Command[Any], /) -> Any:
+        what = self._named(space, command)
         self._pass(what, "before")
-        row: SideRow = self._put_side(space, kind, key, body, fence=fence)
+        answer = self._answer(space, command)
         self._pass(what, "after")
-        return row
+        return answer
 
-    def drop_side(self, space: str, kind: str, key: str, *, fence: int) -> None:
-        self._pass("drop", "before")
-        self._drop_side(space, kind, key, fence=fence)
-        self._pass("drop", "after")
+    def _named(self, space: str, command: Command[Any]) -> str:
+        if isinstance(command, DropSide):
+            return "drop"
+        if isinstance(command, MakeCommit):
+            return "apply" if command.guards else ""
+        if isinstance(command, PutSide):
+            return self._named_row(space, command)
+        return ""
 
-    def commit(self, space: str, request: CommitRequest, **more: Any) -> rote.Commit:
-        what = "" if request.guard is None else "apply"
-        self._pass(what, "before")
-        commit: rote.Commit = self._commit(space, request, **more)
-        self._pass(what, "after")
-        return commit
-
-    def _named(self, space: str, kind: str, key: str, body: Any, fence: int) -> str:
+    def _named_row(self, space: str, command: PutSide) -> str:
+        kind, key, body, fence = command.kind, command.key, command.body, command.fence
         if kind == LEASE:
             return "claim" if body["claimed"] else "lease" if fence == 0 else "renewal"
         if kind != RUN:
@@ -75,7 +72,7 @@ class Points:
             return "open"
         if body["discarded"]:
             return "discard"
-        before = self._port.side(space, kind, key).body
+        before = self._answer(space, GetSide(kind, key)).body
         is_taken = before["owner"] != body["owner"]
         pending = "take" if is_taken else "pending"
         names = {"commit_aborted": "abort", "commit_applied": "end", "commit_pending": pending}

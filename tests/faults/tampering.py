@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,14 +13,33 @@ import apsw
 import pytest
 
 import rote
-from rote.contract import CommitRequest, Guard, View
+from rote.contract import Caller, Guard, View
+from rote.contract.commands import (
+    CollectGarbage,
+    Find,
+    FindSpace,
+    GetBlobInfo,
+    GetHead,
+    GetHistory,
+    GetLog,
+    ListBlobs,
+    ListSides,
+    ListSpaces,
+    MakeCommit,
+    PutSide,
+    Read,
+    Scan,
+    Verify,
+)
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import NotFound, RoteError
 from rote.kernel import Kernel
-from rote.kernel.committing import blob_data
-from rote.kernel.committing.blob_data import Upload
+from rote.kernel.blobs import blob_data
+from rote.kernel.blobs.blob_data import Uploads
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
+from rote.runs.answers import RunQuestions
+from rote.runs.side_rules import SIDE_RULES
 from rote.space.blobs import BlobFile
 from rote.values import Json
 
@@ -71,7 +89,9 @@ def open_port(path: Path) -> Kernel:
         ids=Seeded(1),
         tokens=SystemTokens(),
         keys=MemoryKeys(),
-        author="did:key:author",
+        questions=RunQuestions(),
+        caller=Caller("did:key:author"),
+        side_rules=SIDE_RULES,
         seed=SEED,
         indexes=(Tags(),),
     )
@@ -99,7 +119,7 @@ class Sample:
 def make_sample(path: Path, *, compacted: bool = False) -> Sample:
     """Make about thirty commits of every kind, in two spaces; with `compacted`, compact the first."""
     port = open_port(path)
-    store = rote.Store(port, url=str(path))
+    store = rote.Store(port, url=str(path), local=port)
     space, other = store.space("agent"), store.space("other")
     dids = (space.did, other.did)
     _put_blobs(port, space)
@@ -107,17 +127,19 @@ def make_sample(path: Path, *, compacted: bool = False) -> Sample:
     _write_branches(space)
     checkpoint = space.checkpoint()
     space.patch("urn:entity:large", [{"op": "add", "path": "/note", "value": "x" * 2_100}])
-    port.put_side(dids[0], "note", "one", {"state": "running"}, fence=0)
+    port.answer(dids[0], PutSide("note", "one", {"state": "running"}, fence=0))
     guard = Guard("note", "one", 1, {"state": "done"})
     operation = {"op": "set", "id": "urn:entity:tagged", "value": {"tag": "last"}}
-    port.commit(dids[0], CommitRequest([operation], key="rote:run", guard=guard))
+    port.answer(dids[0], MakeCommit([operation], key="rote:run", guards=[guard]))
     _write_history(other, short=True)
     other.put_blob(b"of another space")
     if compacted:
         space.compact(before=space.version - 4)
         space.compact(before=space.version - 3)
         everything = View()
-        port.find(dids[0], "tags/1", start="", end=None, after=None, limit=9, view=everything)
+        port.answer(
+            dids[0], Find("tags/1", start="", end=None, after=None, limit=9, view=everything)
+        )
     at_head, version = space.checkpoint(), space.version
     store.close()
     return Sample(path.read_bytes(), dids, version, checkpoint, at_head)
@@ -132,9 +154,8 @@ def _put_blobs(port: Kernel, space: rote.Space) -> None:
         hash = space.put_blob(b"referred to only")
         space.set("urn:entity:file", {"$blob": hash})
         space.delete(f"urn:blob-meta:{hash}")
-        opened = port._spaces.open(space.did)
-        unfinished = Upload(opened, clock=Ticks(), token=b"given up")
-        unfinished.take(BytesIO(b"0123456789"))
+        opened = port.spaces.open(space.did)
+        opened.part(Uploads).add(b"given up", 0, b"0123456789")
 
 
 def _write_history(space: rote.Space, *, short: bool) -> None:
@@ -268,14 +289,14 @@ def is_found(path: Path, dids: Iterable[str]) -> bool:
 def _verifies(port: Kernel, did: str) -> bool:
     pages = 0
 
-    def count(done: int, total: int) -> None:
+    def count(_: str, done: int, total: int) -> None:
         nonlocal pages
         pages += 1
         assert pages < PAGES_MAX, "verify does not end"
 
     try:
-        port.space(did, create=False)
-        return port.verify(did, against=None, progress=count).ok
+        port.answer("", FindSpace(did, False))
+        return port.begin(did, Verify(against=None)).result(count).ok
     except NotFound:
         return False
     except RoteError as error:
@@ -298,9 +319,9 @@ def read_everything(path: Path, dids: Iterable[str], version: int) -> None:
 
 def _read_blobs(port: Kernel, did: str) -> None:
     """Check that blobs are read as they were put, or with an error."""
-    for blob in port.blobs(did, after="", limit=9):
+    for blob in port.answer(did, ListBlobs(after="", limit=9)):
         with contextlib.suppress(RoteError):
-            size = port.blob_info(did, blob.hash, View()).size
+            size = port.answer(did, GetBlobInfo(blob.hash, View())).size
             data = BlobFile(port, did, blob.hash, size).readall()
             assert sha256(data).hexdigest() == blob.hash
 
@@ -308,24 +329,28 @@ def _read_blobs(port: Kernel, did: str) -> None:
 def _uses(port: Kernel, did: str, version: int) -> list[Callable[[], object]]:
     ids = [f"urn:entity:{name}" for name in ("a", "b", "c", "d", "erased", "large", "tagged")]
     return [
-        port.spaces,
-        lambda: port.head(did),
-        lambda: [port.head_at(did, version=v) for v in range(version + 1)],
-        lambda: port.head_at(did, at=1_767_225_610_000_000),
-        lambda: [port.read(did, [id], View()) for id in ids],
-        lambda: [port.read(did, [id], View(version=v)) for id in ids for v in range(version + 1)],
-        lambda: port.scan(did, start="", end=None, after=None, limit=100, view=View()),
-        lambda: [port.history(did, id, before=None, limit=100, view=View()) for id in ids],
-        lambda: [commit.to_dict() for commit in port.log(did, since=0, limit=100)],
-        lambda: port.find(
-            did, "tags/1", start="", end=None, after=None, limit=10, view=View(version=3)
+        lambda: port.answer("", ListSpaces()),
+        lambda: port.answer(did, GetHead()),
+        lambda: [port.answer(did, GetHead(version=v)) for v in range(version + 1)],
+        lambda: port.answer(did, GetHead(at=1_767_225_610_000_000)),
+        lambda: [port.answer(did, Read([id], View())) for id in ids],
+        lambda: [
+            port.answer(did, Read([id], View(version=v))) for id in ids for v in range(version + 1)
+        ],
+        lambda: port.answer(did, Scan(start="", end=None, after=None, limit=100, view=View())),
+        lambda: [
+            port.answer(did, GetHistory(id, before=None, limit=100, view=View())) for id in ids
+        ],
+        lambda: [commit.to_dict() for commit in port.answer(did, GetLog(since=0, limit=100))],
+        lambda: port.answer(
+            did, Find("tags/1", start="", end=None, after=None, limit=10, view=View(version=3))
         ),
-        lambda: port.sides(did, "note", after="", limit=10),
+        lambda: port.answer(did, ListSides("note", after="", limit=10)),
         lambda: _read_blobs(port, did),
-        lambda: port.gc(did, grace_seconds=0, progress=None),
-        lambda: port.commit(
+        lambda: port.begin(did, CollectGarbage(grace_seconds=0)).result(),
+        lambda: port.answer(
             did,
-            CommitRequest(
+            MakeCommit(
                 [{"op": "set", "id": ids[0], "value": {"text": "é\0", "number": 1}}], key="key-a"
             ),
         ),

@@ -16,6 +16,7 @@ from random import Random
 import pytest
 
 import rote
+from rote.contract.commands import ListBlobs
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import NotFound, RoteError
@@ -85,11 +86,15 @@ def check_nothing_is_left_behind(url: str) -> None:
     """Check that a collection two hours later drops every unfinished upload, and all is whole."""
     with rote.open(url, clock=Later()) as store:
         space = store.space(NAME)
-        before = {part.hash for part in store._port.blobs(space.did, after="", limit=999)}
+        before = {
+            part.hash for part in store._port.answer(space.did, ListBlobs(after="", limit=999))
+        }
         assert space.verify().ok
         space.gc()
         assert space.verify().ok
-        assert {part.hash for part in store._port.blobs(space.did, after="", limit=999)} <= before
+        assert {
+            part.hash for part in store._port.answer(space.did, ListBlobs(after="", limit=999))
+        } <= before
         engine, number = engine_of(store, space)
         reads = engine.reader()
         assert reads.uploads(number, after=b"", limit=9) == []
@@ -100,7 +105,7 @@ def check_nothing_is_left_behind(url: str) -> None:
 def engine_of(store: rote.Store, space: rote.Space) -> tuple[Engine, int]:
     kernel = store._port
     assert isinstance(kernel, Kernel)
-    return kernel._engine, kernel._spaces.open(space.did).number
+    return kernel.spaces.wiring.engine, kernel.spaces.open(space.did).number
 
 
 # -- kill -9 ---------------------------------------------------------------------------------------

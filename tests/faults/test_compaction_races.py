@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from rote.contract import CommitRequest, View
+from rote.contract import View
+from rote.contract.commands import CopyOut, Find, MakeCommit, Read
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
@@ -151,24 +152,22 @@ def _overtake(other: Space) -> None:
 QUERY: dict[str, Any] = {"select": {A: {"schema": True}, "*": {}}}
 # Every kind of read of version 9, and of the newest state.
 PAST: dict[str, Callable[[Space], Any]] = {
-    "get": lambda space: space._port.read(space.did, [A], View("main", 9)),
-    "read many": lambda space: space._port.read(space.did, [A, B], View("main", 9)),
-    "on a branch": lambda space: space._port.read(space.did, [A], View("topic", 9)),
+    "get": lambda space: space._port.answer(space.did, Read([A], View("main", 9))),
+    "read many": lambda space: space._port.answer(space.did, Read([A, B], View("main", 9))),
+    "on a branch": lambda space: space._port.answer(space.did, Read([A], View("topic", 9))),
     "at": lambda space: space.at(9).head,
     "scan": lambda space: list(space.at(9).scan()),
     "history": lambda space: space.at(9).history(A),
     "branches": lambda space: space.at(9).branches(),
     "log": lambda space: list(space.log(since=8, limit=3)),
     "diff": lambda space: space.at(9).diff(4),
-    "find": lambda space: space._port.find(
-        space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View("main", 9)
-    ),
+    "find": lambda space: space._port.answer(space.did, Find(WORDS.name, view=View("main", 9))),
     "query": lambda space: space.query({**QUERY, "at": 9}),
-    "copy": lambda space: space._port.copy_out(space.did, since=8, until=12),
+    "copy": lambda space: space._port.answer(space.did, CopyOut(since=8, until=12)),
 }  # fmt: skip
 CURRENT: dict[str, Callable[[Space], Any]] = {
     "get": lambda space: space.get(A),
-    "read many": lambda space: space._port.read(space.did, [A, B], View()),
+    "read many": lambda space: space._port.answer(space.did, Read([A, B], View())),
     "scan": lambda space: list(space.scan()),
     "diff": lambda space: space.diff("topic"),
     "merge": lambda space: [
@@ -177,8 +176,8 @@ CURRENT: dict[str, Callable[[Space], Any]] = {
     ],
     "branches": lambda space: space.branches(),
     "query since": lambda space: space.query({"select": {"*": {}}, "since": 9})["facts"],
-    "find": lambda space: space._port.find(
-        space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
+    "find": lambda space: space._port.answer(
+        space.did, Find(WORDS.name, start="", end=None, after=None, limit=9, view=View())
     ),
     "blob": lambda space: space.blob_info(space.get(meta_id(HASH))["blob"]),
     "query": lambda space: space.query(QUERY),
@@ -253,8 +252,8 @@ def test_nothing_wrong_is_remembered(name: str, rig: Rig) -> None:
         for version in (None, rig.other.version):
             for branch in ("main", "topic"):
                 view = View(branch, version)
-                assert rig.reader._port.read(rig.reader.did, [A, B], view) == (
-                    rig.other._port.read(rig.other.did, [A, B], view)
+                assert rig.reader._port.answer(rig.reader.did, Read([A, B], view)) == (
+                    rig.other._port.answer(rig.other.did, Read([A, B], view))
                 )
 
 
@@ -323,9 +322,9 @@ def test_whoever_writes_afterwards_writes_on_what_is_there(rig: Rig) -> None:
     assert [rig.reader.get(A), rig.reader.get(B)]
     _overtake(rig.other)
     read = {"id": A, "version": 9, "path": "/unrelated"}
-    request = CommitRequest([{"op": "set", "id": B, "value": 3}], reads=[read])
+    request = MakeCommit([{"op": "set", "id": B, "value": 3}], reads=[read])
     with pytest.raises(Conflict):
-        rig.reader._port.commit(rig.reader.did, request)
+        rig.reader._port.answer(rig.reader.did, request)
     rig.reader.patch(A, [{"op": "add", "path": "/new", "value": 1}])
     assert {f"m{number}" for number in range(14)} | {"new"} <= rig.other.get(A).keys()
     assert rig.other.verify().ok
@@ -351,8 +350,8 @@ def test_an_index_that_others_have_dropped_is_built_from_what_is_left(
     """No commit is left that tells what the index has to list."""
 
     def find(space: Space) -> set[tuple[str, str]]:
-        found = space._port.find(
-            space.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
+        found = space._port.answer(
+            space.did, Find(WORDS.name, start="", end=None, after=None, limit=9, view=View())
         )
         return {(hit.term, hit.id) for hit in found}
 

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 import rote
-from rote.contract import CommitRequest, Guard
+from rote.contract import Guard
+from rote.contract.commands import GetSide, MakeCommit, PutSide
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import RoteError
 from rote.kernel.log import page_sizes
@@ -107,7 +108,7 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
     """A writer goes on while copies are made. Its side row holds its progress, in the same commit."""
     with rote.open(tmp_path / "source.db", durability="os") as source:
         space, port = source.space(NAME), source._port
-        port.put_side(space.did, "run", "r", 0, fence=0)
+        port.answer(space.did, PutSide("run", "r", 0, fence=0))
         copies = examples(40, 400)
         room, stop = threading.Semaphore(0), threading.Event()
 
@@ -118,7 +119,7 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
                 number += 1
                 guard = Guard("run", "r", number, number)
                 operation = {"op": "set", "id": LEFT, "value": number}
-                port.commit(space.did, CommitRequest([operation], guard=guard))
+                port.answer(space.did, MakeCommit([operation], guards=[guard]))
             return number
 
         with ThreadPoolExecutor(1) as threads, rote.open(":memory:") as target:
@@ -129,7 +130,7 @@ def test_no_row_of_a_copy_knows_of_a_commit_that_is_not_in_it(tmp_path: Path) ->
                     report = source.copy(NAME, target)
                     assert report.ok
                     copy = target.space(NAME)
-                    row = target._port.side(copy.did, "run", "r")
+                    row = target._port.answer(copy.did, GetSide("run", "r"))
                     assert row is not None
                     assert row.body <= (copy.get(LEFT) or 0) == copy.version == report.version
             finally:
@@ -202,7 +203,8 @@ UNEXPLAINED = "its content is missing, and no erasure explains it"
 
 def _copies_nothing_wrong(path: Path, target_path: Path, log: list[rote.Commit]) -> bool:
     """Whether the copy was refused; either way the target is a beginning of the honest history."""
-    source = rote.Store(open_port(path), url="source")
+    port = open_port(path)
+    source = rote.Store(port, url="source", local=port)
     refused = False
     with source, rote.open(target_path, durability="os") as target:
         try:

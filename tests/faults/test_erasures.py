@@ -71,7 +71,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[rote.Space]:
     """Yield a space with the index of tags declared."""
-    with rote.Store(open_port(path), url=str(path)) as store:
+    port = open_port(path)
+    with rote.Store(port, url=str(path), local=port) as store:
         yield store.space("agent")
 
 
@@ -238,7 +239,7 @@ class _Killed(BaseException):
 def _dying_after(space: rote.Space, transactions: int) -> Iterator[None]:
     """Refuse the next transaction after so many."""
     kernel: Any = space._port
-    opened, left = kernel._spaces.open(space.did), [transactions]
+    opened, left = kernel.spaces.open(space.did), [transactions]
     actual = opened.engine
 
     class Dying:

@@ -14,6 +14,7 @@ from types import CodeType
 import pytest
 
 import rote
+from rote.contract.commands import DropSide, PutSide, Reindex
 from rote.engines.postgres.engine import _Block
 from rote.engines.sqlite import SqliteEngine
 from rote.engines.sqlite.engine import _Transaction
@@ -33,11 +34,11 @@ Write = Callable[[rote.Store, rote.Space], object]
 
 
 def put_side(store: rote.Store, space: rote.Space) -> None:
-    space._port.put_side(space.did, "note", "n", {}, fence=0)
+    space._port.answer(space.did, PutSide("note", "n", {}, fence=0))
 
 
 def drop_side(store: rote.Store, space: rote.Space) -> None:
-    space._port.drop_side(space.did, "seen", "s", fence=1)
+    space._port.answer(space.did, DropSide("seen", "s", fence=1))
 
 
 def copy_in(store: rote.Store, space: rote.Space) -> None:
@@ -58,7 +59,7 @@ WRITES: dict[str, Write] = {
     "collect garbage": lambda store, space: space.gc(grace_seconds=0),
     "erase": lambda store, space: space.erase(ID, reason="asked to"),
     "compact": lambda store, space: space.compact(before=3),
-    "build an index": lambda store, space: space._port.reindex(space.did, progress=None),
+    "build an index": lambda store, space: space._port.begin(space.did, Reindex()).result(),
     "copy": copy_in,
 }
 
@@ -82,7 +83,7 @@ def filled(store: rote.Store, name: str) -> rote.Space:
     for number in range(20):
         space.patch(ID, [{"op": "add", "path": "/n", "value": number}])
     space.delete(f"urn:blob-meta:{space.put_blob(b'collected')}")
-    space._port.put_side(space.did, "seen", "s", {}, fence=0)
+    space._port.answer(space.did, PutSide("seen", "s", {}, fence=0))
     return space
 
 
@@ -161,8 +162,8 @@ def test_every_block_of_the_kernel_stands_where_an_interruption_of_its_end_is_se
     """Commits clean up by themselves."""
     lines = {
         f"{path.name}: {line.strip()}"
-        for path in (ROOT / "src/rote/kernel").glob("*.py")
+        for path in (ROOT / "src/rote/kernel").rglob("*.py")
         for line in path.read_text().splitlines()
         if ".writer(" in line and "Abandoning(" not in line
     }
-    assert {line.split(":")[0] for line in lines} == {"commits.py"}
+    assert {line.split(":")[0] for line in lines} == {"committer.py"}

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 import rote
+from rote.contract.commands import GetSide, PutSide
 from rote.engines.postgres import PostgresEngine, engine
 from rote.errors import RoteError, Unavailable
 from rote.kernel.committing import committer
@@ -203,15 +204,17 @@ def test_a_side_row_is_written_or_not_and_never_otherwise_than_was_answered(
             message += 1
             proxy.plan(Cut(message, delivered=delivered))
             try:
-                written: bool | None = bool(port.put_side(did, "run", "r", message, fence=fence))
+                written: bool | None = bool(
+                    port.answer(did, PutSide("run", "r", message, fence=fence))
+                )
             except Unavailable as error:
                 written = None if error.details.get("outcome") == "unknown" else False
             if written is None:
                 # Side rows carry no attempt to ask for; the fence tells the caller the outcome. A
                 # statement that still runs holds the space, so a later write comes after it.
-                port.put_side(did, "run", "behind", 0, fence=unknown)
+                port.answer(did, PutSide("run", "behind", 0, fence=unknown))
                 unknown += 1
-            row = port.side(did, "run", "r")
+            row = port.answer(did, GetSide("run", "r"))
             found = 0 if row is None else row.fence
             assert found - fence in ((0, 1) if written is None else (int(written),))
             fence = found

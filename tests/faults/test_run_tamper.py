@@ -7,9 +7,11 @@ import apsw
 import pytest
 
 import rote
-from rote.contract.runs import RUN, run_in
+from rote.contract.commands import GetSide, MakeCommit
 from rote.errors import Corrupt
+from rote.runs.run_rows import RUN, run_in
 from rote.testing import FixedClock
+from rote.testing.intercepting import intercept
 from tests.faults.children import LEFT, NAME, RIGHT
 from tests.faults.run_children import MODES, OTHER, begin, port_of
 
@@ -34,7 +36,7 @@ def test_a_pending_run_that_was_changed_is_not_applied_and_the_others_are(
     with rote.open(path, modes=MODES, clock=clock, durability="os") as store:
         space, port = store.space(NAME), port_of(store)
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", _go)
+            intercept(patch, port, MakeCommit, _go)
             for run_id, id in (("one", LEFT), ("two", RIGHT)):
                 with pytest.raises(Gone), begin(space, run_id) as run:
                     run.get(OTHER)
@@ -53,7 +55,7 @@ def test_a_pending_run_that_was_changed_is_not_applied_and_the_others_are(
     ) as store:  # opening must not fail because of it
         space = store.space(NAME)
         assert space.get(LEFT) is None
-        row = port_of(store).side(space.did, RUN, "two")
+        row = port_of(store).answer(space.did, GetSide(RUN, "two"))
         assert row is not None
         assert run_in(row).state == "commit_aborted"
         with pytest.raises(Corrupt, match="one"):

@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 import rote
+from rote.contract.commands import Verify
 from rote.errors import InvalidInput
 from tests.faults.tampering import (
     SEED,
@@ -334,7 +335,7 @@ def truncate(path: Path, version: int) -> None:
 def verifies(path: Path, did: str, against: dict[str, object] | None = None) -> bool:
     port = open_port(path)
     try:
-        return port.verify(did, against=against, progress=None).ok
+        return port.begin(did, Verify(against=against)).result().ok
     finally:
         port.close()
 

@@ -31,6 +31,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import NotFound, Unavailable
 from rote.kernel import Kernel
+from rote.kernel.committing.committer import Committer
 from rote.kernel.state.open_space import OpenSpace
 from rote.opening.keys import MemoryKeys
 from rote.testing import FixedClock, StoreSettings, open_on
@@ -222,8 +223,8 @@ class Line:
         self.space.set(IDS[0], 0)
         self._clock = clock
         kernel = cast(Kernel, store._port)
-        group = kernel._committer._groups[kernel._spaces.open(self.space.did).number]
-        clock.in_line = lambda: len(group._line)
+        queue = kernel.spaces.open(self.space.did).part(Committer).queue
+        clock.in_line = lambda: len(queue._queue)
 
     def run(self, *calls: Callable[[], Commit]) -> list[Future[Commit]]:
         """Run the calls, the first as the leader of the others; return their futures, which are done."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import rote
+from rote.contract.commands import CopyOut
 from rote.testing.postgres import database_url
 from tests.golden.formulas import did_of, digest
 from tests.golden.stories import FOLDER, ToldClock, ToldSalts
@@ -53,7 +54,7 @@ def tell(url: str) -> rote.Store:
 
 def told(store: rote.Store) -> dict[str, Any]:
     space = store.space("golden")
-    page = store._port.copy_out(space.did, since=0, until=space.version)
+    page = store._port.answer(space.did, CopyOut(since=0, until=space.version))
     return {
         "commits": [commit.to_dict() for commit in page.commits],
         "remains": [

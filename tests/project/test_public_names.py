@@ -199,7 +199,7 @@ FIELDS: dict[type, list[str]] = {
     ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",
-        "actual_hash",
+        "actual_hash", "of_entity", "of_range",
     ],
 }  # fmt: skip
 

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rote.contract.commands import AdoptSpace, CopyIn, CopyOut, ListBlobs
 from rote.errors import PatchFailed
-from rote.kernel.committing import blob_data
-from rote.space import Space
+from rote.kernel.blobs import blob_data
+from rote.space import Space, blobs
 from rote.testing import FixedClock, StoreSettings
 from rote.testing.naive_patch import DoesNotApply, apply_naively
+from rote.testing.space_suite.blobs import adopt
 from tests.lanes import examples
 from tests.properties.test_model import open_file, open_memory, open_postgres
 
@@ -112,7 +114,8 @@ def test_the_blobs_of_any_story_are_those_of_the_model(kind: str) -> None:
         clock = FixedClock()
         with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patching:
             patching.setattr(blob_data, "BLOB_CHUNK_BYTES", 7)
-            patching.setattr(blob_data, "BLOB_PIECE_BYTES", 30)
+            for module in (blob_data, blobs):
+                patching.setattr(module, "BLOB_PIECE_BYTES", 30)
             with OPENERS[kind](Path(folder), StoreSettings(clock=clock)) as store:
                 space, model = store.space("notes"), Model()
                 for step in [*story, ("gc", 0, 0)]:
@@ -172,20 +175,20 @@ def _patch(space: Space, model: Model, id: str, ops: list[dict[str, Any]]) -> No
 
 
 def _compare(space: Space, model: Model) -> None:
-    listed = space._port.blobs(space.did, after="", limit=99)
+    listed = space._port.answer(space.did, ListBlobs(after="", limit=99))
     assert {part.hash for part in listed} == {HASHES[number] for number in model.there}
 
 
 def _compare_copy(space: Space, model: Model) -> None:
     """Compare the bytes, here and in a copy."""
     with open_memory(Path(), StoreSettings()) as target:
-        page = space._port.copy_out(space.did, since=0, until=space.version)
-        target._port.adopt(space.did, "notes", seed=None)
+        page = space._port.answer(space.did, CopyOut(since=0, until=space.version))
+        target._port.answer("", AdoptSpace(space.did, "notes"))
         for number in model.there:
             with space.open_blob(HASHES[number]) as file:
-                assert target._port.adopt_blob(space.did, HASHES[number], file)
+                assert adopt(target._port, space.did, HASHES[number], file.read())
         if page.commits:
-            target._port.copy_in(space.did, page)
+            target._port.answer(space.did, CopyIn(page))
         copied = target.space("notes")
         for number in model.there:
             assert copied.blob(HASHES[number]) == space.blob(HASHES[number]) == PAYLOADS[number]

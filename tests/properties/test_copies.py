@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rote.contract.commands import GetSide, ListSides, PutSide
 from rote.errors import RoteError
 from rote.kernel.log import page_sizes
 from rote.space import Space
@@ -70,11 +71,11 @@ def test_a_copy_is_the_source_whenever_it_is_made(
 
 
 def _move_side(space: Space, number: int) -> None:
-    row = space._port.side(space.did, "run", "r")
+    row = space._port.answer(space.did, GetSide("run", "r"))
     fence = 0 if row is None else row.fence
-    space._port.put_side(space.did, "run", "r", number, fence=fence)
+    space._port.answer(space.did, PutSide("run", "r", number, fence=fence))
     if number % 3 == 0:
-        space._port.put_side(space.did, "run", f"r {number}", number, fence=0)
+        space._port.answer(space.did, PutSide("run", f"r {number}", number, fence=0))
 
 
 def _commit(space: Space, step: Any) -> None:
@@ -92,6 +93,6 @@ def _compare(space: Space, copy: Space) -> None:
         assert list(copy.at(version).scan()) == list(space.at(version).scan())
     ours, theirs = space._port, copy._port
     for kind in ("key", "run"):
-        assert theirs.sides(copy.did, kind, after="", limit=99) == ours.sides(
-            space.did, kind, after="", limit=99
+        assert theirs.answer(copy.did, ListSides(kind, after="", limit=99)) == ours.answer(
+            space.did, ListSides(kind, after="", limit=99)
         )

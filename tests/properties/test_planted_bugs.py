@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from rote.contract import reads
 from rote.engines.rows import Batch, SideRecord
 from rote.engines.sqlite.reader import SqliteReader
 from rote.engines.sqlite.writer import SqliteWriter
 from rote.errors import RoteError
-from rote.kernel.committing import committer, jobs, plans, read_checks, reads
+from rote.kernel.committing import committer, jobs, plans, read_checks
 from rote.kernel.committing.documents import Patched
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.log import branches

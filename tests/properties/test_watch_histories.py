@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from rote.contract import View
 from rote.errors import NotFound
-from rote.kernel.watching.pulse import Pulse
 from rote.kernel.watching.watches import Watcher
 from rote.opening import open as open_store
 from rote.space import Space
@@ -28,7 +27,6 @@ class History:
         self.space = space
         self.graphs = graphs
         self.oldest = 0  # the version of the last compaction
-        self.pulse = Pulse()  # shared by all watchers
         self.alive = ["main"]
 
     def happen(self) -> None:
@@ -73,12 +71,7 @@ class Held:
     def begin(self, since: int | None) -> None:
         space = self.history.space
         kernel: Any = space._port
-        self.watcher = Watcher(
-            kernel._spaces.open(space.did),
-            self.history.pulse,
-            self.query,
-            self.view,
-        )
+        self.watcher = Watcher(kernel.spaces.open(space.did), self.query, self.view)
         self.take(self.watcher.start(since), is_first=True)
         self.check()
 

@@ -14,7 +14,7 @@ from rich.progress import (
 )
 
 from rote.cli.output import stderr
-from rote.contract import CopyProgress
+from rote.contract import Tell
 
 # What the library calls what it is doing, in words.
 _PHASES = {
@@ -32,7 +32,7 @@ _PHASES = {
 
 
 @contextmanager
-def bar() -> Iterator[CopyProgress | None]:
+def bar() -> Iterator[Tell | None]:
     """Takes what is done, how far, and of how much; one line for each thing that is done."""
     console = stderr()
     if not console.is_terminal:

@@ -1,16 +1,7 @@
-"""The seam: what the layers above may ask of a store, and the frozen values that answer."""
+"""The seam: commands, the door that takes them, and the frozen values that answer."""
 
-from rote.contract.blobs import BlobInfo, BlobPart, BlobRequest, ByteStream, GcReport
-from rote.contract.branches import (
-    DELETE,
-    Branch,
-    BranchRequest,
-    Change,
-    MergeConflict,
-    MergeRequest,
-    MergeResult,
-    Resolution,
-)
+from rote.contract.blobs import BlobInfo, BlobPart, ByteStream, GcReport
+from rote.contract.branches import DELETE, Branch, Change, MergeConflict, MergeResult, Resolution
 from rote.contract.compactions import Compaction
 from rote.contract.copies import (
     CHECKPOINT,
@@ -22,13 +13,16 @@ from rote.contract.copies import (
     SidePage,
     check_row_follows,
 )
+from rote.contract.declarations import Questions, SideRule
 from rote.contract.erasures import Erasure, Remains
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
-from rote.contract.port import CopyProgress, Holds, Port, Progress
+from rote.contract.local import Local
+from rote.contract.paging import all_sides, all_spaces, paged
+from rote.contract.port import Caller, Port, PortLayer, Task, Tell, Watching
 from rote.contract.reports import UNDECIDED, Fault, VerifyReport
 from rote.contract.requests import (
-    CommitRequest,
+    AnswerRead,
     FactPage,
     Guard,
     Head,
@@ -36,6 +30,9 @@ from rote.contract.requests import (
     ScanPage,
     SideRow,
     SpaceInfo,
+    SpacePage,
+    SpaceSummary,
+    Times,
     View,
 )
 from rote.contract.sources import Clock, IdSource, KeyRing, TokenSource
@@ -44,19 +41,17 @@ __all__ = [
     "CHECKPOINT",
     "DELETE",
     "UNDECIDED",
+    "AnswerRead",
     "BlobInfo",
     "BlobPart",
-    "BlobRequest",
     "Branch",
-    "BranchRequest",
     "ByteStream",
+    "Caller",
     "Change",
     "Clock",
     "Commit",
-    "CommitRequest",
     "Compaction",
     "CopyPage",
-    "CopyProgress",
     "CopyReport",
     "Erasure",
     "Fact",
@@ -69,26 +64,36 @@ __all__ = [
     "Guard",
     "Head",
     "Hit",
-    "Holds",
     "IdSource",
     "Index",
     "KeyRing",
     "LeftFact",
+    "Local",
     "MergeConflict",
-    "MergeRequest",
     "MergeResult",
     "Port",
-    "Progress",
+    "PortLayer",
+    "Questions",
     "Rehearsal",
     "Remains",
     "Resolution",
     "ScanPage",
     "SidePage",
     "SideRow",
+    "SideRule",
     "SpaceInfo",
+    "SpacePage",
+    "SpaceSummary",
     "State",
+    "Task",
+    "Tell",
+    "Times",
     "TokenSource",
     "VerifyReport",
     "View",
+    "Watching",
+    "all_sides",
+    "all_spaces",
     "check_row_follows",
+    "paged",
 ]

@@ -1,28 +1,16 @@
 """What is said about blobs: how one is put, what is known of it, what a collection did."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct, to_builtins
 
 from rote.values import Json
-from rote.values.blobs import CONTENT_TYPE_DEFAULT
 
 
 class ByteStream(Protocol):
     """Anything that bytes can be read from, like a file opened with "rb"."""
 
     def read(self, size: int, /) -> bytes: ...
-
-
-class BlobRequest(Struct, frozen=True, gc=False):
-    """How a blob is put, unchecked."""
-
-    content_type: str = CONTENT_TYPE_DEFAULT
-    labels: Sequence[str] = ()
-    expect: str | None = None  # the hash that the bytes must have
-    key: str | None = None
-    branch: str = "main"
 
 
 class BlobInfo(Struct, frozen=True, gc=False):

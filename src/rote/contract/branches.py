@@ -1,6 +1,5 @@
 """Branches, and what comes of comparing and merging them. Frozen values that also travel."""
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -29,15 +28,6 @@ class Branch(Struct, frozen=True, gc=False):
             "head_version": self.head_version,
             "deleted": self.deleted,
         }
-
-
-class BranchRequest(Struct, frozen=True, gc=False):
-    """A branch to make."""
-
-    name: str
-    parent: str = "main"
-    fork_version: int | None = None  # None: the space's version when it is made
-    key: str | None = None
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -69,17 +59,6 @@ class Resolution(Enum):
 
 
 DELETE: Final = Resolution.DELETE
-
-
-class MergeRequest(Struct, frozen=True, gc=False):
-    """A merge to make, unchecked."""
-
-    source: str
-    target: str = "main"
-    on_conflict: str = "fail"
-    resolutions: Mapping[str, Json | Resolution] = {}
-    dry_run: bool = False
-    key: str | None = None
 
 
 class MergeConflict(Struct, frozen=True, gc=False):

@@ -1,6 +1,6 @@
-"""What is asked of a store: frozen requests and the pages that answer them."""
+"""Parts of commands, and the pages that answer them. Frozen values that also travel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -19,18 +19,15 @@ class Guard(Struct, frozen=True, gc=False):
     stamped: bool = False  # then with the commit's `version` and `at` as members of it
 
 
-class CommitRequest(Struct, frozen=True, gc=False):
-    """One commit to make. Operations and reads are as the caller sent them, unchecked."""
+class AnswerRead(Struct, frozen=True, gc=False):
+    """A question about many entities that a commit relies on, and the answer it got."""
 
-    operations: Sequence[Mapping[str, Any]]
-    branch: str = "main"
-    reads: Sequence[Mapping[str, Any]] = ()
-    key: str | None = None
-    meta: Json = None
-    guard: Guard | None = None
-    unerased_since: int | None = (
-        None  # a Conflict when what it writes was erased after this version
-    )
+    call: dict[str, Any]  # the question, to be asked again
+    digest: str  # of the answer
+    ranges: Sequence[tuple[str, str, str | None]]  # branch and ids, half open, that can change it
+    version: int  # at which it was the answer
+    branch: str
+    now: int  # by which time it was asked, microseconds since the epoch
 
 
 class Rehearsal(Struct, frozen=True, gc=False):
@@ -76,6 +73,33 @@ class SpaceInfo(Struct, frozen=True, gc=False):
 
     did: str
     name: str
+
+
+class SpacePage(Struct, frozen=True, gc=False):
+    """Spaces of a store, by name."""
+
+    spaces: tuple[SpaceInfo, ...]
+    next: str | None  # the name to go on after; None at the end
+
+
+class SpaceSummary(Struct, frozen=True, gc=False):
+    """A space at its head."""
+
+    did: str
+    name: str
+    version: int  # 0 when empty
+    hash: str | None
+    at: int | None  # microseconds since the epoch
+    oldest: int  # the version that history begins with
+
+
+class Times(Struct, frozen=True, gc=False):
+    """What time it is, microseconds since the epoch."""
+
+    now: int  # by the store's clock
+    # By the clock that all who share the store go by: the database's, if it has one. None when
+    # nobody asked for it.
+    shared_now: int | None
 
 
 class SideRow(Struct, frozen=True, gc=False):

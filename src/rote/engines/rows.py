@@ -9,9 +9,6 @@ from msgspec import Struct, field
 MAIN = 1
 
 # Operation codes of FactRow.op.
-SET = 1
-PATCH = 2
-DELETE = 3
 
 # A line: (branch, highest version that counts) from the branch itself up through its ancestors.
 Line = tuple[tuple[int, int], ...]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-from rote.contract import Clock, IdSource
+from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
@@ -11,8 +11,10 @@ from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
 from rote.records import RECORDS
 from rote.runs import StoreRuns
+from rote.runs.answers import RunQuestions
 from rote.runs.leases import check_lease_seconds
 from rote.runs.modes import check_modes
+from rote.runs.side_rules import SIDE_RULES
 from rote.space import Store
 from rote.space.arguments import check_flags, check_path
 from rote.values import Identity, check_author
@@ -74,9 +76,11 @@ def open(
         ids=ids or SystemIds(),
         tokens=tokens,
         keys=MemoryKeys() if location.keys is None else FolderKeys(location.keys),
-        author=author,
+        questions=RunQuestions(),
+        caller=Caller(author),
         seed=key,
         indexes=(RECORDS,),
+        side_rules=SIDE_RULES,
         presumes=ids is None,
     )
     if folder is None and location.path is not None:
@@ -91,7 +95,7 @@ def open(
     )
     if recover:
         runs.recover_if_possible()
-    return Store(kernel, url=location.shown, create=create, runs=runs)
+    return Store(kernel, url=location.shown, local=kernel, create=create, runs=runs)
 
 
 def _check_sources(clock: object, ids: object) -> None:

@@ -4,7 +4,7 @@ brings the states."""
 from rote.query.expansion import Place
 from rote.query.filling import Filling
 from rote.query.links import Absent
-from rote.query.request import Cursor, Query, foreign_cursor, parse_query
+from rote.query.request import Cursor, Query, foreign_cursor, moved, parse_query, place_of
 from rote.query.result_graph import Overflow, ResultGraph
 from rote.query.schemas import Schemas
 from rote.query.walk import Fetch, Root, Truncated, Walk, batches, is_deleted
@@ -25,5 +25,7 @@ __all__ = [
     "batches",
     "foreign_cursor",
     "is_deleted",
+    "moved",
     "parse_query",
+    "place_of",
 ]

@@ -96,8 +96,7 @@ class Query(Struct, frozen=True, gc=False):
 
     def continue_at(self, cursor: Cursor) -> str:
         """The text that stands for a cursor of this query."""
-        token = [self.digest, cursor.space, cursor.branch, cursor.version, cursor.after]
-        return urlsafe_b64encode(canonical(token)).decode()
+        return _text_of([self.digest, cursor.space, cursor.branch, cursor.version, cursor.after])
 
 
 def parse_query(raw: Any, schemas: Schemas, *, is_watch: bool = False) -> Query:
@@ -218,8 +217,7 @@ def _cursor(raw: Any, digest: str) -> Cursor | None:
     if raw is None:
         return None
     try:
-        token: Any = decode(b64decode(raw, altchars=b"-_", validate=True))
-        query, space, branch, version, after = token
+        query, space, branch, version, after = _parts(raw)
     except (TypeError, ValueError, InvalidInput):
         query, space, branch, version, after = None, None, None, None, None
     if type(raw) is not str or [type(part) for part in (query, space, branch, version, after)] != [
@@ -229,6 +227,27 @@ def _cursor(raw: Any, digest: str) -> Cursor | None:
     if query != digest:
         raise foreign_cursor()
     return Cursor(space, branch, version, after)
+
+
+def place_of(cursor: str) -> str:
+    """Return the id after which a cursor goes on, whatever state it is of."""
+    *_, after = _parts(cursor)
+    return str(after)
+
+
+def moved(cursor: str, version: int) -> str:
+    """Return the cursor that goes on at the same place in another state."""
+    query, space, branch, _, after = _parts(cursor)
+    return _text_of([query, space, branch, version, after])
+
+
+def _parts(cursor: str) -> list[Any]:
+    parts: Any = decode(b64decode(cursor, altchars=b"-_", validate=True))
+    return list(parts)
+
+
+def _text_of(parts: list[Any]) -> str:
+    return urlsafe_b64encode(canonical(parts)).decode()
 
 
 def foreign_cursor() -> InvalidInput:

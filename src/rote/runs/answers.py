@@ -5,7 +5,6 @@ asker was shown; that the same answer comes from a later version is no differenc
 """
 
 import threading
-from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -13,8 +12,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.contract import Head, Port, SpaceInfo, View
+from rote.contract import AnswerRead, Head, Port, SpaceInfo, View, all_spaces
+from rote.contract.commands import FindSpace, GetHead, Scan
 from rote.errors import InvalidInput, NotFound, VersionNotFound
+from rote.query import moved, place_of
 from rote.questions import SPACE_SCHEME
 from rote.records import Memory
 from rote.records.keys import PREFIX, entity_id, ids_under
@@ -23,11 +24,10 @@ from rote.retrieval.package import Package
 from rote.retrieval.retrieving import Examined, examine
 from rote.retrieval.spaces import Named, key_of, parts_of
 from rote.runs.identities import deep_digest
-from rote.runs.reads import Range, scan_line
+from rote.runs.reads import scan_line
 from rote.space import Space
-from rote.values import canonical, decode
 from rote.values.limits import PAGE_MAX
-from rote.values.ranges import above, prefix_end
+from rote.values.ranges import IdRange, above, prefix_end
 
 Call = dict[str, Any]
 
@@ -59,7 +59,7 @@ class Moment(Struct, frozen=True):
     def open_space(self, path: str, *, own: Collection[str]) -> Named:
         """The state that `rote:<space>[@branch][:version]` means here; `own` paths mean this one."""
         name, branch, version = parts_of(path)
-        infos = self.port.spaces()
+        infos = all_spaces(self.port)
         info = next((each for each in infos if name in (each.name, each.did)), None)
         try:
             if info is None:
@@ -93,7 +93,7 @@ class Moment(Struct, frozen=True):
     def _past(self, info: SpaceInfo, branch: str | None, version: int) -> Space:
         if info.did == self.space.did and version > self.until:
             raise VersionNotFound(version, newest=self.until)
-        head = self.port.head_at(info.did, version=version)
+        head = self.port.answer(info.did, GetHead(version))
         named = branch or (self.branch if info.did == self.space.did else "main")
         return Space(self.port, info, turns=threading.RLock(), branch=named, pinned=head)
 
@@ -111,16 +111,23 @@ class Moment(Struct, frozen=True):
 # -- what is compared ------------------------------------------------------------------------------
 
 
-def digest_at(moment: Moment, call: Call) -> str:
-    """The digest of the answer to a question at a moment."""
-    return _ASKED[call["name"]](moment, call)
+class RunQuestions:
+    """Implements contract.Questions."""
+
+    def digest(self, port: Port, space: str, read: AnswerRead, version: int) -> str:
+        """Return the digest of the answer to a question at a version, at the time of its run."""
+        info = port.answer("", FindSpace(space))
+        hash = port.answer(space, GetHead(version)).hash
+        root = read.call.get("root")
+        moment = Moment(port, info, read.branch, version, hash, version, read.now, root)
+        return _ASKED[read.call["name"]](moment, read.call)
 
 
 def query_digest(answer: Mapping[str, Any]) -> str:
     """Of a query or of values; a cursor counts by where it goes on."""
     cursor = answer["cursor"]
     shown = {name: value for name, value in answer.items() if name not in ("version", "cursor")}
-    return deep_digest({**shown, "after": None if cursor is None else _cursor_parts(cursor)[-1]})
+    return deep_digest({**shown, "after": None if cursor is None else place_of(cursor)})
 
 
 def retrieve_digest(package: Mapping[str, Any]) -> str:
@@ -133,10 +140,8 @@ def _scan(moment: Moment, call: Call) -> str:
     found, after = sha256(), None
     view = View(call["branch"], moment.version)
     while True:
-        page = moment.port.scan(
-            moment.space.did, start=call["from"], end=call["to"], after=after, limit=PAGE_MAX,
-            view=view,
-        )  # fmt: skip
+        command = Scan(call["from"], call["to"], after, PAGE_MAX, view)
+        page = moment.port.answer(moment.space.did, command)
         for state in page.states:
             found.update(scan_line(state))
         if page.next is None:
@@ -149,17 +154,8 @@ def _query(moment: Moment, call: Call) -> str:
     ask = view.query if call["name"] == "query" else view.values
     query = {name: value for name, value in call["query"].items() if name != "at"}
     if query.get("cursor") is not None:
-        *place, _, after = _cursor_parts(query["cursor"])
-        token = canonical([*place, moment.version, after])
-        query["cursor"] = urlsafe_b64encode(token).decode()
+        query["cursor"] = moved(query["cursor"], moment.version)
     return query_digest(ask(query))
-
-
-def _cursor_parts(cursor: str) -> list[Any]:
-    """Query, space, branch, version, and the id after which it goes on."""
-    parts: Any = decode(b64decode(cursor, altchars=b"-_"))
-    assert type(parts) is list
-    return parts
 
 
 def _list(moment: Moment, call: Call) -> str:
@@ -197,9 +193,9 @@ _ASKED: dict[str, Callable[[Moment, Call], str]] = {
 # -- what can change it ----------------------------------------------------------------------------
 
 
-def query_ranges(branch: str, query: Mapping[str, Any]) -> list[Range]:
+def query_ranges(branch: str, query: Mapping[str, Any]) -> list[IdRange]:
     """What is selected; everything, where links are followed to who knows where."""
-    ranges: list[Range] = []
+    ranges: list[IdRange] = []
     for selector, body in query["select"].items():
         if body:
             return [(branch, *_EVERYTHING)]
@@ -210,17 +206,17 @@ def query_ranges(branch: str, query: Mapping[str, Any]) -> list[Range]:
     return ranges
 
 
-def namespace_ranges(branch: str, namespaces: tuple[str, ...]) -> list[Range]:
+def namespace_ranges(branch: str, namespaces: tuple[str, ...]) -> list[IdRange]:
     prefixes = [ids_under(namespace) for namespace in namespaces]
     return [(branch, prefix, prefix_end(prefix)) for prefix in prefixes]
 
 
-def list_ranges(branch: str, namespace: str, kind: str | None) -> list[Range]:
+def list_ranges(branch: str, namespace: str, kind: str | None) -> list[IdRange]:
     prefix = ids_under(namespace) if kind is None else ids_under(namespace, kind)
     return [(branch, prefix, prefix_end(prefix))]
 
 
-def retrieve_ranges(branch: str, own: Collection[str]) -> list[Range]:
+def retrieve_ranges(branch: str, own: Collection[str]) -> list[IdRange]:
     """All records, if the state itself was asked and not only files and what is past."""
     return [(branch, PREFIX, prefix_end(PREFIX))] if own else []
 

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from rote.contract import Commit, Fact, Port, Rehearsal, State, View
+from rote.contract.commands import Rehearse
 from rote.errors import InvalidInput, LimitExceeded
 from rote.patch import encode_operations, normalize
 from rote.runs.reads import ReadSet
@@ -60,9 +61,8 @@ class Buffer:
             self._check_size(len(self.operations) + len(taken), self._size_bytes + size)
             ids = [id for each in taken if type(id := each.get("id")) is str]
             own = {id: self._own[id].state for id in (*ids, *self._schemas) if id in self._own}
-            rehearsed = self._port.rehearse(
-                self._space, taken, view=self._view, own=own, now=self._now
-            )
+            command = Rehearse(taken, own, self._now, self._view)
+            rehearsed = self._port.answer(self._space, command)
             for read in reads:
                 if "id" in read:
                     self.rely_on(read["id"], read.get("path"))

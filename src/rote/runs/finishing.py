@@ -8,13 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.contract import Commit, Port, SpaceInfo
-from rote.contract.runs import (
-    COMMIT_APPLIED,
-    COMMIT_PENDING,
-    PAYLOAD_MISMATCH,
-    STORAGE_APPLY_FAILED,
-    VALIDATION_FAILED,
-)
+from rote.contract.commands import GetLog
 from rote.errors import (
     Conflict,
     Denied,
@@ -30,6 +24,13 @@ from rote.errors import (
 from rote.runs.committing import commit_run
 from rote.runs.identities import payload_fingerprint
 from rote.runs.ledger import Ledger, RunRow
+from rote.runs.run_rows import (
+    COMMIT_APPLIED,
+    COMMIT_PENDING,
+    PAYLOAD_MISMATCH,
+    STORAGE_APPLY_FAILED,
+    VALIDATION_FAILED,
+)
 from rote.values.limits import RUN_CONFLICTS_KEPT, TAKEOVER_LOOK_SECONDS, TAKEOVER_LOOKS_MAX
 
 
@@ -97,7 +98,7 @@ class Finisher:
         return Finish(found, error=_aborted(found, what, ()))
 
     def commit_at(self, space: SpaceInfo, version: int) -> Commit:
-        return self._port.log(space.did, since=version - 1, limit=1)[0]
+        return self._port.answer(space.did, GetLog(version - 1, 1))[0]
 
     def repeat(
         self, space: SpaceInfo, run_id: str, operations: Sequence[Mapping[str, Any]]

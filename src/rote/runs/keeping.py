@@ -10,12 +10,12 @@ from collections.abc import Callable
 from msgspec import structs
 
 from rote.contract import SpaceInfo
-from rote.contract.runs import COMMIT_PENDING, STORAGE_APPLY_FAILED, PendingCommit, RunBody
 from rote.errors import Denied, InvalidInput, RoteError, Unavailable
 from rote.runs.finishing import Finish, Finisher
 from rote.runs.leases import Leases, owned
 from rote.runs.ledger import Ledger, RunRow
 from rote.runs.recovery import Recovery
+from rote.runs.run_rows import COMMIT_PENDING, STORAGE_APPLY_FAILED, PendingCommit, RunBody
 
 
 class Keeping:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from rote.contract import Port, TokenSource
-from rote.contract.runs import LEASE, Lease, lease_in
+from rote.contract.commands import DropSide, GetSide, GetTimes, PutSide
 from rote.errors import Denied, InvalidInput, RoteError, Unavailable
+from rote.runs.run_rows import LEASE, Lease, lease_in
 from rote.values.limits import LEASE_ATTEMPTS_MAX, LEASE_RENEWALS, LEASE_SECONDS_MAX
 
 _SECOND = 1_000_000
@@ -57,7 +58,7 @@ class Leases:
         """The owner of one more run in a space."""
         with self._lock:
             held = self._held.get(space)
-            now = self._port.shared_now()
+            now = shared_now(self._port)
             if held is not None and held.until - now < self._micros // LEASE_RENEWALS:
                 held = self._renew(space, held, now)
             if held is None:
@@ -81,7 +82,7 @@ class Leases:
     def confirm(self, space: str, owner: str) -> bool:
         """Whether nobody had claimed the lease up to now: who claims it later finds what was written
         for its owner before."""
-        row = self._port.side(space, LEASE, owner)
+        row = self._port.answer(space, GetSide(LEASE, owner))
         if row is not None and not lease_in(row).claimed:
             return True
         with self._lock:
@@ -111,7 +112,7 @@ class Leases:
 
     def _begin(self, space: str, now: int) -> _Held:
         owner, until = self._tokens.token().hex(), now + self._micros
-        row = self._port.put_side(space, LEASE, owner, Lease(until).body(), fence=0)
+        row = self._port.answer(space, PutSide(LEASE, owner, Lease(until).body(), 0))
         held = self._held[space] = _Held(owner, row.fence, until, set())
         return held
 
@@ -120,10 +121,11 @@ class Leases:
         body = Lease(now + self._micros).body()
         for _ in range(LEASE_ATTEMPTS_MAX):
             try:
-                row = self._port.put_side(space, LEASE, held.owner, body, fence=held.fence)
+                command = PutSide(LEASE, held.owner, body, held.fence)
+                row = self._port.answer(space, command)
             except Denied:
                 # A renewal of ours whose answer was lost looks like this too.
-                there = self._port.side(space, LEASE, held.owner)
+                there = self._port.answer(space, GetSide(LEASE, held.owner))
                 if there is None or lease_in(there).claimed:
                     break
                 held.fence = there.fence
@@ -136,7 +138,7 @@ class Leases:
     def _drop(self, space: str, held: _Held) -> None:
         del self._held[space]
         try:
-            self._port.drop_side(space, LEASE, held.owner, fence=held.fence)
+            self._port.answer(space, DropSide(LEASE, held.owner, held.fence))
         except Denied:
             return  # others were here, and have dropped it or will
 
@@ -154,7 +156,7 @@ class Leases:
                 for space, held in list(self._held.items()):
                     try:
                         if held.runs:
-                            self._renew(space, held, self._port.shared_now())
+                            self._renew(space, held, shared_now(self._port))
                         else:
                             self._drop(space, held)
                     except RoteError:
@@ -166,6 +168,13 @@ class Leases:
                 self._attend()
             except RoteError:
                 continue  # it is attended to again the next time
+
+
+def shared_now(port: Port) -> int:
+    """Return the time by the clock that all who share a store go by."""
+    now = port.answer("", GetTimes()).shared_now
+    assert now is not None
+    return now
 
 
 def owned(leases: Leases, space: str, run_id: str, write: Callable[[str], None]) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from rote.contract import Port, SideRow
-from rote.contract.runs import BUFFER_OPEN, COMMIT_APPLIED, RUN, RunBody, run_in
+from rote.contract import Port, SideRow, all_sides, all_spaces
+from rote.contract.commands import GetSide, GetTimes, PutSide
 from rote.errors import Denied, InvalidInput, invariant
+from rote.runs.run_rows import BUFFER_OPEN, COMMIT_APPLIED, RUN, RunBody, run_in
 from rote.values import format_time
-from rote.values.limits import PAGE_MAX
 
 
 class RunRecord(Struct, frozen=True, kw_only=True):
@@ -66,14 +66,14 @@ class Ledger:
 
     def check_unused(self, run_id: str, *, besides: str | None = None) -> None:
         """Refuse a run id that was ever used, in any space but one: its traces are there."""
-        spaces = [space.did for space in self._port.spaces() if space.did != besides]
-        if any(self._port.side(space, RUN, run_id) for space in spaces):
+        spaces = [space.did for space in all_spaces(self._port) if space.did != besides]
+        if any(self._port.answer(space, GetSide(RUN, run_id)) for space in spaces):
             raise _used(run_id)
 
     def open(self, space: str, entry: RunBody) -> RunRow:
         """A new run; a run id that was ever used in its space is refused."""
         try:
-            row = self._port.put_side(space, RUN, entry.run_id, entry.body(), fence=0)
+            row = self._port.answer(space, PutSide(RUN, entry.run_id, entry.body(), 0))
         except Denied:
             raise _used(entry.run_id) from None
         return RunRow(space, row.fence, entry)
@@ -85,7 +85,8 @@ class Ledger:
 
     def put(self, line: RunRow, entry: RunBody) -> RunRow:
         invariant(not line.entry.has_ended, "a run that has ended was to be moved")
-        row = self._port.put_side(line.space, RUN, entry.run_id, entry.body(), fence=line.fence)
+        command = PutSide(RUN, entry.run_id, entry.body(), line.fence)
+        row = self._port.answer(line.space, command)
         return RunRow(line.space, row.fence, entry)
 
     def discard(self, line: RunRow) -> RunRow:
@@ -103,7 +104,7 @@ class Ledger:
         return self.put(line, line.entry.aborted(reason_code, self.now(), conflicts))
 
     def read(self, space: str, run_id: str) -> RunRow | None:
-        row = self._port.side(space, RUN, run_id)
+        row = self._port.answer(space, GetSide(RUN, run_id))
         return None if row is None else self.line_of(space, row)
 
     def lines(self, space: str) -> Iterator[RunRow]:
@@ -112,16 +113,13 @@ class Ledger:
 
     def rows(self, space: str) -> Iterator[SideRow]:
         """Their rows, also those that cannot be read."""
-        after = ""
-        while rows := self._port.sides(space, RUN, after=after, limit=PAGE_MAX):
-            yield from rows
-            after = rows[-1].key
+        return all_sides(self._port, space, RUN)
 
     def line_of(self, space: str, row: SideRow) -> RunRow:
         return RunRow(space, row.fence, run_in(row))
 
     def now(self) -> str:
-        return format_time(self._port.now())
+        return format_time(self._port.answer("", GetTimes(shared=False)).now)
 
 
 def _used(run_id: str) -> InvalidInput:

@@ -4,12 +4,11 @@ What a writing verb says of versions and times is null, because only the commit 
 about the record is so with the run's own earlier writes, which reading verbs do not show.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from rote.contract.runs import AnswerRead
 from rote.records import Memory
 from rote.records.keys import entity_id
 from rote.records.memory import Point, Result, check_included
@@ -17,11 +16,12 @@ from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
 from rote.runs.answers import list_ranges, namespace_ranges
 from rote.runs.buffer import Buffer
-from rote.runs.faces import ReadingSpace, WritingSpace
 from rote.runs.identities import deep_digest
-from rote.runs.reads import Range, ReadSet
+from rote.runs.reads import ReadSet
+from rote.runs.run_rows import NotedAnswer
 from rote.space import Space
 from rote.values import Json, canonical, decode_canonical
+from rote.values.ranges import IdRange
 
 
 class RunMemory(Memory):
@@ -30,19 +30,26 @@ class RunMemory(Memory):
     def __init__(
         self,
         *,
-        reading: ReadingSpace,
+        reading: Space,
         plain: Space,
-        writing: WritingSpace,
+        writing: Space,
         reads: ReadSet,
         buffer: Buffer,
+        check_read: Callable[[], None],
+        check_write: Callable[[], None],
         settings: Mapping[str, Any],
     ) -> None:
-        """plain     the snapshot without a note of what is read, for questions that are noted whole
+        """Read from one space and write to another.
+
+        plain     the snapshot without a note of what is read, for questions that are noted whole
         settings  namespaces, profile and retention, as a memory takes them
 
-        A verb that writes looks at the buffer first, so it holds the buffer's lock all along."""
+        A verb that writes looks at the buffer first, so it holds the buffer's lock all along.
+        """
         super().__init__(reading, **settings)
         self._reading = reading
+        self._check_read = check_read
+        self._check_write = check_write
         self._plain = Memory(plain, **settings)
         self._writing = Memory(writing, **settings)
         self._writing_space = writing
@@ -77,7 +84,7 @@ class RunMemory(Memory):
 
     def delete(self, namespace: str, kind: str, id: str) -> Result:
         entity = self._entity(namespace, kind, id)
-        self._writing_space.check()
+        self._check_write()
         with self._buffer.lock:
             self._buffer.rely_on(entity)
             return self._writing.delete(namespace, kind, id)
@@ -92,7 +99,7 @@ class RunMemory(Memory):
     def prune(self, namespace: str | None = None) -> Result:
         if namespace is not None:
             self.check_namespace(namespace)
-        self._writing_space.check()
+        self._check_write()
         named = self.namespaces if namespace is None else (namespace,)
         chosen = tuple(name for name in named if self._retention.prunes(name))
         expired = expired_ids(self._plain.space, chosen)
@@ -129,9 +136,9 @@ class RunMemory(Memory):
             "filters": filters,
             "include": check_included(include),
         }
-        self._reading.check()
+        self._check_read()
         # What was there before the snapshot is history; the snapshot by another name is not.
-        is_snapshot = at is None or self._reading.at(at) is self._reading
+        is_snapshot = at is None or self._reading.at(at).version == self._reading.version
         result = self._plain.list(**arguments, at=None if is_snapshot else at)
         if is_snapshot:
             asked: Any = decode_canonical(canonical(arguments))
@@ -144,13 +151,13 @@ class RunMemory(Memory):
         return result
 
     def stats(self) -> Result:
-        self._reading.check()
+        self._check_read()
         result = self._plain.stats()
         self._note(self._settings("stats"), result, self._all_ranges())
         return result
 
     def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
-        self._reading.check()
+        self._check_read()
         result = self._plain.retention_report(expire_soon_seconds)
         call = {**self._settings("retention_report"), "expire_soon_seconds": expire_soon_seconds}
         self._note(call, result, self._all_ranges())
@@ -165,8 +172,8 @@ class RunMemory(Memory):
     def _note(
         self, call: dict[str, Any], answer: Json, ranges: "Ranges", shown: Iterable[str] = ()
     ) -> None:
-        self._reads.add_answer(AnswerRead(call, deep_digest(answer), ranges), shown)
+        self._reads.add_answer(NotedAnswer(call, deep_digest(answer), ranges), shown)
 
 
 # Not spelled out above: in a class with a verb `list`, that name is the verb.
-Ranges = list[Range]
+Ranges = list[IdRange]

@@ -14,14 +14,13 @@ from collections.abc import Collection, Iterable
 from hashlib import sha256
 from typing import Any
 
-from rote.contract import State
-from rote.contract.runs import AnswerRead
+from rote.contract import ScanPage, State
 from rote.errors import LimitExceeded
 from rote.runs.modes import ANSWERS, WRITES
+from rote.runs.run_rows import NotedAnswer
 from rote.values import canonical
 from rote.values.limits import RUN_READS_MAX
-
-Range = tuple[str, str, str | None]  # branch, first id, the id it ends before
+from rote.values.ranges import IdRange, above, holds_ids
 
 
 class NotedScan:
@@ -31,16 +30,19 @@ class NotedScan:
         self.branch = branch
         self.start = start
         self.end: str | None = start
+        self.next_size = 1  # of the page that goes on
         self._hash = sha256()
 
-    def add(self, state: State, end: str) -> None:
-        self._hash.update(scan_line(state))
-        self.end = end
+    def add(self, page: ScanPage, end: str | None) -> None:
+        """Take in a page of a scan that would end at `end`."""
+        for state in page.states:
+            self._hash.update(scan_line(state))
+        self.end = end if page.next is None else above(page.next)
 
-    def answer(self) -> AnswerRead:
+    def answer(self) -> NotedAnswer:
         call = {"name": "scan", "branch": self.branch, "from": self.start, "to": self.end}
-        ranges: list[Range] = [(self.branch, self.start, self.end)]
-        return AnswerRead(call, self._hash.hexdigest(), ranges)
+        ranges: list[IdRange] = [(self.branch, self.start, self.end)]
+        return NotedAnswer(call, self._hash.hexdigest(), ranges)
 
 
 def scan_line(state: State) -> bytes:
@@ -60,8 +62,8 @@ class ReadSet:
         self._lock = threading.Lock()
         self._entities: dict[tuple[str, str | None], None] = {}
         self._returned: dict[str, None] = {}  # shown by questions about many
-        self._answers: list[AnswerRead | NotedScan] = []
-        self._ranges: dict[Range, None] = {}
+        self._answers: list[NotedAnswer | NotedScan] = []
+        self._ranges: dict[IdRange, None] = {}
         self._size = 0  # of all of them
 
     @property
@@ -85,7 +87,7 @@ class ReadSet:
                 self._take_room(1)
                 self._ranges[(self.branch, start, end)] = None
 
-    def add_answer(self, answer: AnswerRead | NotedScan, returned: Iterable[str] = ()) -> None:
+    def add_answer(self, answer: NotedAnswer | NotedScan, returned: Iterable[str] = ()) -> None:
         if not self._is_kept:
             return
         with self._lock:
@@ -95,22 +97,22 @@ class ReadSet:
             else:
                 self._add_returned(returned)
 
-    def add_shown(self, scan: NotedScan, state: State, end: str) -> None:
-        """One more entity that a scan has shown."""
+    def add_page(self, scan: NotedScan, page: ScanPage, end: str | None) -> None:
+        """Note more entities that a scan has shown; it would end at `end`."""
         if not self._is_kept:
             return
         with self._lock:
             if self._validate == ANSWERS:
-                scan.add(state, end)
+                scan.add(page, end)
             else:
-                self._add_returned([state.id])
+                self._add_returned([state.id for state in page.states])
 
     def _add_returned(self, ids: Iterable[str]) -> None:
         new = {id: None for id in ids if id not in self._returned}
         self._take_room(len(new))
         self._returned.update(new)
 
-    def checks(self, written: Collection[str]) -> tuple[list[dict[str, Any]], list[AnswerRead]]:
+    def checks(self, written: Collection[str]) -> tuple[list[dict[str, Any]], list[NotedAnswer]]:
         """The reads as a commit takes them, and the answers, of a run that writes these ids."""
         with self._lock:
             entities = dict(self._entities)
@@ -142,11 +144,5 @@ class ReadSet:
         self._size = size
 
 
-def _can_change(answer: AnswerRead) -> bool:
+def _can_change(answer: NotedAnswer) -> bool:
     return any(map(holds_ids, answer.ranges))
-
-
-def holds_ids(place: Range) -> bool:
-    """Whether any id can be in a range; who scans from above a prefix has read nothing."""
-    _, start, end = place
-    return end is None or start < end

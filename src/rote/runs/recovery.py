@@ -9,18 +9,17 @@
 Who stops in between leaves the lease, and the next one does the rest.
 """
 
-from collections.abc import Iterator
-
 from msgspec import structs
 
-from rote.contract import Port, SideRow, SpaceInfo
-from rote.contract.runs import BUFFER_OPEN, LEASE, RunBody, lease_in, pending_in
+from rote.contract import Port, SpaceInfo, all_sides, all_spaces
+from rote.contract.commands import DropSide, PutSide
 from rote.errors import Corrupt, Denied, RoteError, Unavailable
 from rote.runs.finishing import Finisher
 from rote.runs.identities import payload_fingerprint
-from rote.runs.leases import Leases, owned
+from rote.runs.leases import Leases, owned, shared_now
 from rote.runs.ledger import Ledger, RunRow
-from rote.values.limits import LEASE_ATTEMPTS_MAX, PAGE_MAX
+from rote.runs.run_rows import BUFFER_OPEN, LEASE, RunBody, lease_in, pending_in
+from rote.values.limits import LEASE_ATTEMPTS_MAX
 
 
 class Recovery:
@@ -38,7 +37,7 @@ class Recovery:
         told."""
         failures: list[RoteError] = []
         ended = self._attend(failures)
-        for space in self._port.spaces():
+        for space in all_spaces(self._port):
             ended += self._recover_in(space, failures)
         if failures:
             raise failures[0]
@@ -73,13 +72,14 @@ class Recovery:
         """Owners that are gone, with the fences of their leases."""
         owners: dict[str, int] = {}
         now: int | None = None
-        for row in list(_leases(self._port, space.did)):
-            now = self._port.shared_now() if now is None else now
+        for row in list(all_sides(self._port, space.did, LEASE)):
+            now = shared_now(self._port) if now is None else now
             try:
                 lease = lease_in(row)
                 if lease.until < now and not self._leases.is_own(row.key):
                     body = structs.replace(lease, claimed=True).body()
-                    claimed = self._port.put_side(space.did, LEASE, row.key, body, fence=row.fence)
+                    command = PutSide(LEASE, row.key, body, row.fence)
+                    claimed = self._port.answer(space.did, command)
                     owners[row.key] = claimed.fence
             except Denied:
                 continue  # its owner is back, or others were here first
@@ -89,7 +89,7 @@ class Recovery:
 
     def _drop(self, space: SpaceInfo, owner: str, fence: int) -> None:
         try:
-            self._port.drop_side(space.did, LEASE, owner, fence=fence)
+            self._port.answer(space.did, DropSide(LEASE, owner, fence))
         except Denied:
             pass  # others have claimed it once more, and find nothing to do
 
@@ -181,10 +181,3 @@ def _checked(line: RunRow) -> RunRow:
             run_id=entry.run_id,
         )
     return line
-
-
-def _leases(port: Port, space: str) -> Iterator[SideRow]:
-    after = ""
-    while rows := port.sides(space, LEASE, after=after, limit=PAGE_MAX):
-        yield from rows
-        after = rows[-1].key

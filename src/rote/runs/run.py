@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Any, Self
 from weakref import finalize
@@ -18,13 +19,7 @@ from weakref import finalize
 from msgspec import Struct
 
 from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
-from rote.contract.runs import (
-    BUFFER_OPEN,
-    POLICY_REJECTED,
-    AnswerRead,
-    PendingCommit,
-    RunBody,
-)
+from rote.contract.commands import GetHead, GetTimes
 from rote.errors import Denied, InvalidInput
 from rote.questions import SPACE_SCHEME, parse_request
 from rote.records import Memory
@@ -33,15 +28,22 @@ from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
 from rote.runs.events import Event, RunEvents
-from rote.runs.faces import LiveSpace, ReadingSpace, WritingSpace
 from rote.runs.finishing import Finish
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.keeping import Keeping
 from rote.runs.ledger import RunRow
 from rote.runs.memory import RunMemory
 from rote.runs.modes import BUFFERED, OFF
+from rote.runs.ports import BufferPort, LivePort, SnapshotPort
 from rote.runs.reads import ReadSet
 from rote.runs.recordings import Recording, Replay
+from rote.runs.run_rows import (
+    BUFFER_OPEN,
+    POLICY_REJECTED,
+    NotedAnswer,
+    PendingCommit,
+    RunBody,
+)
 from rote.space import Space
 from rote.space.receipts import add_receipt
 from rote.traces.formats import LIVE, Mode
@@ -98,14 +100,16 @@ class Run:
         )
         view = View(branch, snapshot.version)
         self._buffer = Buffer(port, space.did, view, now=self._now, reads=self._reads)
-        self._writing = WritingSpace(
-            port, space, branch=branch, snapshot=snapshot, buffer=self._buffer,
+        buffering = BufferPort(
+            port, view=view, snapshot=snapshot, now=self._now, buffer=self._buffer,
             check=self._check_may_write,
         )  # fmt: skip
-        self._reading = ReadingSpace(
-            port, space, branch=branch, snapshot=snapshot, until=base.version, reads=self._reads,
+        noting = SnapshotPort(
+            port, branch=branch, snapshot=snapshot, until=base.version, reads=self._reads,
             check=self._check_may_read,
         )  # fmt: skip
+        self._writing = Space(buffering, space, turns=RLock(), branch=branch)
+        self._reading = Space(noting, space, turns=RLock(), branch=branch, pinned=snapshot)
         self._moment = Moment(
             port, space, branch, snapshot.version, snapshot.hash, base.version, self._now, _root()
         )
@@ -214,8 +218,10 @@ class Run:
         package, spaces = found.package, found.spaces
         self._told().retrieval(partial(retrieval_event, asked, package))
         call = {"name": "retrieve", "request": asked, "own": own}
+        if any(not path.startswith(SPACE_SCHEME) for path in asked["store_paths"]):
+            call["root"] = moment.root
         ranges = retrieve_ranges(self._branch, own)
-        answer = AnswerRead(call, retrieve_digest(package), ranges)
+        answer = NotedAnswer(call, retrieve_digest(package), ranges)
         self._reads.add_answer(answer, retrieved_ids(package, own))
         add_receipt(self._port, spaces[0].did if spaces else self._space.did, found.receipt)
         return package
@@ -231,6 +237,8 @@ class Run:
             writing=self._writing,
             reads=self._reads,
             buffer=self._buffer,
+            check_read=self._check_may_read,
+            check_write=self._check_may_write,
             settings=settings,
         )
 
@@ -243,10 +251,10 @@ class Run:
         self._told().retrieval(answer.event)
 
     def _current_moment(self) -> Moment:
-        head = self._port.head(self._space.did)
+        head = self._port.answer(self._space.did, GetHead())
         return Moment(
             self._port, self._space, self._branch, head.version, head.hash, head.version,
-            self._port.now(), self._moment.root,
+            self._port.answer("", GetTimes(shared=False)).now, self._moment.root,
         )  # fmt: skip
 
     # -- writing -----------------------------------------------------------------------------------
@@ -392,7 +400,7 @@ class Run:
         finish = keeping.commit(
             self._space,
             line,
-            PendingCommit(operations, reads, answers, self._moment.root),
+            PendingCommit(operations, reads, answers),
             self.payload_fingerprint,
         )
         self._line, self._finish = finish.line, finish
@@ -411,10 +419,10 @@ class Run:
         return self._live_space() if self._terms.mode == LIVE else self._reading
 
     def _live_space(self) -> Space:
-        return LiveSpace(
-            self._port, self._space, branch=self._branch, check_read=self._check_may_read,
-            check_write=self._check_may_write,
-        )  # fmt: skip
+        live = LivePort(
+            self._port, check_read=self._check_may_read, check_write=self._check_may_write
+        )
+        return Space(live, self._space, turns=RLock(), branch=self._branch)
 
     def _told(self) -> RunEvents:
         if self._events is None:

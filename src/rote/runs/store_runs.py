@@ -6,7 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View
+from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View, all_spaces
+from rote.contract.commands import GetHead, GetSnapshot
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.finishing import Finisher
 from rote.runs.identities import parse_snapshot_id, snapshot_id
@@ -140,10 +141,12 @@ class StoreRuns:
         """The branch, and the head whose state is read."""
         did = place.space.did
         if recorded is None:
-            return place.branch, self._port.head(did) if place.pinned is None else place.pinned
+            return place.branch, (
+                self._port.answer(did, GetHead()) if place.pinned is None else place.pinned
+            )
         wanted = parse_snapshot_id(recorded.memory_snapshot_id)
         try:
-            head = self._port.head_at(did, version=wanted.version)
+            head = self._port.answer(did, GetHead(wanted.version))
         except NotFound as error:
             raise _not_here(place.space, recorded.memory_snapshot_id) from error
         if head.hash != wanted.hash:
@@ -152,9 +155,9 @@ class StoreRuns:
 
     def _snapshot(self, space: SpaceInfo, view: View, recorded: Replay | None) -> Head:
         if recorded is None:
-            return self._port.snapshot(space.did, view)
+            return self._port.answer(space.did, GetSnapshot(view))
         try:
-            snapshot = self._port.snapshot(space.did, view)
+            snapshot = self._port.answer(space.did, GetSnapshot(view))
         except NotFound as error:
             raise _not_here(space, recorded.memory_snapshot_id) from error
         if snapshot_id(view.branch, snapshot) != recorded.memory_snapshot_id:
@@ -162,12 +165,12 @@ class StoreRuns:
         return snapshot
 
     def records(self) -> list[RunRecord]:
-        lines = [line for space in self._port.spaces() for line in self._ledger.lines(space.did)]
+        lines = [line for space in all_spaces(self._port) for line in self._ledger.lines(space.did)]
         lines.sort(key=lambda line: (line.entry.started_at, line.entry.run_id))
         return [line.record() for line in lines]
 
     def origin(self, record: RunRecord) -> dict[str, Json]:
-        for space in self._port.spaces():
+        for space in all_spaces(self._port):
             line = self._ledger.read(space.did, record.run_id)
             if line is not None and line.entry.commit_id == record.commit_id:
                 return {

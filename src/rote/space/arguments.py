@@ -50,3 +50,11 @@ def check_path(path: object) -> Path:
     if "://" in text:
         raise InvalidInput("a path is wanted here, not a URL")
     return Path(text)
+
+
+def check_timeout(timeout: object) -> None:
+    # Not "below 0": what is no number at all is refused too.
+    if timeout is not None and not (
+        isinstance(timeout, int | float) and type(timeout) is not bool and timeout >= 0
+    ):
+        raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")

@@ -1,11 +1,18 @@
-"""A blob as a file to read, whoever answers the port."""
+"""Blobs as bytes and files, whoever answers the port: sent and read in pieces."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from io import SEEK_CUR, SEEK_END, SEEK_SET, BufferedReader, BytesIO, RawIOBase
 from typing import Any
 
-from rote.contract import Port
-from rote.errors import Corrupt, InvalidInput
+from msgspec import structs
+
+from rote.contract import ByteStream, Port
+from rote.contract.commands import DropUpload, PutBlob, PutPiece, ReadPiece
+from rote.errors import Corrupt, InvalidInput, RoteError, invariant
+from rote.values.blobs import check_blob_hash, check_content_type, check_expected, check_labels
+from rote.values.limits import BLOB_PIECE_BYTES
 
 _BUFFER_BYTES = 64 * 1024
 
@@ -17,6 +24,83 @@ def check_data(data: Any) -> Any:
     if isinstance(data, bytes) or callable(getattr(data, "read", None)):
         return data
     raise InvalidInput("a blob is bytes, or a stream that is read in binary")
+
+
+def put_blob(port: Port, did: str, data: bytes | ByteStream, command: PutBlob) -> str:
+    """Store bytes once and describe them; return their hash. After an error nothing of them counts."""
+    check_content_type(command.content_type)
+    check_labels(command.labels)
+    if command.expect is not None:
+        check_blob_hash(command.expect)
+    if isinstance(data, bytes):
+        hash = sha256(data).hexdigest()
+        check_expected(command.expect, hash)
+        if port.answer(did, structs.replace(command, expect=hash)) is not None:
+            return hash
+        data = BytesIO(data)
+    upload = send(port, did, data)
+    try:
+        put = port.answer(did, structs.replace(command, upload=upload))
+    finally:
+        # Unless it counts now: others may have stored the same bytes before.
+        drop_upload(port, did, upload)
+    invariant(put is not None, "an upload was put and has no hash")
+    return str(put)
+
+
+def send(port: Port, did: str, stream: ByteStream) -> str:
+    """Upload everything that a stream holds; return the name of the upload. What was taken of a stream
+    that fails is dropped."""
+    upload: str | None = None
+    offset = 0
+    try:
+        while True:
+            # Nothing is held while the stream is read: it may take its time.
+            piece = _read(stream, BLOB_PIECE_BYTES)
+            if piece or upload is None:
+                upload = port.answer(did, PutPiece(upload, offset, piece))
+                offset += len(piece)
+            if len(piece) < BLOB_PIECE_BYTES:
+                return upload
+    except BaseException:
+        if upload is not None:
+            drop_upload(port, did, upload)
+        raise
+
+
+def drop_upload(port: Port, did: str, upload: str) -> None:
+    with suppress(RoteError):  # gc collects what cannot be dropped now
+        port.answer(did, DropUpload(upload))
+
+
+class Joined:
+    """Parts as a stream of bytes."""
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self._parts = parts
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        if not self._rest:
+            self._rest = next(self._parts, b"")
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+
+def _read(stream: ByteStream, size: int) -> bytes:
+    """Return so many bytes, less only at the end: a stream may give fewer than it was asked for."""
+    parts = []
+    while size:
+        data: object = stream.read(size)
+        # Of its own and counted by itself: a view counts items, which may be of several bytes.
+        part = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else None
+        if part is None or len(part) > size:
+            raise InvalidInput("a blob is bytes, or a stream that is read in binary")
+        if not part:
+            break
+        parts.append(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def open_blob(port: Port, did: str, hash: str, size: int) -> BufferedReader:
@@ -74,7 +158,7 @@ class BlobFile(RawIOBase):
         """What is at the place, as far as it is at hand; empty at the end."""
         inside = self._place - self._piece_start
         if not 0 <= inside < len(self._piece):
-            data = self._port.blob_piece(self._did, self._hash, offset=self._place)
+            data = self._port.answer(self._did, ReadPiece(self._hash, self._place))
             self._piece, self._piece_start, inside = memoryview(data), self._place, 0
             self._prove()
         return self._piece[inside:]

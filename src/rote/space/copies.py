@@ -13,22 +13,35 @@
 Nothing is remembered between runs but the target itself: a run continues where it ends.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rote.contract import (
     CHECKPOINT,
-    CopyProgress,
+    BlobPart,
     CopyReport,
-    FoundationPage,
     Head,
     Port,
     SideRow,
     SpaceInfo,
+    Tell,
+    all_spaces,
     check_row_follows,
 )
+from rote.contract.commands import (
+    AdoptBlob,
+    CopyIn,
+    CopyOut,
+    FoundationIn,
+    FoundationOut,
+    GetHead,
+    ListBlobs,
+    SidesIn,
+    SidesOut,
+    Verify,
+)
+from rote.contract.wire import encode_page
 from rote.errors import Compacted, InvalidInput, NotFound, invariant
-from rote.space.blobs import BlobFile
-from rote.values.limits import PAGE_MAX
+from rote.space.blobs import BlobFile, Joined, drop_upload, send
 
 
 def copy_space(
@@ -36,15 +49,16 @@ def copy_space(
     target: Port,
     info: SpaceInfo,
     *,
+    adopt: Callable[[], SpaceInfo],
     with_key: bool,
-    progress: CopyProgress | None,
+    progress: Tell | None,
 ) -> CopyReport:
-    tell: CopyProgress = progress or (lambda phase, done, total: None)
-    # First, so that neither a missing key nor a target that cannot be continued changes anything.
-    seed = source.seed(info.did) if with_key else None
+    """Copy a space; `adopt` finds or makes it in the target, with its key or without."""
+    tell: Tell = progress or (lambda phase, done, total: None)
+    # First, so that a target that cannot be continued changes nothing.
     _check_target(source, target, info)
-    adopted = target.adopt(info.did, info.name, seed=seed)
-    before = target.head(info.did).version
+    adopted = adopt()
+    before = target.answer(info.did, GetHead()).version
     blobs = _copy_blobs(source, target, info.did, tell)
     gone = 0 if before else _copy_foundation(source, target, info.did, tell)
     head, more = _copy_commits(source, target, info.did, tell)
@@ -53,18 +67,14 @@ def copy_space(
     sides = 0
     after: tuple[str, str] | None = ("", "")
     while after is not None:
-        page = source.sides_out(info.did, after=after)
+        page = source.answer(info.did, SidesOut(after))
         head, more = _copy_commits(source, target, info.did, tell)
         blobs += more
-        target.sides_in(info.did, page)
+        target.answer(info.did, SidesIn(page))
         sides += len(page.rows)
         after = page.until
-    report = target.verify(
-        info.did,
-        against=None,
-        progress=lambda done, total: tell("verifying", done, total),
-    )
-    arrived = target.head_at(info.did, version=head.version).hash == head.hash
+    report = target.begin(info.did, Verify()).result(tell)
+    arrived = target.answer(info.did, GetHead(head.version)).hash == head.hash
     return CopyReport(
         ok=report.ok and arrived,
         did=info.did,
@@ -82,9 +92,9 @@ def copy_space(
 
 def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
     """The target has nothing of this space, or the beginning of it."""
-    if all(there.did != info.did for there in target.spaces()):
+    if all(there.did != info.did for there in all_spaces(target)):
         return
-    ours, theirs = source.head(info.did), target.head(info.did)
+    ours, theirs = (port.answer(info.did, GetHead()) for port in (source, target))
     if theirs.version > ours.version:
         raise InvalidInput(
             f"the target is ahead: its {info.name!r} is at version {theirs.version}, the source at"
@@ -94,7 +104,7 @@ def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
             target_version=theirs.version,
         )
     try:
-        here = source.head_at(info.did, version=theirs.version)
+        here = source.answer(info.did, GetHead(theirs.version))
     except Compacted as error:
         raise _too_far_back(info.did, theirs.version) from error
     if theirs.hash != here.hash:
@@ -123,7 +133,7 @@ def _check_sides(source: Port, target: Port, did: str) -> None:
 def _sides(port: Port, did: str) -> Iterator[SideRow]:
     after: tuple[str, str] | None = ("", "")
     while after is not None:
-        page = port.sides_out(did, after=after)
+        page = port.answer(did, SidesOut(after))
         yield from page.rows
         after = page.until
 
@@ -137,56 +147,69 @@ def _too_far_back(did: str, version: int) -> InvalidInput:
     )
 
 
-def _copy_foundation(source: Port, target: Port, did: str, tell: CopyProgress) -> int:
+def _copy_foundation(source: Port, target: Port, did: str, tell: Tell) -> int:
     """What a compacted source stands on comes first, as a whole; how many commits it has not."""
     commits = 0
 
-    def pages() -> Iterator[FoundationPage]:
+    def pages() -> Iterator[bytes]:
         nonlocal commits
-        page = source.foundation_out(did, after=None)
+        page = source.answer(did, FoundationOut())
         while page is not None:
             commits += len(page.commits)
-            yield page
+            yield encode_page(page)
             tell("foundation", commits, commits)
-            page = None if page.next is None else source.foundation_out(did, after=page.next)
+            page = None if page.next is None else source.answer(did, FoundationOut(page.next))
 
-    if source.foundation_out(did, after=None) is None:
+    if source.answer(did, FoundationOut()) is None:
         return 0
-    return target.foundation_in(did, pages()).version - commits
+    upload = send(target, did, Joined(pages()))
+    try:
+        return target.answer(did, FoundationIn(upload)).version - commits
+    finally:
+        drop_upload(target, did, upload)
 
 
-def _copy_commits(source: Port, target: Port, did: str, tell: CopyProgress) -> tuple[Head, int]:
+def _copy_commits(source: Port, target: Port, did: str, tell: Tell) -> tuple[Head, int]:
     """Bring the target up to what is the source's head now, or a later one where something is
     erased meanwhile; that head, and how many blobs came."""
-    head = source.head(did)
-    done = target.head(did).version
+    head = source.answer(did, GetHead())
+    done = target.answer(did, GetHead()).version
     blobs = _copy_blobs(source, target, did, tell) if done < head.version else 0
     while done < head.version:
         try:
-            page = source.copy_out(did, since=done, until=head.version)
+            page = source.answer(did, CopyOut(done, head.version))
         except Compacted as error:
             raise _too_far_back(did, done) from error
-        reached = target.copy_in(did, page).version
+        reached = target.answer(did, CopyIn(page)).version
         invariant(reached > done, "a page of a copy brought nothing")
         done = reached
         if page.erased_by() > head.version:
             # Erased since the head was read: without the commit that says so it would be a fault.
-            head = source.head(did)
+            head = source.answer(did, GetHead())
             blobs += _copy_blobs(source, target, did, tell)
         tell("copying", done, head.version)
     return head, blobs
 
 
-def _copy_blobs(source: Port, target: Port, did: str, tell: CopyProgress) -> int:
+def _copy_blobs(source: Port, target: Port, did: str, tell: Tell) -> int:
     """Bring the blobs that the target does not have; how many."""
     brought, after = 0, ""
-    while page := source.blobs(did, after=after, limit=PAGE_MAX):
+    while page := source.answer(did, ListBlobs(after)):
         for number, blob in enumerate(page, start=1):
             try:
-                stream = BlobFile(source, did, blob.hash, blob.size)
-                brought += target.adopt_blob(did, blob.hash, stream)
+                brought += _copy_blob(source, target, did, blob)
             except NotFound:
                 continue  # collected since it was listed
             tell("blobs", number, len(page))
         after = page[-1].hash
     return brought
+
+
+def _copy_blob(source: Port, target: Port, did: str, blob: BlobPart) -> bool:
+    if target.answer(did, AdoptBlob(blob.hash)) is not None:
+        return False
+    upload = send(target, did, BlobFile(source, did, blob.hash, blob.size))
+    try:
+        return bool(target.answer(did, AdoptBlob(blob.hash, upload)))
+    finally:
+        drop_upload(target, did, upload)

@@ -1,15 +1,14 @@
-"""The ledger: receipts of what was retrieved, beside the history, in the order of their times.
+"""Receipts of what was retrieved, beside the history, in the order of their times.
 
 A receipt says that something was read, never what: hashes, the names of stores and a count. It is a
-side row of the space that was asked; the ledger of a store is that of all its spaces.
+side row of the space that was asked.
 """
 
-from collections.abc import Iterator
-
-from rote.contract import Port, SideRow
+from rote.contract import Port, all_sides, all_spaces
+from rote.contract.commands import GetSide, GetTimes, PutSide
 from rote.errors import Busy, Denied
 from rote.values import Json
-from rote.values.limits import PAGE_MAX, RECEIPTS_AT_ONCE_MAX
+from rote.values.limits import RECEIPTS_AT_ONCE_MAX
 from rote.values.times import MICROS_MIN
 
 _KIND = "receipt"
@@ -18,13 +17,13 @@ _INSTANT_DIGITS = 20
 
 def add_receipt(port: Port, space: str, receipt: Json) -> None:
     """Add one; those of one instant are numbered."""
-    instant = port.now() - MICROS_MIN
+    instant = port.answer("", GetTimes(shared=False)).now - MICROS_MIN
     for number in range(RECEIPTS_AT_ONCE_MAX):
         key = f"{instant:0{_INSTANT_DIGITS}d}.{number:06d}"
-        if port.side(space, _KIND, key) is not None:
+        if port.answer(space, GetSide(_KIND, key)) is not None:
             continue
         try:
-            port.put_side(space, _KIND, key, receipt, fence=0)
+            port.answer(space, PutSide(_KIND, key, receipt, 0))
         except Denied:
             continue  # somebody else was here first
         return
@@ -33,12 +32,5 @@ def add_receipt(port: Port, space: str, receipt: Json) -> None:
 
 def receipts_in(port: Port) -> list[Json]:
     """All of a store, oldest first."""
-    rows = [row for info in port.spaces() for row in _rows(port, info.did)]
+    rows = [row for info in all_spaces(port) for row in all_sides(port, info.did, _KIND)]
     return [row.body for row in sorted(rows, key=lambda row: row.key)]
-
-
-def _rows(port: Port, space: str) -> Iterator[SideRow]:
-    after = ""
-    while page := port.sides(space, _KIND, after=after, limit=PAGE_MAX):
-        yield from page
-        after = page[-1].key

@@ -9,34 +9,66 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rote.contract import (
     BlobInfo,
-    BlobRequest,
     Branch,
-    BranchRequest,
     ByteStream,
     Change,
     Commit,
-    CommitRequest,
     Compaction,
-    CopyProgress,
     Erasure,
     Fact,
     GcReport,
     Glance,
     Head,
     Hit,
-    MergeRequest,
     MergeResult,
     Port,
-    Progress,
     Resolution,
     SpaceInfo,
     State,
+    Tell,
     VerifyReport,
     View,
+    Watching,
+    paged,
 )
-from rote.errors import Compacted, Conflict, InvalidInput
-from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_text
-from rote.space.blobs import BlobFile, check_data, open_blob
+from rote.contract.commands import (
+    CollectGarbage,
+    Compact,
+    CreateBranch,
+    DeleteBranch,
+    Describe,
+    Diff,
+    Erase,
+    Find,
+    GetBlobInfo,
+    GetHead,
+    GetHistory,
+    GetLog,
+    GetTimes,
+    GlanceAt,
+    ListBranches,
+    MakeCheckpoint,
+    MakeCommit,
+    Merge,
+    PutBlob,
+    Query,
+    Read,
+    Reindex,
+    Scan,
+    Values,
+    Verify,
+    Watch,
+)
+from rote.errors import Conflict, InvalidInput
+from rote.space.arguments import (
+    check_flags,
+    check_limit,
+    check_list,
+    check_progress,
+    check_text,
+    check_timeout,
+)
+from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
 from rote.values import (
@@ -58,6 +90,10 @@ if TYPE_CHECKING:
     from rote.traces.profiles import ToolProfile
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]  # (done, total)
+
+_StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
+_HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
 # Hits asked for first: few, because most callers stop early.
 _HITS_FIRST = 128
 # The same for facts, which may be large.
@@ -79,6 +115,7 @@ class Space:
     ) -> None:
         self._port = port
         self._info = info
+        self._did = info.did
         self._turns = turns  # held by the thread of this store that updates again
         self._pinned = pinned
         self._runs = runs
@@ -88,7 +125,7 @@ class Space:
 
     @property
     def did(self) -> str:
-        return self._info.did
+        return self._did
 
     @property
     def name(self) -> str:
@@ -106,12 +143,7 @@ class Space:
     @property
     def oldest(self) -> int:
         """The version that history begins with: 1, or where the last compaction has drawn its line."""
-        try:
-            self._port.log(self.did, since=0, limit=1)
-        except Compacted as error:
-            oldest: int = error.details["oldest"]
-            return oldest
-        return 1
+        return self._port.answer(self.did, Describe()).oldest
 
     @property
     def head(self) -> str | None:
@@ -122,7 +154,7 @@ class Space:
     def now(self) -> datetime:
         """What time it is here: the store's clock; on a pinned view the time of its commit."""
         if self._pinned is None:
-            return datetime_of(self._port.now())
+            return datetime_of(self._port.answer("", GetTimes(shared=False)).now)
         return datetime_of(self._pinned.at or 0)
 
     def __repr__(self) -> str:
@@ -133,17 +165,17 @@ class Space:
 
     def get(self, id: str, default: Json = None) -> Json:
         """The value of an entity, or `default` when it does not exist."""
-        (state,) = self._port.read(self._info.did, (id,), self._view)
+        (state,) = self._port.answer(self._did, Read((id,), self._view))
         return state.value if state.exists else default
 
     def read(self, id: str) -> State:
         """The value of an entity with its version and hash; also when it does not exist."""
-        return self._port.read(self._info.did, (id,), self._view)[0]
+        return self._port.answer(self._did, Read((id,), self._view))[0]
 
     def read_many(self, ids: Sequence[str]) -> list[State]:
         """The states of many entities, in that order, all from one state of the space."""
         check_list(ids, "ids")
-        return list(self._port.read(self.did, ids, self._view))
+        return list(self._port.answer(self.did, Read(ids, self._view)))
 
     def glance(
         self,
@@ -158,9 +190,8 @@ class Space:
         one that was never written, without a look: commit with that read, and look on Conflict."""
         check_list(values, "the pointers of values")
         check_list(sizes, "the pointers of sizes")
-        return self._port.glance(
-            self.did, id, values=values, sizes=sizes, view=self._view, may_be_new=may_be_new
-        )
+        command = GlanceAt(id, values, sizes, self._view, may_be_new)
+        return self._port.answer(self.did, command)
 
     def find(
         self,
@@ -173,17 +204,12 @@ class Space:
     ) -> Iterator[Hit]:
         """Entities that an index lists under terms in [start, end), above a hit, in (term, id)
         order. Ask a pinned view when all of them shall be of one state."""
-        size, left = _HITS_FIRST, check_limit(limit)
-        while left is None or left > 0:
-            size = size if left is None else min(size, left)
-            hits = self._port.find(
-                self.did, index, start=start, end=end, after=after, limit=size, view=self._view
-            )
-            yield from hits
-            if len(hits) < size:
-                return
-            left = None if left is None else left - len(hits)
-            after, size = hits[-1], PAGE_MAX
+
+        def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
+            hits = self._port.answer(self.did, Find(index, start, end, above, size, self._view))
+            return hits, hits[-1] if len(hits) == size else None
+
+        return paged(ask, after, limit=check_limit(limit), first=_HITS_FIRST)
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
@@ -192,20 +218,15 @@ class Space:
         check_text(prefix, "prefix")
         if after is not None:
             check_text(after, "after")
-        return self._scan_pages(prefix, after, check_limit(limit))
+        end = prefix_end(prefix)
 
-    def _scan_pages(self, prefix: str, after: str | None, limit: int | None) -> Iterator[State]:
-        view, end = self._view, prefix_end(prefix)
-        while limit is None or limit > 0:
-            size = PAGE_MAX if limit is None else min(limit, PAGE_MAX)
-            page = self._port.scan(
-                self.did, start=prefix, end=end, after=after, limit=size, view=view
-            )
-            yield from page.states
-            if page.next is None:
-                return
-            after, view = page.next, View(view.branch, page.version)
-            limit = None if limit is None else limit - len(page.states)
+        def ask(place: tuple[str | None, View] | None, size: int) -> _StatePage:
+            above, view = place or (after, self._view)
+            page = self._port.answer(self.did, Scan(prefix, end, above, size, view))
+            pinned = View(view.branch, page.version)
+            return page.states, None if page.next is None else (page.next, pinned)
+
+        return paged(ask, limit=check_limit(limit))
 
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """What happened to an entity, newest first."""
@@ -216,31 +237,22 @@ class Space:
         check_entity_id(id)
         return self._fact_pages(id, None, _FACTS_FIRST)
 
-    def _fact_pages(self, id: str, limit: int | None, size: int) -> Iterator[Fact]:
-        before: tuple[int, int] | None = None
-        while limit is None or limit > 0:
-            size = size if limit is None else min(size, limit)
-            page = self._port.history(self.did, id, before=before, limit=size, view=self._view)
-            yield from page.facts
-            if page.next is None:
-                return
-            limit = None if limit is None else limit - len(page.facts)
-            before, size = page.next, PAGE_MAX
+    def _fact_pages(self, id: str, limit: int | None, first: int) -> Iterator[Fact]:
+        def ask(before: tuple[int, int] | None, size: int) -> _HistoryPage:
+            page = self._port.answer(self.did, GetHistory(id, before, size, self._view))
+            return page.facts, page.next
+
+        return paged(ask, limit=limit, first=first)
 
     def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
         """The commits of the whole space above `since`, or all that there are, oldest first."""
-        return self._log_pages(since, check_limit(limit))
 
-    def _log_pages(self, since: int | None, limit: int | None) -> Iterator[Commit]:
-        since = self.oldest - 1 if since is None else since
-        while limit is None or limit > 0:
-            size = PAGE_MAX if limit is None else min(limit, PAGE_MAX)
-            commits = self._port.log(self.did, since=since, limit=size)
-            yield from commits
-            if not commits:
-                return
-            since = commits[-1].version
-            limit = None if limit is None else limit - len(commits)
+        def ask(above: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
+            above = self.oldest - 1 if above is None else above
+            commits = self._port.answer(self.did, GetLog(above, size))
+            return commits, commits[-1].version if commits else None
+
+        return paged(ask, since, limit=check_limit(limit))
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Selected entities and those that links lead to from them, all from one state.
@@ -248,12 +260,12 @@ class Space:
         {"select": {"<id>" | "<prefix>*" | "*": {"path": [...], "schema": ...}}, ...}, with branch,
         at, since, limit, cursor, max_depth and max_entities; see docs/queries.md.
         """
-        return self._port.query(self.did, query, self._view)
+        return self._port.answer(self.did, Query(query, self._view))
 
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """The values of selected entities at their paths, with the values behind followed links in
         the links' places and with the defaults of schemas."""
-        return self._port.values(self.did, query, self._view)
+        return self._port.answer(self.did, Values(query, self._view))
 
     def watch(
         self,
@@ -265,7 +277,9 @@ class Space:
         """Frames of a query's result: first from what was shown at version `since` (None: from
         nothing) to now, then whenever it changes. Ends after `timeout` seconds without a frame.
         A frame from None replaces all before it: after an erasure nobody knows what was shown."""
-        return self._port.watch(self.did, query, self._view, since=since, timeout=timeout)
+        check_timeout(timeout)
+        watching = self._port.watch(self.did, Watch(query, self._view, since))
+        return _frames(watching, timeout)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -291,11 +305,11 @@ class Space:
     ) -> Commit:
         """All operations as one commit, if what was read still holds."""
         if self._pinned is not None:
-            self._check_writable()
-        request = CommitRequest(
-            operations, self._view.branch, () if reads is None else reads, key, meta
+            self._check_writable("transact")
+        command = MakeCommit(
+            operations, self._view.branch, () if reads is None else reads, key=key, meta=meta
         )
-        return self._port.commit(self._info.did, request)
+        return self._port.answer(self._did, command)
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to what `function` returns for its value (None when it does not exist).
@@ -339,7 +353,7 @@ class Space:
 
     def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
         """Reads and writes that become one commit when the block ends, or nothing."""
-        self._check_writable()
+        self._check_writable("transaction")
         if key is not None:
             check_key(key)
         return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
@@ -397,9 +411,9 @@ class Space:
 
         The same bytes are stored once. The entity `urn:blob-meta:<hash>` describes them.
         """
-        self._check_writable()
-        request = BlobRequest(content_type, labels, expect, key, self.branch)
-        return self._port.put_blob(self.did, check_data(data), request)
+        self._check_writable("put_blob")
+        command = PutBlob(None, content_type, labels, expect, key, self.branch)
+        return put_blob(self._port, self.did, check_data(data), command)
 
     def blob(self, hash: str) -> bytes:
         """The bytes of a blob, whole and compared with their hash."""
@@ -411,19 +425,19 @@ class Space:
 
     def blob_info(self, hash: str) -> BlobInfo:
         """Size, type and labels of a blob, without reading it."""
-        return self._port.blob_info(self.did, hash, self._view)
+        return self._port.answer(self.did, GetBlobInfo(hash, self._view))
 
     def gc(
         self,
         *,
         grace_seconds: float = GC_GRACE_SECONDS,
-        progress: CopyProgress | None = None,
+        progress: Tell | None = None,
     ) -> GcReport:
         """Let go of blobs that nothing has referred to for a while and of uploads given up, and
         finish erasures that others were in the way of."""
-        self._check_writable()
+        self._check_writable("gc")
         check_progress(progress)
-        return self._port.gc(self.did, grace_seconds=grace_seconds, progress=progress)
+        return self._port.begin(self.did, CollectGarbage(grace_seconds)).result(progress)
 
     # -- other views -------------------------------------------------------------------------------
 
@@ -439,18 +453,18 @@ class Space:
 
     def _head_at(self, point: int | datetime | str) -> Head:
         if isinstance(point, datetime):
-            return self._port.head_at(self.did, at=micros_of(point))
+            return self._port.answer(self.did, GetHead(at=micros_of(point)))
         if type(point) is str:
-            return self._port.head_at(self.did, at=parse_time(point))
+            return self._port.answer(self.did, GetHead(at=parse_time(point)))
         if type(point) is int:
-            return self._port.head_at(self.did, version=point)
+            return self._port.answer(self.did, GetHead(point))
         raise InvalidInput("at() takes a version, an aware datetime or an RFC 3339 time")
 
     def on(self, branch: str) -> "Space":
         """This space on another branch, at the same point."""
         check_branch_name(branch)
         # A read of nothing, so that a name that is not there is told at once.
-        self._port.read(self.did, (), View(branch, self._view.version))
+        self._port.answer(self.did, Read((), View(branch, self._view.version)))
         return self._view_of(branch, self._pinned)
 
     def _view_of(self, branch: str, pinned: Head | None) -> "Space":
@@ -462,22 +476,22 @@ class Space:
 
     def branches(self) -> list[Branch]:
         """All branches, deleted ones too, in the order in which they were made."""
-        return list(self._port.branches(self.did, version=self._view.version))
+        return list(self._port.answer(self.did, ListBranches(self._view.version)))
 
     def create_branch(
         self, name: str, *, at: int | datetime | str | None = None, key: str | None = None
     ) -> "Space":
         """A new branch of this one, as it is now or was at a point; nothing is copied."""
-        self._check_writable()
+        self._check_writable("create_branch")
         version = None if at is None else self._head_at(at).version
-        self._port.create_branch(self.did, BranchRequest(name, self.branch, version, key))
+        self._port.answer(self.did, CreateBranch(name, self.branch, version, key))
         return self._view_of(name, None)
 
     def delete_branch(self, name: str, *, key: str | None = None) -> Commit:
         """End a branch: it stays readable and can be merged from, but not written; its name is
         not used again."""
-        self._check_writable()
-        return self._port.delete_branch(self.did, name, key=key)
+        self._check_writable("delete_branch")
+        return self._port.answer(self.did, DeleteBranch(name, key))
 
     def merge(
         self,
@@ -495,11 +509,11 @@ class Space:
                      member by member)
         resolutions  {id: value or rote.DELETE}, for single conflicts
         """
-        self._check_writable()
+        self._check_writable("merge")
         check_flags(dry_run=dry_run)
         given = {} if resolutions is None else resolutions
-        return self._port.merge(
-            self.did, MergeRequest(source, self.branch, on_conflict, given, dry_run, key)
+        return self._port.answer(
+            self.did, Merge(source, self.branch, on_conflict, given, dry_run, key)
         )
 
     def diff(self, other: "str | int | Space") -> list[Change]:
@@ -520,7 +534,7 @@ class Space:
             after = View(other, view.version)
         else:
             raise InvalidInput("diff() takes a branch name, a version or a view of this space")
-        return list(self._port.diff(self.did, view, after))
+        return list(self._port.answer(self.did, Diff(view, after)))
 
     # -- trust -------------------------------------------------------------------------------------
 
@@ -529,17 +543,17 @@ class Space:
     ) -> VerifyReport:
         """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
         check_progress(progress)
-        return self._port.verify(self.did, against=against, progress=progress)
+        return self._port.begin(self.did, Verify(against)).result(_counting(progress))
 
     def reindex(self, *, progress: Progress | None = None) -> None:
         """Build the indexes of this space anew from its log."""
-        self._check_writable()
+        self._check_writable("reindex")
         check_progress(progress)
-        self._port.reindex(self.did, progress=progress)
+        self._port.begin(self.did, Reindex()).result(_counting(progress))
 
     def checkpoint(self) -> dict[str, Any]:
         """A signed statement of the head, to be kept elsewhere."""
-        return self._port.checkpoint(self.did)
+        return self._port.answer(self.did, MakeCheckpoint())
 
     def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
         """Remove the values of an entity for good, on all branches and at all versions.
@@ -547,8 +561,8 @@ class Space:
         Hashes stay, so the chain still verifies; id, reason, keys, authors and meta stay in clear.
         Busy when others keep old copies in the store's files: it is erased, call again to finish.
         """
-        self._check_writable()
-        return self._port.erase(self.did, id, reason=reason, key=key)
+        self._check_writable("erase")
+        return self._port.answer(self.did, Erase(id, reason, key))
 
     def compact(
         self,
@@ -557,7 +571,7 @@ class Space:
         keep: int | None = None,
         dry_run: bool = False,
         key: str | None = None,
-        progress: CopyProgress | None = None,
+        progress: Tell | None = None,
     ) -> Compaction:
         """Let go of history and make the store smaller: of what is below a version, or of all but
         the last `keep` commits (compactions themselves are not counted).
@@ -565,19 +579,30 @@ class Space:
         From `before` on everything reads as it did; below it nothing can be read any more. Where
         nothing is below it there is no commit. A dry run says how much would go.
         """
-        self._check_writable()
+        self._check_writable("compact")
         check_flags(dry_run=dry_run)
         check_progress(progress)
-        return self._port.compact(
-            self.did, before=before, keep=keep, dry_run=dry_run, key=key, progress=progress
-        )
+        return self._port.begin(self.did, Compact(before, keep, dry_run, key)).result(progress)
 
     def _head(self) -> Head:
-        return self._port.head(self.did) if self._pinned is None else self._pinned
+        return self._port.answer(self.did, GetHead()) if self._pinned is None else self._pinned
 
-    def _check_writable(self) -> None:
+    def _check_writable(self, call: str) -> None:
         if self._pinned is not None:
             raise InvalidInput(
                 f"this view is pinned at version {self._pinned.version} and read-only;"
-                " write to the space it came from"
+                f" call {call}() on the space it came from"
             )
+
+
+def _frames(watching: Watching, timeout: float | None) -> Iterator[dict[str, Any]]:
+    try:
+        while (frame := watching.next(timeout)) is not None:
+            yield frame
+    finally:
+        watching.close()
+
+
+def _counting(progress: Progress | None) -> Tell | None:
+    """Return what tells a function of (done, total) how far a task is."""
+    return None if progress is None else lambda _, done, total: progress(done, total)

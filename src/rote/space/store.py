@@ -5,7 +5,8 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rote.contract import CopyProgress, CopyReport, Port, SpaceInfo
+from rote.contract import CopyReport, Local, Port, SpaceInfo, Tell, all_spaces
+from rote.contract.commands import AdoptSpace, FindSpace
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
@@ -22,9 +23,16 @@ class Store:
     """What rote.open returns; a context manager that closes itself."""
 
     def __init__(
-        self, port: Port, *, url: str, create: bool = True, runs: Runs | None = None
+        self,
+        port: Port,
+        *,
+        url: str,
+        local: Local,
+        create: bool = True,
+        runs: Runs | None = None,
     ) -> None:
         self._port = port
+        self._local = local
         self._create = create
         self._runs = runs
         self._turns: dict[str, threading.RLock] = {}
@@ -32,12 +40,11 @@ class Store:
 
     def space(self, name: str) -> Space:
         """The space of that name or did; a new name makes a new space."""
-        info = self._port.space(name, create=self._create)
-        return self._hold(info)
+        return self._hold(self._port.answer("", FindSpace(name, self._create)))
 
     def spaces(self) -> list[Space]:
         """All spaces, by name."""
-        return [self._hold(info) for info in self._port.spaces()]
+        return [self._hold(info) for info in all_spaces(self._port)]
 
     def _hold(self, info: SpaceInfo) -> Space:
         turns = self._turns.setdefault(info.did, threading.RLock())
@@ -45,7 +52,7 @@ class Store:
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""
-        self._port.backup(check_path(path))
+        self._local.backup(check_path(path))
 
     def copy(
         self,
@@ -53,7 +60,7 @@ class Store:
         target: "Store",
         *,
         with_key: bool = False,
-        progress: CopyProgress | None = None,
+        progress: Tell | None = None,
     ) -> CopyReport:
         """Copy a space, by name or did, with its whole history to another store.
 
@@ -65,8 +72,22 @@ class Store:
             raise InvalidInput("the target of a copy is a store that rote.open returned")
         check_flags(with_key=with_key)
         check_progress(progress)
-        info = self._port.space(name, create=False)
-        return copy_space(self._port, target._port, info, with_key=with_key, progress=progress)
+        info = self._port.answer("", FindSpace(name))
+        # First, so that a missing key changes nothing.
+        seed = self._local.seed(info.did) if with_key else None
+        return copy_space(
+            self._port,
+            target._port,
+            info,
+            adopt=lambda: target._adopt(info, seed),
+            with_key=with_key,
+            progress=progress,
+        )
+
+    def _adopt(self, info: SpaceInfo, seed: bytes | None) -> SpaceInfo:
+        if seed is None:
+            return self._port.answer("", AdoptSpace(info.did, info.name))
+        return self._local.adopt(info.did, info.name, seed)
 
     def receipts(self) -> list[Json]:
         """What was retrieved with this store, oldest first: no content, only that it was read."""
@@ -74,7 +95,8 @@ class Store:
 
     def add_receipt(self, space: str, receipt: Json) -> None:
         """Note a retrieval in the ledger of a space, by name or did."""
-        add_receipt(self._port, self._port.space(space, create=self._create).did, receipt)
+        found = self._port.answer("", FindSpace(space, self._create))
+        add_receipt(self._port, found.did, receipt)
 
     def runs(self) -> "list[RunRecord]":
         """Every run that was ever started here and what became of it, by when it was started."""

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from rote.contract import Commit, CommitRequest, Port, State, View
+from rote.contract import Commit, Port, State, View
+from rote.contract.commands import GetHead, MakeCommit, Read, Scan
 from rote.errors import InvalidInput, NotFound
 from rote.patch import apply, encode_operations, normalize
 from rote.space.arguments import check_limit, check_text
@@ -29,7 +30,7 @@ class Transaction:
         self._space = space
         self._key = key
         self._meta = meta
-        self._view = View(branch, port.head(space).version)
+        self._view = View(branch, port.answer(space, GetHead()).version)
         self._operations: list[dict[str, Any]] = []
         self._own: dict[str, list[dict[str, Any]]] = {}
         self._entities_read: dict[str, None] = {}
@@ -109,16 +110,14 @@ class Transaction:
     def _stored(self, start: str, end: str | None) -> Iterator[State]:
         after: str | None = None
         while True:
-            page = self._port.scan(
-                self._space, start=start, end=end, after=after, limit=PAGE_MAX, view=self._view
-            )
+            page = self._port.answer(self._space, Scan(start, end, after, PAGE_MAX, self._view))
             yield from page.states
             if page.next is None:
                 return
             after = page.next
 
     def _below(self, id: str) -> State:
-        return self._port.read(self._space, (id,), self._view)[0]
+        return self._port.answer(self._space, Read((id,), self._view))[0]
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -164,10 +163,10 @@ class Transaction:
     ) -> None:
         self._is_open, self._has_ended = False, True
         if error is None and self._operations:
-            request = CommitRequest(
-                self._operations, self._view.branch, self._reads(), self._key, self._meta
+            command = MakeCommit(
+                self._operations, self._view.branch, self._reads(), key=self._key, meta=self._meta
             )
-            self.commit = self._port.commit(self._space, request)
+            self.commit = self._port.answer(self._space, command)
 
     def _reads(self) -> list[dict[str, Any]]:
         version = self.version

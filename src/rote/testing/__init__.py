@@ -6,7 +6,8 @@ hypothesis along: rote.testing.engine_suite, .space_suite, .strategies, .machine
 """
 
 from rote.testing.clocks import FixedClock, SteppingClock
+from rote.testing.encoded import Encoded
 from rote.testing.sources import SeededIds
 from rote.testing.stores import StoreSettings, open_on
 
-__all__ = ["FixedClock", "SeededIds", "SteppingClock", "StoreSettings", "open_on"]
+__all__ = ["Encoded", "FixedClock", "SeededIds", "SteppingClock", "StoreSettings", "open_on"]

@@ -18,17 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from rote.contract import (
-    DELETE,
-    Branch,
-    BranchRequest,
-    Commit,
-    Compaction,
-    Fact,
-    MergeRequest,
-    MergeResult,
-    State,
-)
+from rote.contract import DELETE, Branch, Commit, Compaction, Fact, MergeResult, State
+from rote.contract.commands import CreateBranch, Merge
 from rote.errors import Compacted, Conflict, RoteError
 from rote.patch import apply
 from rote.space import Space
@@ -252,9 +243,9 @@ class SpaceMachine(RuleBasedStateMachine):
             st.none() | st.integers(0, newest + 1) | st.integers(max(0, newest - 2), newest)
         )
         parent = self._branch(data)
-        ask = BranchRequest(name, parent, at, key)
+        ask = CreateBranch(name, parent, at, key)
         answers = [
-            outcome_of(partial(world.port(handle).create_branch, world.space(handle).did, ask))
+            outcome_of(partial(world.port(handle).answer, world.space(handle).did, ask))
             for world in self.worlds
         ]
         expect = partial(
@@ -292,7 +283,7 @@ class SpaceMachine(RuleBasedStateMachine):
             st.just({})
             | st.dictionaries(st.sampled_from(IDS), st.just(DELETE) | documents(), max_size=2)
         )
-        ask = MergeRequest(source, target, on_conflict, given, False, key)
+        ask = Merge(source, target, on_conflict, given, False, key)
         tried = self._merge_in_stores(handle, replace(ask, dry_run=True, key=None))
         answers = self._merge_in_stores(handle, ask)
         try:
@@ -313,9 +304,9 @@ class SpaceMachine(RuleBasedStateMachine):
                 assert isinstance(trial, MergeResult)
                 assert replace(answer, commit=None) == trial, "a dry run told something else"
 
-    def _merge_in_stores(self, handle: int, ask: MergeRequest) -> list[MergeResult | RoteError]:
+    def _merge_in_stores(self, handle: int, ask: Merge) -> list[MergeResult | RoteError]:
         return [
-            outcome_of(partial(world.port(handle).merge, world.space(handle).did, ask))
+            outcome_of(partial(world.port(handle).answer, world.space(handle).did, ask))
             for world in self.worlds
         ]
 

@@ -1,9 +1,10 @@
 """Opening a store for a test: clock, ids and keys come from the test instead of the system."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rote.contract import Clock, IdSource, Index, KeyRing
+from rote.contract import Caller, Clock, IdSource, Index, KeyRing, Port
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
@@ -11,6 +12,8 @@ from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
 from rote.records import RECORDS
 from rote.runs import StoreRuns
+from rote.runs.answers import RunQuestions
+from rote.runs.side_rules import SIDE_RULES
 from rote.space import Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -33,12 +36,21 @@ class StoreSettings:
 
 def wiring_on(engine: Engine) -> Wiring:
     """The wiring of a kernel on an engine that is used without a store."""
-    keys, ids = MemoryKeys(), SeededIds()
-    return Wiring(engine, FixedClock(), ids, SystemTokens(), keys, {}, presumes=False)
+    return Wiring(
+        engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
+        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={},
+        port=lambda: Kernel.__new__(Kernel), presumes=False,
+    )  # fmt: skip
 
 
-def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
-    """Return an embedded store on any engine."""
+def open_on(
+    engine: Engine,
+    settings: StoreSettings,
+    *,
+    keys: KeyRing,
+    layer: Callable[[Port], Port] = lambda port: port,
+) -> Store:
+    """Return an embedded store on any engine; `layer` wraps its port."""
     kernel = Kernel(
         engine,
         clock=settings.clock,
@@ -46,13 +58,16 @@ def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
         # Attempts never become part of the history, so they need not be repeatable.
         tokens=SystemTokens(),
         keys=keys,
-        author=settings.author,
+        questions=RunQuestions(),
+        caller=Caller(settings.author),
         seed=settings.seed,
         indexes=settings.indexes,
+        side_rules=SIDE_RULES,
         presumes=settings.presumes,
     )
+    port = layer(kernel)
     runs = StoreRuns(
-        kernel,
+        port,
         ids=settings.ids,
         tokens=SystemTokens(),
         modes=settings.modes,
@@ -60,4 +75,4 @@ def open_on(engine: Engine, settings: StoreSettings, *, keys: KeyRing) -> Store:
         folder=settings.traces,
     )
     runs.recover_if_possible()
-    return Store(kernel, url="test:", runs=runs)
+    return Store(port, url="test:", local=kernel, runs=runs)

@@ -86,3 +86,13 @@ def references(value: Json) -> Iterator[str]:
             level += container.values()
         elif type(container) is list:
             level += container
+
+
+def check_expected(expected: str | None, actual: str) -> None:
+    """Refuse bytes that have another hash than was said."""
+    if expected not in (None, actual):
+        raise InvalidInput(
+            f"the bytes have the hash {actual}, not {expected}; nothing was stored",
+            expected=expected,
+            actual=actual,
+        )

@@ -71,6 +71,11 @@ class Encoded(Struct, frozen=True, gc=False):
     data: bytes
 
 
+def quoted(text: str) -> str:
+    """Return the canonical JSON of a string."""
+    return orjson.dumps(text).decode()
+
+
 def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
     """The canonical bytes of `value`; InvalidValue names the JSON pointer of what is not a value."""
     try:

@@ -30,6 +30,12 @@ OPERATIONS_MAX = 100_000
 COMMIT_BYTES_MAX = 64 * MIB
 READS_MAX = 100_000
 
+# -- commands as bytes ----------------------------------------------------------------------------
+# A command or an answer as JSON: a commit, or a page that ends with the value that passes its bytes.
+MESSAGE_BYTES_MAX = 2 * COMMIT_BYTES_MAX
+# Levels that stand around the deepest value in it.
+MESSAGE_LEVELS = 16
+
 # -- blobs ----------------------------------------------------------------------------------------
 # One blob; larger data belong into several.
 BLOB_BYTES_MAX = 16 * GIB
@@ -41,6 +47,8 @@ BLOB_ROOM_PARTS = 64
 BLOB_CHUNK_BYTES = 256 * KIB
 # What one transaction writes of a payload, so that other writers get their turn.
 BLOB_PIECE_BYTES = 4 * MIB
+# Uploads of a space whose hashes a process keeps while they come; others are read again.
+UPLOADS_HASHED_MAX = 256
 # What one transaction drops of a payload.
 BLOB_DROP_BYTES = 64 * MIB
 CONTENT_TYPE_CHARACTERS_MAX = 255

@@ -145,3 +145,7 @@ def _entity_advice(text: str) -> str:
         )
     suggestion = re.sub(r"[^A-Za-z0-9._~-]+", "-", text).strip("-") or "name"
     return f"{text!r} is not an absolute URI; try 'urn:entity:{suggestion}'"
+
+
+# A digest as lowercase hex.
+is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch

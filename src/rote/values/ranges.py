@@ -14,3 +14,12 @@ def prefix_end(prefix: str) -> str | None:
 def above(id: str) -> str:
     """The first text above `id`."""
     return id + "\0"
+
+
+IdRange = tuple[str, str, str | None]  # branch, first id, the id it ends before
+
+
+def holds_ids(range: IdRange) -> bool:
+    """Whether any id can be in a range; who scans from above a prefix has read nothing."""
+    _, start, end = range
+    return end is None or start < end

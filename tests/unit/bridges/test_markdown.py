@@ -15,8 +15,8 @@ from rote.bridges import (
     import_records,
     validate_markdown,
 )
+from rote.contract import operations
 from rote.errors import InvalidInput, RoteError
-from rote.kernel.committing import operations
 from rote.records.keys import NAMESPACES
 from rote.values import canonical
 from tests.unit.bridges.ground import Ground, exported

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 import rote
-from rote.contract.runs import LEASE, Lease
+from rote.contract.commands import ListSides, PutSide
+from rote.runs.run_rows import LEASE, Lease
 from rote.values import decode
 from tests.unit.cli.command import error_of, run, run_json, run_ok
 
@@ -37,8 +38,8 @@ def left(store: Path) -> Path:
         third._told().discard()  # the end of the owner would have closed its files
         port = opened._port
         did = opened.space("default").did
-        (row,) = port.sides(did, LEASE, after="", limit=9)
-        port.put_side(did, LEASE, row.key, Lease(0).body(), fence=row.fence)
+        (row,) = port.answer(did, ListSides(LEASE, after="", limit=9))
+        port.answer(did, PutSide(LEASE, row.key, Lease(0).body(), fence=row.fence))
     return store
 
 

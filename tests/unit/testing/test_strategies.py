@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 
 import rote
-from rote.kernel.committing.operations import parse_operations
+from rote.contract.operations import parse_operations
 from rote.patch import normalize, parse_pointer
 from rote.testing.strategies import (
     documents,

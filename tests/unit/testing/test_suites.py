@@ -10,6 +10,7 @@ import pytest
 import rote.testing
 from rote.contract import Port
 from rote.engines import Engine, Reader, Writer
+from rote.kernel.kernel import TABLE
 from rote.testing.engine_suite import SharedEngineSuite
 from rote.testing.space_suite import SharedSpaceSuite
 
@@ -33,6 +34,14 @@ def test_the_engine_suite_calls_every_method_of_the_protocols(protocol: type) ->
 def test_the_space_suite_calls_every_method_of_the_port() -> None:
     source = "".join(path.read_text() for path in (FOLDER / "space_suite").glob("*.py"))
     assert _methods(Port) - set(re.findall(r"\.(\w+)\(", source)) == set()
+
+
+def test_the_space_suite_sends_every_command() -> None:
+    """By the calls of a space, by copies, or by itself."""
+    folders = (FOLDER / "space_suite", FOLDER.parent / "space", FOLDER.parent / "runs")
+    source = "".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
+    names = {command.__name__ for command in TABLE.rows}
+    assert names - set(re.findall(r"\b(\w+)\(", source)) == set()
 
 
 def _methods(protocol: type) -> set[str]:

@@ -8,7 +8,8 @@ it makes, because the hash may have come from elsewhere in the document.
 
 from collections.abc import Callable
 
-from rote.engines.rows import DELETE, PATCH, SET, FactRow
+from rote.contract.operations import DELETE, PATCH, SET
+from rote.engines.rows import FactRow
 from rote.errors import Corrupt
 from rote.kernel.log.entries import entry_of
 from rote.kernel.log.erased_facts import remains_in

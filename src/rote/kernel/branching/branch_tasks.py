@@ -2,20 +2,23 @@
 
 from msgspec import Struct
 
-from rote.contract import Branch, BranchRequest
+from rote.contract import Branch, Caller, Commit
+from rote.contract.commands import CreateBranch, DeleteBranch, ListBranches
 from rote.engines.rows import MAIN
 from rote.errors import Compacted, InvalidInput, VersionNotFound
+from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.log.branch_rows import created_row, deleted_row
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
-from rote.values import canonical, check_branch_name
+from rote.values import Json, canonical, check_branch_name
 
 
 class Creation(Struct, frozen=True):
     """Makes a branch."""
 
-    request: BranchRequest
+    request: CreateBranch
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         request, branches = self.request, draft.space.branches
@@ -59,17 +62,33 @@ class Deletion(Struct, frozen=True):
         return Prepared(gone, canonical({"type": "branch.delete", "name": self.name}), gone)
 
 
-def check_request(request: BranchRequest) -> None:
-    check_branch_name(request.name)
-    check_branch_name(request.parent)
-    version = request.fork_version
+def create_branch(space: OpenSpace, command: CreateBranch, caller: Caller) -> Commit:
+    check_branch_name(command.name)
+    check_branch_name(command.parent)
+    version = command.fork_version
     if version is not None and (type(version) is not int or version < 0):
         raise InvalidInput("a branch is made at a version, an integer from 0 on")
+    call: dict[str, Json] = {
+        "name": "create_branch",
+        "branch": command.name,
+        "parent": command.parent,
+        "fork_version": version,
+    }
+    task = Creation(command)
+    return commit_task(space, task, command.name, key=command.key, call=call, caller=caller)
 
 
-def branches_at(reads: SpaceReader, version: int | None) -> tuple[Branch, ...]:
-    """The branches as of a version, in the order in which they were made."""
-    return reads.steadily(version, lambda at: _branches_at(reads, at))
+def delete_branch(space: OpenSpace, command: DeleteBranch, caller: Caller) -> Commit:
+    name = command.name
+    check_branch_name(name)
+    call: dict[str, Json] = {"name": "delete_branch", "branch": name}
+    return commit_task(space, Deletion(name), name, key=command.key, call=call, caller=caller)
+
+
+def list_branches(space: OpenSpace, command: ListBranches) -> tuple[Branch, ...]:
+    """Return the branches as of a version, in the order in which they were made."""
+    reads = space.reader()
+    return reads.steadily(command.version, lambda at: _branches_at(reads, at))
 
 
 def _branches_at(reads: SpaceReader, at: int) -> tuple[Branch, ...]:

@@ -1,15 +1,18 @@
 """What turns one state of a space into another. Costs what was written between them."""
 
 from rote.contract import Change, View
+from rote.contract.commands import Diff
 from rote.kernel.log.branches import spans
 from rote.kernel.log.entries import ABSENT, Entry, load, same, state_of
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import diff as patch_between
 from rote.values.limits import PAGE_MAX
 
 
-def diff(reads: SpaceReader, before: View, after: View) -> tuple[Change, ...]:
+def diff(space: OpenSpace, command: Diff) -> tuple[Change, ...]:
     """The changes in id order; both states are of one moment where a view names none."""
+    reads, before, after = space.reader(), command.before, command.after
     return reads.steadily(None, lambda newest: _diff(reads, before, after, newest))
 
 

@@ -11,28 +11,30 @@ theirs. Otherwise a conflict, which a resolution or a strategy may settle. The p
 snapshot, without any lock, and holds for as long as both heads stand.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct
 
-from rote.contract import Commit, MergeConflict, MergeRequest, MergeResult, Resolution
-from rote.engines.rows import DELETE, SET
+from rote.contract import Caller, MergeConflict, MergeResult, Resolution
+from rote.contract.commands import Merge
+from rote.contract.operations import DELETE, SET, Operation, value_bytes
 from rote.errors import Busy, InvalidInput
 from rote.kernel.branching.merge_bases import NO_BASE, Ground, resolve
+from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
-from rote.kernel.committing.jobs import Job, Prepared, task_job
-from rote.kernel.committing.operations import Operation, value_bytes
+from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.committing.schema_checks import Judge
 from rote.kernel.log.branches import Branches, spans, writable
-from rote.kernel.log.chain import quoted
 from rote.kernel.log.commit_graph import Point, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, same, state_of
 from rote.kernel.log.events import erased_by
 from rote.kernel.log.seals import KEY
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import threeway
 from rote.values import Json, canonical, check_branch_name, check_entity_id, check_key
+from rote.values.canonical import quoted
 from rote.values.limits import PAGE_MAX
 
 # Plans nothing: a key that was used before is answered without a plan.
@@ -68,7 +70,7 @@ class Replanned(Busy):
 class MergeTask(Struct):
     """Writes a merge whose plan still holds, or plans it anew under the lock."""
 
-    request: MergeRequest
+    request: Merge
     resolutions: "Resolutions"
     plan: MergePlan
 
@@ -114,16 +116,9 @@ def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
     )
 
 
-def merge(
-    reads: SpaceReader,
-    request: MergeRequest,
-    *,
-    commit: Callable[[Job], Commit],
-    author: str | None,
-    attempt: bytes,
-) -> MergeResult:
+def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
     """Plan, and write if there is something to record and nothing in the way."""
-    resolutions = check_request(request)
+    resolutions, reads = check_request(request), space.reader()
     reads.sync()
     if _is_known_key(reads, request):
         plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
@@ -136,16 +131,9 @@ def merge(
         _check_conformance(reads, request.target, plan)
     if request.dry_run or plan.status != "merged":
         return MergeResult(plan.status, None, plan.merged, plan.conflicts)
-    job = task_job(
-        request.target,
-        MergeTask(request, resolutions, plan),
-        key=request.key,
-        call=_payload(request, resolutions),
-        author=author,
-        attempt=attempt,
-    )
+    task, call = MergeTask(request, resolutions, plan), _payload(request, resolutions)
     try:
-        made = commit(job)
+        made = commit_task(space, task, request.target, key=request.key, call=call, caller=caller)
     except Replanned as again:
         return MergeResult(again.plan.status, None, (), again.plan.conflicts)
     return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
@@ -161,7 +149,7 @@ def _check_conformance(reads: SpaceReader, target: str, plan: MergePlan) -> None
     judge.check(list(left))
 
 
-def _is_known_key(reads: SpaceReader, request: MergeRequest) -> bool:
+def _is_known_key(reads: SpaceReader, request: Merge) -> bool:
     if request.key is None or request.dry_run:
         return False
     return reads.rows.side(reads.number, KEY, request.key) is not None
@@ -173,7 +161,7 @@ def _is_known_key(reads: SpaceReader, request: MergeRequest) -> bool:
 Resolutions = Mapping[str, bytes | None]  # canonical values by id; None: delete
 
 
-def check_request(request: MergeRequest) -> Resolutions:
+def check_request(request: Merge) -> Resolutions:
     """The resolutions, or what is wrong with the request."""
     check_branch_name(request.source)
     check_branch_name(request.target)
@@ -192,7 +180,7 @@ def check_request(request: MergeRequest) -> Resolutions:
     return resolutions
 
 
-def _payload(request: MergeRequest, resolutions: Resolutions) -> dict[str, Json]:
+def _payload(request: Merge, resolutions: Resolutions) -> dict[str, Json]:
     """What a key of this call stands for."""
     return {
         "name": "merge",
@@ -210,7 +198,7 @@ def _payload(request: MergeRequest, resolutions: Resolutions) -> dict[str, Json]
 
 def plan_merge(
     reads: SpaceReader,
-    request: MergeRequest,
+    request: Merge,
     resolutions: Resolutions,
     *,
     version: int,

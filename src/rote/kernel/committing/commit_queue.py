@@ -20,13 +20,13 @@ from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 Take = Callable[[], Sequence[Job]]
 
 
-class Group:
-    """The line of one space."""
+class CommitQueue:
+    """The jobs of one space that wait to be committed."""
 
     def __init__(self, lead: Callable[[Take], None]) -> None:
         self._lead = lead
         self._mutex = threading.Lock()
-        self._line: deque[Job] = deque()
+        self._queue: deque[Job] = deque()
         self._leader: Job | None = None
         self._inside = Inside()
         self._taken: list[Job] = []  # whom the leader has taken along, from the head of the line
@@ -39,8 +39,8 @@ class Group:
         inside.block = sys._getframe()
         try:
             with self._mutex:
-                self._line.append(job)
-                leads = len(self._line) == 1
+                self._queue.append(job)
+                leads = len(self._queue) == 1
                 if not leads:
                     job.signal = threading.Lock()
                     job.signal.acquire()
@@ -74,23 +74,23 @@ class Group:
 
     def _take(self) -> Sequence[Job]:
         taken = self._taken
-        if len(self._line) == len(taken):
+        if len(self._queue) == len(taken):
             return ()
         with self._mutex:
-            more = list(self._line)[len(taken) : GROUP_MAX]
+            more = list(self._queue)[len(taken) : GROUP_MAX]
         taken += more
         return more
 
     def _dismiss(self, taken: list[Job]) -> None:
         """Wake everyone who was answered, and the next to lead."""
         with self._mutex:
-            if len(taken) == 1 and len(self._line) == 1 and self._line[0] is taken[0]:
-                self._line.clear()
+            if len(taken) == 1 and len(self._queue) == 1 and self._queue[0] is taken[0]:
+                self._queue.clear()
                 if taken[0].signal is None:
                     return
             gone = {id(job) for job in taken}
-            self._line = deque(job for job in self._line if id(job) not in gone)
-            successor = self._line[0] if self._line else None
+            self._queue = deque(job for job in self._queue if id(job) not in gone)
+            successor = self._queue[0] if self._queue else None
         for job in taken:
             _call(job)
         if successor is not None:
@@ -101,7 +101,7 @@ class Group:
         with self._mutex:
             if self._leader is job:
                 self._leader = None
-            answered = [other for other in self._line if other.answered and other is not job]
+            answered = [other for other in self._queue if other.answered and other is not job]
         self._dismiss([job, *answered])
 
     def _wait(self, job: Job) -> BaseException | None:
@@ -123,7 +123,7 @@ class Group:
 
     def _is_next(self, job: Job) -> bool:
         with self._mutex:
-            return self._leader is None and bool(self._line) and self._line[0] is job
+            return self._leader is None and bool(self._queue) and self._queue[0] is job
 
 
 def _call(job: Job) -> None:

@@ -1,14 +1,10 @@
 """Making commits durable: one transaction for everyone in line, and an answer for each."""
 
-import threading
-from collections.abc import Sequence
-from functools import partial
-
-from rote.contract import Clock, Commit, IdSource, Index
-from rote.engines import Contended, Engine, OutcomeUnknown
+from rote.contract import Commit
+from rote.engines import Contended, OutcomeUnknown
 from rote.engines.rows import HeadRow
 from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable
-from rote.kernel.committing.commit_queue import Group, Take
+from rote.kernel.committing.commit_queue import CommitQueue, Take
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, fail
 from rote.kernel.committing.plans import plan
@@ -30,32 +26,23 @@ class _Undone(RoteError):
 
 
 class Committer:
-    """Commits to the spaces of one engine."""
+    """Commits to one space."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        clock: Clock,
-        ids: IdSource,
-        indexes: Sequence[Index],
-        presumes: bool,
-    ) -> None:
-        """presumes  whether salts may be drawn for entities that turn out to have one"""
-        self._engine = engine
-        self._clock = clock
-        self._ids = ids
-        self._indexes = indexes
-        self._followed = tuple(index.prefix for index in indexes)
-        self._presumes = presumes and engine.is_remote
-        self._groups: dict[int, Group] = {}
-        self._mutex = threading.Lock()
+    def __init__(self, space: OpenSpace) -> None:
+        self._space = space
+        wiring = space.wiring
+        self._clock = wiring.clock
+        self._ids = wiring.ids
+        self._indexes = tuple(wiring.indexes.values())
+        self._followed = tuple(index.prefix for index in self._indexes)
+        # Whether salts may be drawn for entities that turn out to have one.
+        self._presumes = wiring.presumes and wiring.engine.is_remote
+        self.queue = CommitQueue(self._lead)
 
-    def commit(self, space: OpenSpace, job: Job) -> Commit:
+    def commit(self, job: Job) -> Commit:
         # Before any lock: after a fork those who would release it do not exist.
-        self._engine.check_usable()
-        group = self._groups.get(space.number) or self._new_group(space)
-        group.run(job)
+        self._space.engine.check_usable()
+        self.queue.run(job)
         if job.error is not None:
             raise job.error
         result = job.result
@@ -63,14 +50,10 @@ class Committer:
             raise InternalError("a commit was never answered")
         return result
 
-    def _new_group(self, space: OpenSpace) -> Group:
-        with self._mutex:
-            return self._groups.setdefault(space.number, Group(partial(self._lead, space)))
-
-    def _lead(self, space: OpenSpace, take: Take) -> None:
+    def _lead(self, take: Take) -> None:
         jobs: list[Job] = []
         while True:
-            self._lead_once(space, jobs, take)
+            self._lead_once(jobs, take)
             if len(jobs) == 1:
                 return
             # Those that came behind a task, which is alone in its transaction, are next.
@@ -78,15 +61,16 @@ class Committer:
             if not jobs:
                 return
 
-    def _lead_once(self, space: OpenSpace, jobs: list[Job], take: Take) -> None:
+    def _lead_once(self, jobs: list[Job], take: Take) -> None:
         """Answers at least the first in line."""
+        space = self._space
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
             # Without a lock first; with it after that, so that nobody loses every race. Who plans
             # without it may be behind, and draw salts for entities that others have made.
             optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
             presumes = self._presumes and attempt == 0 and space.presumes
             try:
-                self._write(space, jobs, take, optimistic, presumes)
+                self._write(jobs, take, optimistic, presumes)
                 return
             except Contended:
                 space.presumes = False
@@ -102,16 +86,15 @@ class Committer:
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
-    def _write(
-        self, space: OpenSpace, jobs: list[Job], take: Take, optimistic: bool, presumes: bool
-    ) -> None:
+    def _write(self, jobs: list[Job], take: Take, optimistic: bool, presumes: bool) -> None:
         """Plan everyone in line, write once, and answer them when it is durable."""
+        space = self._space
         draft: Draft | None = None
         answers: list[tuple[Job, Commit]] = []
         is_durable = False
         try:
             try:
-                with self._engine.writer(space.number, optimistic=optimistic) as rows:
+                with self._space.engine.writer(space.number, optimistic=optimistic) as rows:
                     writes = SpaceWriter(space, rows)
                     head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
@@ -129,7 +112,7 @@ class Committer:
         except RoteError:
             raise
         except BaseException:
-            self._engine.abandon()
+            self._space.engine.abandon()
             self._answer_interrupted(draft, jobs, answers, is_durable)
             raise
 
@@ -195,7 +178,7 @@ class Committer:
             space.coverage.update(draft.coverage)
         elif answers:
             # Answered from the log alone: its writer may have died before its own sync.
-            self._engine.harden()
+            self._space.engine.harden()
         for job, commit in answers:
             job.result = commit
 
@@ -224,7 +207,7 @@ class Committer:
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:
         settle(
-            self._engine,
+            self._space.engine,
             draft.space.number,
             draft.commits,
             error,

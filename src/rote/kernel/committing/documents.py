@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 
+from rote.contract.operations import value_bytes
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
-from rote.kernel.committing.operations import value_bytes
 from rote.kernel.log.entries import Entry
 from rote.patch import encode_operations, parse_pointer, replay
 from rote.values import Encoded, Json, canonical, decode_canonical, depth_of, format_time

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
+from rote.contract.operations import Operation
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -17,7 +18,6 @@ from rote.engines.rows import (
     FactRow,
     SideRecord,
 )
-from rote.kernel.committing.operations import Operation
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.seals import KEY
 from rote.kernel.state.index_coverage import Coverage, IndexChange

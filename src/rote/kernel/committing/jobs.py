@@ -1,23 +1,23 @@
 """A commit on its way: checked, waiting for the lock, answered."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
 
-from rote.contract import Commit, CommitRequest, Guard
-from rote.engines.rows import BranchRow
-from rote.errors import RoteError
-from rote.kernel.committing.blob_data import BlobData
-from rote.kernel.committing.drafts import Draft
-from rote.kernel.committing.operations import (
+from rote.contract import Caller, Commit, Guard
+from rote.contract.commands import MakeCommit
+from rote.contract.operations import (
     Operation,
     check_size,
     parse_operations,
     payload_digest,
 )
-from rote.kernel.committing.reads import Read, parse_reads
+from rote.contract.reads import Read, parse_reads
+from rote.engines.rows import BlobRow, BranchRow
+from rote.errors import RoteError
+from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.side_rows import check_own
 from rote.kernel.log.entries import Entry
 from rote.values import Json, canonical, check_key, digest
@@ -44,6 +44,14 @@ class Task(Protocol):
         ...
 
 
+class Attachment(Protocol):
+    """Bytes that a commit makes count."""
+
+    def row(self, draft: Draft, at: int) -> BlobRow | None:
+        """Return the row that makes them count; None when there is one already."""
+        ...
+
+
 class Job(Struct, eq=False):
     """One commit request and what became of it."""
 
@@ -53,14 +61,13 @@ class Job(Struct, eq=False):
     key: str | None
     payload: str | None  # what the key stands for; only with a key
     meta: bytes | None
-    guard: Guard | None
-    guard_body: bytes  # canonical; empty without a guard
+    guards: Sequence[tuple[Guard, bytes]]  # each with its canonical body
     unerased_since: int | None  # what it writes must not have been erased after this version
     author: str | None
     attempt: bytes
     task: Task | None = None
     call: Mapping[str, Json] | None = None  # what its key stands for, where a task is all it does
-    blob: BlobData | None = None  # that counts from this commit on
+    attachment: Attachment | None = None  # that counts from this commit on
     known: dict[str, Entry] | None = None  # the entities before it, where a task has them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
     result: Commit | None = None
@@ -72,20 +79,20 @@ class Job(Struct, eq=False):
         return self.result is not None or self.error is not None
 
 
-def job_of(request: CommitRequest, author: str | None, attempt: bytes) -> Job:
-    """Everything that can be checked without looking at the store."""
-    branch, key, guard = request.branch, request.key, request.guard
+def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
+    """Check everything that needs no look at the store; return the job."""
+    branch, key, guards = command.branch, command.key, command.guards
     if key is not None:
-        check_key(key, reserved_allowed=guard is not None)
-    operations = parse_operations(request.operations)
-    meta = None if request.meta is None else canonical(request.meta)
+        check_key(key, reserved_allowed=bool(guards))
+    operations = parse_operations(command.operations)
+    meta = None if command.meta is None else canonical(command.meta)
     check_size(operations, meta)
-    reads = [] if request.reads == () else parse_reads(request.reads, branch)
+    reads = [] if command.reads == () else parse_reads(command.reads, branch)
     payload = None if key is None else payload_digest(branch, operations)
-    guard_body = b"" if guard is None else _guard_body(guard)
+    guarded = [(guard, _guard_body(guard)) for guard in guards] if guards else ()
     return Job(
-        branch, operations, reads, key, payload, meta, guard, guard_body, request.unerased_since,
-        author, attempt,
+        branch, operations, reads, key, payload, meta, guarded, command.unerased_since,
+        caller.author, attempt,
     )  # fmt: skip
 
 
@@ -95,14 +102,14 @@ def task_job(
     *,
     key: str | None,
     call: dict[str, Json],
-    author: str | None,
+    caller: Caller,
     attempt: bytes,
 ) -> Job:
     """A job whose operations the task brings; its key stands for the call."""
     if key is not None:
         check_key(key)
     payload = None if key is None else digest({"kind": "call_payload/1", "call": call})
-    return Job(branch, [], [], key, payload, None, None, b"", None, author, attempt, task, call)
+    return Job(branch, [], [], key, payload, None, (), None, caller.author, attempt, task, call)
 
 
 def _guard_body(guard: Guard) -> bytes:

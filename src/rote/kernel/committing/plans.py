@@ -10,22 +10,12 @@ from typing import Any
 from msgspec import UNSET
 
 from rote.contract import Commit, Guard, IdSource
-from rote.engines.rows import (
-    DELETE,
-    PATCH,
-    SET,
-    BranchRow,
-    CommitRow,
-    EntityRow,
-    FactRow,
-    SideRecord,
-)
+from rote.contract.operations import DELETE, PATCH, SET, Operation
+from rote.engines.rows import BranchRow, CommitRow, EntityRow, FactRow, SideRecord
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
-from rote.kernel.committing.blob_data import counted
 from rote.kernel.committing.documents import patched, stamped
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
-from rote.kernel.committing.operations import Operation
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.committing.schema_checks import check_conformance
 from rote.kernel.log.branches import writable
@@ -53,8 +43,8 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
         made = _already_made(draft, job, job.key)
         if made is not None:
             return made
-    if job.guard is not None:
-        _check_guard(draft, job.guard)
+    for guard, _ in job.guards:
+        _check_guard(draft, guard)
     at = max(now, draft.at)
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
@@ -71,7 +61,7 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
         if conflicts:
             raise Conflict(conflicts)
     steps = apply_operations(draft, job.branch, job.operations, current, at)
-    blob = None if job.blob is None else counted(draft, job.blob, at)
+    blob = None if job.attachment is None else job.attachment.row(draft, at)
     commit = _add(draft, job, branch, steps, at=at, ids=ids)
     if blob is not None and blob.hash is not None:
         draft.blobs[blob.hash] = blob
@@ -275,7 +265,7 @@ def _add(
     draft.facts += facts
     for id, own in changed.items():
         draft.changes.append(IndexChange(version, number, id, entries[(number, id)], own))
-    if job.key is not None or job.guard is not None:
+    if job.key is not None or job.guards:
         _add_sides(draft, job, version)
     return commit
 
@@ -305,8 +295,7 @@ def _add_sides(draft: Draft, job: Job, version: int) -> None:
     if job.key is not None:
         body = canonical({"payload": job.payload, "version": version})
         draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)
-    if job.guard is not None:
-        guard, body = job.guard, job.guard_body
+    for guard, body in job.guards:
         if guard.stamped:
             made = {"version": version, "at": format_time(draft.at)}
             body = canonical({**decode_canonical(body), **made})

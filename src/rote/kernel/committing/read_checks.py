@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from rote.engines.rows import PATCH, FactRow, Line
+from rote.contract.operations import PATCH
+from rote.contract.reads import Read
+from rote.engines.rows import FactRow, Line
 from rote.errors import InvalidInput, ReadConflict
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
-from rote.kernel.committing.reads import Read
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.events import erasures
 from rote.patch import overlaps

@@ -1,20 +1,119 @@
-"""A commit whose caller looks once more, while nobody else can write, whether all still holds."""
+"""Commits that rely on answers to questions about many entities, which must still be the same.
 
-from msgspec import Struct
+Whether they are is found out without holding anyone up: the commit says that nothing was written in
+the ranges of ids that could change an answer since it was last found to hold. Where something was,
+the question is asked again at the newest version. When others always write, it is asked at last
+while they wait.
 
-from rote.contract import Holds
+How a question is asked again is declared when the store is wired (contract.Questions).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from msgspec import Struct, structs
+
+from rote.contract import AnswerRead, Caller, Commit
+from rote.contract.commands import MakeCommit
 from rote.engines import Contended
-from rote.errors import Conflict
+from rote.errors import Conflict, ReadConflict, RoteError, Unavailable
+from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.drafts import Draft
-from rote.kernel.committing.jobs import Job, Prepared
+from rote.kernel.committing.jobs import Job, Prepared, job_of
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.log.branches import writable
+from rote.kernel.state.open_space import OpenSpace
+from rote.values.limits import ANSWER_ROUNDS_MAX
+from rote.values.ranges import IdRange, holds_ids
 
 
-class Assuring(Struct):
-    """Asks under the lock. The newest version is in the store then: it is alone in its draft."""
+def commit_with_answers(space: OpenSpace, command: MakeCommit, caller: Caller) -> Commit:
+    attempt, committer = space.wiring.tokens.token(), space.part(Committer)
+    answers = _Answers(space, command)
+    for _ in range(ANSWER_ROUNDS_MAX):
+        reads = [*command.reads, *answers.reads()]
+        try:
+            return committer.commit(job_of(structs.replace(command, reads=reads), caller, attempt))
+        except Conflict as conflict:
+            answers.look_again(conflict)
+    job = job_of(command, caller, attempt)
+    job.task = _Recheck(answers)
+    return committer.commit(job)
 
-    holds: Holds
+
+class _Asked(Struct):
+    """An answer, and the newest version at which it was found to hold."""
+
+    read: AnswerRead
+    version: int
+
+
+class _Answers:
+    """The answers that a commit relies on, while it is tried."""
+
+    def __init__(self, space: OpenSpace, command: MakeCommit) -> None:
+        self._space = space
+        self._asked = [_Asked(read, read.version) for read in command.answers]
+        self._plain = {
+            (read.get("branch"), read["from"], read["to"])
+            for read in command.reads
+            if "from" in read
+        }
+
+    def reads(self) -> list[dict[str, Any]]:
+        """Return that nothing was written in their ranges, each since it was last found to hold."""
+        return [
+            {"from": start, "to": end, "version": asked.version, "branch": branch}
+            for asked in self._asked
+            for branch, start, end in filter(holds_ids, asked.read.ranges)
+        ]
+
+    def look_again(self, conflict: Conflict) -> None:
+        """Ask what may have changed again, at the newest version; Conflict when something has."""
+        disturbed = {(each.branch, each.start, each.end): each for each in conflict.conflicts}
+        version = self._space.reader().resolve(None)
+        changed = dict.fromkeys(each for each in conflict.conflicts if self._is_final(each))
+        for asked in self._asked:
+            found = [disturbed[each] for each in asked.read.ranges if each in disturbed]
+            if not found:
+                continue
+            if self._digest(asked, version) == asked.read.digest:
+                asked.version = version
+            else:
+                base = asked.read.version
+                changed.update({replace(each, expected_version=base): None for each in found})
+        if changed:
+            raise Conflict(tuple(changed)) from None
+
+    def changed_at(self, version: int) -> list[ReadConflict]:
+        """Return a conflict for each answer that is another one at a version."""
+        return [
+            _conflict(asked.read, each, version)
+            for asked in self._asked
+            if self._digest(asked, version) != asked.read.digest
+            for each in asked.read.ranges
+        ]
+
+    def _is_final(self, conflict: ReadConflict) -> bool:
+        """Whether a conflict is about something that is no answer."""
+        range = (conflict.branch, conflict.start, conflict.end)
+        return conflict.id is not None or range in self._plain
+
+    def _digest(self, asked: _Asked, version: int) -> str | None:
+        wiring, read = self._space.wiring, asked.read
+        try:
+            return wiring.questions.digest(wiring.port(), self._space.did, read, version)
+        except Unavailable:
+            raise
+        except RoteError:
+            return None  # what cannot be answered any more is another answer
+
+
+class _Recheck(Struct):
+    """Asks once more while nobody else can write. The newest version is in the store then: the task is
+    alone in its draft."""
+
+    answers: _Answers
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
@@ -24,7 +123,14 @@ class Assuring(Struct):
         current = draft.look_up(job.branch, list(dict.fromkeys(ids)))
         conflicts = find_conflicts(draft, job.reads, branch=job.branch, current=current)
         conflicts += find_erased(draft, job)
-        conflicts += tuple(self.holds(draft.version))
+        conflicts += tuple(self.answers.changed_at(draft.version))
         if conflicts:
             raise Conflict(conflicts)
         return Prepared(branch)
+
+
+def _conflict(read: AnswerRead, range: IdRange, version: int) -> ReadConflict:
+    branch, start, end = range
+    return ReadConflict.of_range(
+        start, end, branch=branch, expected_version=read.version, actual=(version, None)
+    )

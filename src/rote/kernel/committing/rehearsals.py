@@ -1,18 +1,20 @@
 """Rehearsing operations: what they would do to a past state, by the code that would do it."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection
+from typing import cast
 
 from msgspec import UNSET, Struct
 
-from rote.contract import Rehearsal, State, View
+from rote.contract import Rehearsal, State
+from rote.contract.commands import Rehearse
+from rote.contract.operations import check_size, parse_operations
 from rote.kernel.committing.drafts import Draft
-from rote.kernel.committing.operations import check_size, parse_operations
 from rote.kernel.committing.plans import apply_operations
 from rote.kernel.log.branches import writable
 from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.entries import Entry
-from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
+from rote.kernel.state.open_space import OpenSpace
+from rote.kernel.state.space_reader import SpaceWriter
 from rote.schemas import REGISTRY_ID
 from rote.values import canonical
 
@@ -36,22 +38,16 @@ class _Stage(Draft, Struct, kw_only=True):
         return is_newest and super().is_ungoverned(branch)
 
 
-def rehearse(
-    reads: SpaceReader,
-    operations: Sequence[Mapping[str, Any]],
-    view: View,
-    own: Mapping[str, State],
-    *,
-    now: int,
-) -> tuple[Rehearsal, ...]:
-    parsed = parse_operations(operations)
+def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
+    view, now, reads = command.view, command.now, space.reader()
+    parsed = parse_operations(command.operations)
     check_size(parsed, None)
     version = reads.resolve(view.version)
     reads.line(view.branch, version)  # so that the branch is known, or told to be unknown
     writable(reads.space.branches, view.branch)
     stage = _Stage(
         space=reads.space, reads=cast(SpaceWriter, reads), base=version, version=version, hash=None, at=now,
-        followed=(), locked=False, own={id: _entry_of(state) for id, state in own.items()},
+        followed=(), locked=False, own={id: _entry_of(state) for id, state in command.own.items()},
     )  # fmt: skip
     current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))
     steps = apply_operations(stage, view.branch, parsed, current, now)

@@ -1,6 +1,7 @@
 """Side rows: small mutable rows beside the chain, moved by compare-and-set on a fence."""
 
 from rote.contract import CHECKPOINT, SideRow
+from rote.contract.commands import DropSide, GetSide, ListSides, PutSide
 from rote.engines import Abandoning
 from rote.engines.rows import SideRecord
 from rote.errors import Corrupt, Denied, InvalidInput
@@ -8,30 +9,34 @@ from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
-from rote.values import Json, canonical, decode_canonical
+from rote.values import canonical, decode_canonical
 
 # Kinds the kernel keeps for itself.
 KERNEL_KINDS = frozenset({KEY, SCRUB, COMPACTION, CHECKPOINT})
 
 
-def get(space: OpenSpace, kind: str, key: str) -> SideRow | None:
+def get_side(space: OpenSpace, command: GetSide) -> SideRow | None:
+    kind, key = command.kind, command.key
     check_names(kind, key)
     reads = space.reader()
     row = reads.rows.side(reads.number, kind, key)
     return None if row is None else sealed_row(space, row, kind, key)
 
 
-def page(space: OpenSpace, kind: str, *, after: str, limit: int) -> tuple[SideRow, ...]:
+def list_sides(space: OpenSpace, command: ListSides) -> tuple[SideRow, ...]:
+    kind, after = command.kind, command.after
     canonical([kind, after])
     reads = space.reader()
-    rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=page_size(limit))
+    limit = page_size(command.limit)
+    rows = reads.rows.sides(reads.number, kind, after=(kind, after), limit=limit)
     return tuple(seen(row) for row in rows)
 
 
-def put(space: OpenSpace, kind: str, key: str, body: Json, *, fence: int) -> SideRow:
+def put_side(space: OpenSpace, command: PutSide) -> SideRow:
     """Write the row if nobody has since it was read with `fence`."""
+    kind, key, fence = command.kind, command.key, command.fence
     check_own(kind, key, fence)
-    row = side_record(space.did, kind, key, fence + 1, canonical(body))
+    row = side_record(space.did, kind, key, fence + 1, canonical(command.body))
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         _check_fence(writes, kind, key, fence)
@@ -39,7 +44,8 @@ def put(space: OpenSpace, kind: str, key: str, body: Json, *, fence: int) -> Sid
     return seen(row)
 
 
-def drop(space: OpenSpace, kind: str, key: str, *, fence: int) -> None:
+def drop_side(space: OpenSpace, command: DropSide) -> None:
+    kind, key, fence = command.kind, command.key, command.fence
     check_own(kind, key, fence)
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)

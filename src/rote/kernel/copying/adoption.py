@@ -13,19 +13,9 @@ from contextlib import contextmanager
 from msgspec import UNSET
 
 from rote.contract import Commit, Fact, LeftFact, Remains, SideRow
+from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines import Reader
-from rote.engines.rows import (
-    DELETE,
-    PATCH,
-    SET,
-    Batch,
-    BranchRow,
-    CommitRow,
-    EntityRow,
-    FactRow,
-    Line,
-    SideRecord,
-)
+from rote.engines.rows import Batch, BranchRow, CommitRow, EntityRow, FactRow, Line, SideRecord
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.kernel.branching.merges import merge_event
 from rote.kernel.committing.documents import patched
@@ -39,11 +29,10 @@ from rote.kernel.log.chain import (
     empty_hash,
     fact_hash,
     fact_hash_of,
-    quoted,
 )
 from rote.kernel.log.commit_graph import CommitGraph, Merge, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, entry_of
-from rote.kernel.log.erased_facts import check_remains, encode_remains, is_sha256
+from rote.kernel.log.erased_facts import check_remains, encode_remains
 from rote.kernel.log.events import (
     EVENTS,
     BranchCreated,
@@ -69,6 +58,7 @@ from rote.values import (
     format_time,
     parse_time,
 )
+from rote.values.canonical import quoted
 from rote.values.limits import (
     COMMIT_BYTES_MAX,
     COPY_DOCUMENT_BYTES_MAX,
@@ -78,6 +68,7 @@ from rote.values.limits import (
     PAGE_MAX,
     VALUE_BYTES_MAX,
 )
+from rote.values.names import is_sha256
 
 OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
 # The list, the operation and the list of a splice stand around the values of a patch.

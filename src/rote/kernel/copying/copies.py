@@ -17,13 +17,13 @@ from rote.contract import (
     SideRow,
     check_row_follows,
 )
-from rote.contract.runs import LEASE
+from rote.contract.commands import CopyIn, CopyOut, SidesIn, SidesOut
+from rote.contract.page_checks import check_page
 from rote.engines import Abandoning, Contended, OutcomeUnknown
 from rote.engines.rows import CommitRow, FactRow, HeadRow, SideRecord
 from rote.errors import Busy, Compacted, Corrupt, InvalidInput
 from rote.kernel.committing.side_rows import check_names, sealed_row, seen
 from rote.kernel.copying.adoption import Adoption
-from rote.kernel.copying.page_checks import check_page
 from rote.kernel.keeping import checkpoints
 from rote.kernel.keeping.compactions import give_room_back
 from rote.kernel.keeping.erasures import scrub
@@ -45,9 +45,9 @@ from rote.values.limits import (
 
 # Two hashes, the salt and the hash of the commit, as they travel.
 _FACT_BYTES = 256
-# Kinds of side rows that do not travel as such: a commit brings them, or they are about their own
-# store, its files and who is at work there.
-_LEFT_OUT = (KEY, COMPACTION, SCRUB, LEASE)
+# Kinds of side rows that do not travel as such: a commit brings them, or they are about the files of
+# their own store. Layers above declare kinds that live with one store.
+_LEFT_OUT = (KEY, COMPACTION, SCRUB)
 _NOTHING = HeadRow(0, b"", 0)
 # Above every side row of that kind: the last character there is, more often than a key may have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
@@ -56,8 +56,9 @@ _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
 # -- commits ---------------------------------------------------------------------------------------
 
 
-def copy_out(reads: SpaceReader, *, since: int, until: int) -> CopyPage:
+def copy_out(space: OpenSpace, command: CopyOut) -> CopyPage:
     """Commits in (since, until], oldest first, as they are stored."""
+    reads, since, until = space.reader(), command.since, command.until
     return reads.steadily(until, lambda _: _commits_out(reads, since=since, until=until))
 
 
@@ -99,8 +100,9 @@ def _weight(row: CommitRow, facts: Iterable[FactRow]) -> int:
     return len(row.meta or b"") + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
 
 
-def copy_in(space: OpenSpace, page: CopyPage, *, attempt: Callable[[], bytes]) -> Head:
+def copy_in(space: OpenSpace, command: CopyIn) -> Head:
     """Append what is not there yet, durably; or raise and write nothing."""
+    page, attempt = command.page, space.wiring.tokens.token
     space.engine.check_usable()
     check_page(page)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
@@ -193,13 +195,14 @@ def _check_continues(reads: SpaceReader, page: CopyPage, head: HeadRow) -> None:
 # -- side rows -------------------------------------------------------------------------------------
 
 
-def sides_out(reads: SpaceReader, *, after: tuple[str, str]) -> SidePage:
-    """A page of side rows, without those of keys and compactions, which travel with commits."""
-    start, pace = after, Pace(PAGE_BYTES_MAX)
+def sides_out(space: OpenSpace, command: SidesOut) -> SidePage:
+    """Return a page of side rows, without those of keys and compactions, which travel with commits."""
+    reads, pace = space.reader(), Pace(PAGE_BYTES_MAX)
+    start = after = command.after
     found: list[SideRow] = []
     while wanted := pace.wanted:
         rows = reads.rows.sides(reads.number, None, after=after, limit=wanted)
-        kept = [row for row in rows if row.kind not in _LEFT_OUT]
+        kept = [row for row in rows if not _stays(space, row.kind)]
         fitting = pace.took([len(row.body) + len(row.kind) + len(row.key) for row in kept])
         found += [sealed_row(reads.space, row, row.kind, row.key) for row in kept[:fitting]]
         if fitting < len(kept):
@@ -211,7 +214,7 @@ def sides_out(reads: SpaceReader, *, after: tuple[str, str]) -> SidePage:
     return SidePage(start, after, tuple(found))
 
 
-def sides_in(space: OpenSpace, page: SidePage) -> None:
+def sides_in(space: OpenSpace, command: SidesIn) -> None:
     """Take over the rows of the page. No fence moves back, and what only this store has stays.
 
     A row that the source has dropped stays as well: it cannot be told from one that it never had.
@@ -221,14 +224,14 @@ def sides_in(space: OpenSpace, page: SidePage) -> None:
         (row.kind, row.key): side_record(
             space.did, row.kind, row.key, row.fence, canonical(row.body)
         )
-        for row in _checked(page)
+        for row in _checked(space, command.page)
     }
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         writes.sync()
         for record in incoming.values():
             _check_checkpoint(writes, record)
-        for there in _rows_there(writes, page):
+        for there in _rows_there(writes, command.page):
             place = (there.kind, there.key)
             if place in incoming and not _follows(there, incoming[place]):
                 del incoming[place]
@@ -246,11 +249,12 @@ def _follows(there: SideRecord, record: SideRecord) -> bool:
     return True
 
 
-def _checked(page: SidePage) -> Sequence[SideRow]:
+def _checked(space: OpenSpace, page: SidePage) -> Sequence[SideRow]:
     place = page.after
     for row in page.rows:
         check_names(row.kind, row.key)
-        if row.kind in _LEFT_OUT or type(row.fence) is not int or not 1 <= row.fence <= INTEGER_MAX:
+        is_fence = type(row.fence) is int and 1 <= row.fence <= INTEGER_MAX
+        if _stays(space, row.kind) or not is_fence:
             raise Corrupt(f"the side row {row.kind} {row.key!r} of the source cannot be one")
         if not place < (row.kind, row.key):
             raise Corrupt("the side rows of the source are not in order")
@@ -277,9 +281,15 @@ def _rows_there(writes: SpaceWriter, page: SidePage) -> Iterable[SideRecord]:
         for row in rows:
             if page.until is not None and (row.kind, row.key) > page.until:
                 return
-            if row.kind not in _LEFT_OUT:
+            if not _stays(writes.space, row.kind):
                 yield row
         if len(rows) < VERIFY_PAGE_ROWS:
             return
         last = rows[-1]
         after = _ABOVE_KEYS if last.kind == KEY else (last.kind, last.key)
+
+
+def _stays(space: OpenSpace, kind: str) -> bool:
+    """Whether rows of a kind do not travel."""
+    rule = space.wiring.side_rules.get(kind)
+    return kind in _LEFT_OUT or (rule is not None and not rule.travels)

@@ -9,7 +9,6 @@ digest of all of it, which the space's key has signed, does.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 
 from msgspec import structs
 
@@ -23,23 +22,19 @@ from rote.contract import (
     Remains,
     SideRow,
 )
-from rote.engines import Abandoning, OutcomeUnknown
-from rote.engines.rows import (
-    DELETE,
-    PATCH,
-    Batch,
-    BranchRow,
-    CommitRow,
-    EntityRow,
-    FactRow,
-)
+from rote.contract.commands import FoundationIn, FoundationOut
+from rote.contract.operations import DELETE, PATCH
+from rote.contract.page_checks import check_foundation_page
+from rote.contract.wire import decode_page
+from rote.engines import Abandoning, OutcomeUnknown, Reader
+from rote.engines.rows import Batch, BranchRow, CommitRow, EntityRow, FactRow
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound
+from rote.kernel.blobs.blob_data import chunks_of, token_of
 from rote.kernel.committing.side_rows import sealed_row
 from rote.kernel.copying.adoption import OPERATIONS, check_names, key_row, salt_of
-from rote.kernel.copying.page_checks import check_foundation_page
 from rote.kernel.keeping import checkpoints
 from rote.kernel.log.branch_replay import Lineage
-from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, fact_hash, fact_hash_of, quoted
+from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, fact_hash, fact_hash_of
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.erased_facts import check_remains, encode_remains, remains_in
 from rote.kernel.log.foundations import (
@@ -56,6 +51,7 @@ from rote.kernel.log.seals import KEY
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, check_entity_id, decode, format_time, parse_time
+from rote.values.canonical import quoted
 from rote.values.limits import PAGE_BYTES_MAX, VALUE_BYTES_MAX
 
 _FACT_BYTES = 256  # what a fact takes in a page beside its id and value
@@ -65,8 +61,9 @@ _START: FoundationCursor = ("", "", 0)
 # -- out -------------------------------------------------------------------------------------------
 
 
-def foundation_out(reads: SpaceReader, *, after: FoundationCursor | None) -> FoundationPage | None:
-    return reads.steadily(None, lambda _: _page(reads, after or _START))
+def foundation_out(space: OpenSpace, command: FoundationOut) -> FoundationPage | None:
+    reads, after = space.reader(), command.after or _START
+    return reads.steadily(None, lambda _: _page(reads, after))
 
 
 def _page(reads: SpaceReader, after: FoundationCursor) -> FoundationPage | None:
@@ -159,16 +156,10 @@ def _left(branch: str, fact: FactRow) -> LeftFact:
 # -- in --------------------------------------------------------------------------------------------
 
 
-def foundation_in(
-    space: OpenSpace,
-    pages: Iterable[FoundationPage],
-    *,
-    attempt: Callable[[], bytes],
-) -> Head:
+def foundation_in(space: OpenSpace, command: FoundationIn) -> Head:
     """Write all of it, durably; or raise and write nothing."""
     space.engine.check_usable()
-    rest = iter(pages)
-    first = next(rest)
+    attempt = space.wiring.tokens.token
     founding: _Founding | None = None
     try:
         with Abandoning(space.engine), space.engine.writer(space.number) as rows:
@@ -179,9 +170,12 @@ def foundation_in(
                     " copy to a new store",
                     space=space.did,
                 )
-            founding = _Founding(writes, first, attempt)
-            for page in chain([first], rest):
+            for page in _pages_in(rows, space.number, command.upload):
+                if founding is None:
+                    founding = _Founding(writes, page, attempt)
                 founding.take(page)
+            if founding is None:
+                raise _refusal("it has no pages")
             founding.finish()
     except OutcomeUnknown as error:
         settle(
@@ -194,6 +188,20 @@ def foundation_in(
     assert founding is not None
     line = founding.commits[-1]
     return Head(line.version, line.hash.hex(), line.at)
+
+
+def _pages_in(rows: Reader, space: int, upload: str) -> Iterator[FoundationPage]:
+    """Yield the pages of an upload, each a line of JSON."""
+    rest = b""
+    for chunk in chunks_of(rows, space, token_of(upload)):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            try:
+                yield decode_page(line)
+            except (InvalidInput, LimitExceeded) as error:
+                raise _refusal(str(error)) from error
+    if rest:
+        raise _refusal("its last line is cut off")
 
 
 class _Founding:

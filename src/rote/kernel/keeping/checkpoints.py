@@ -6,6 +6,7 @@ Frozen: docs/formats/checkpoint.md.
 from typing import Any
 
 from rote.contract import CHECKPOINT, UNDECIDED, Fault, KeyRing
+from rote.contract.commands import MakeCheckpoint
 from rote.engines import Abandoning
 from rote.engines.rows import HeadRow
 from rote.errors import Denied, InvalidInput
@@ -20,9 +21,9 @@ _PREFIX = b"rote checkpoint/1\0"
 _MEMBERS = frozenset({"kind", "space", "version", "head", "at", "state", "prior", "signature"})
 
 
-def make(space: OpenSpace, *, keys: KeyRing, now: int) -> dict[str, Any]:
+def make_checkpoint(space: OpenSpace, _: MakeCheckpoint) -> dict[str, Any]:
     """Sign the head as it is now, and keep a copy beside the log."""
-    identity = signer(space, keys)
+    now, identity = space.wiring.now(), signer(space, space.wiring.keys)
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         checkpoint = sign(space.did, identity, writes.sync(), now=now)

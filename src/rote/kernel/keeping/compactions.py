@@ -11,22 +11,25 @@ Each walks all facts up to the line in the order of entities and holds a page. W
 that is enough, is in foundations.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 
 from msgspec import Struct, structs
 
-from rote.contract import Commit, Compaction, CopyProgress
+from rote.contract import Caller, Compaction, Tell
+from rote.contract.commands import Compact
+from rote.contract.operations import PATCH
 from rote.engines import Abandoning, Contended, Reader, Writer
-from rote.engines.rows import MAIN, PATCH, FactPlace, FactRow, HeadRow, Line
+from rote.engines.rows import MAIN, FactPlace, FactRow, HeadRow, Line
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
+from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.keeping import checkpoints
+from rote.kernel.keeping.declared_sides import refuse_below_pins
 from rote.kernel.keeping.erasures import ROOM, note_of
-from rote.kernel.keeping.ledger import refuse_below_runs
 from rote.kernel.log.entries import entry_of
 from rote.kernel.log.events import SpaceCompacted, compactions_above
 from rote.kernel.log.foundations import (
@@ -116,7 +119,7 @@ class Compacting(Struct):
     identity: Identity
     now: int
     shared_now: int  # by the clock that leases go by
-    tell: CopyProgress
+    tell: Tell
     facts: int = 0  # that went
     commits: int = 0
     before: int = 0  # what the aim comes to
@@ -127,7 +130,7 @@ class Compacting(Struct):
         space, writes = draft.space, draft.reads
         earlier = foundation_of(writes.rows, writes.number)
         self.before = self.aim.line(writes.rows, writes.number, earlier, newest=draft.version)
-        refuse_below_runs(writes, before=self.before, now=self.shared_now)
+        refuse_below_pins(writes, before=self.before, now=self.shared_now)
         version = draft.version + 1
         shrunk = shrink(writes, before=self.before, version=version, tell=self.tell)
         self.facts, self.commits = shrunk.facts, shrunk.commits
@@ -146,10 +149,16 @@ class Compacting(Struct):
         return Prepared(space.branches.row(MAIN), canonical(event), oldest=self.before)
 
 
-def compact(space: OpenSpace, task: Compacting, *, commit: Callable[[], Commit]) -> Compaction:
-    """Make the commit, and give the room back."""
+def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> Compaction:
+    """Make the commit, and give the room back; or say what it would do."""
+    aim, wiring = aim_of(command.before, command.keep), space.wiring
+    if command.dry_run:
+        return foresee(space.reader(), aim, tell)
+    signer = checkpoints.signer(space, wiring.keys)
+    task = Compacting(aim, signer, wiring.now(), wiring.shared_now(), tell)
+    call: dict[str, Json] = {"name": "compact", **aim.call()}
     try:
-        made = commit()
+        made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
     except NothingToCompact as nothing:
         return _nothing(nothing.foundation)
     is_shrunk = give_room_back(space)
@@ -158,12 +167,12 @@ def compact(space: OpenSpace, task: Compacting, *, commit: Callable[[], Commit])
     return Compaction(made, checkpoint, task.facts, task.commits, before, is_shrunk)
 
 
-def foresee(reads: SpaceReader, aim: Aim, tell: CopyProgress) -> Compaction:
+def foresee(reads: SpaceReader, aim: Aim, tell: Tell) -> Compaction:
     """What a compaction would do; nothing is written."""
     return reads.steadily(None, lambda newest: _foreseen(reads, aim, tell, newest=newest))
 
 
-def _foreseen(reads: SpaceReader, aim: Aim, tell: CopyProgress, *, newest: int) -> Compaction:
+def _foreseen(reads: SpaceReader, aim: Aim, tell: Tell, *, newest: int) -> Compaction:
     space = reads.number
     earlier = foundation_of(reads.rows, reads.number)
     try:
@@ -195,15 +204,14 @@ def give_room_back(space: OpenSpace) -> bool:
         return True
     except Unavailable:
         # Someone reads, or there is too little room to give any back.
-        with (
-            suppress(Unavailable),
-            Abandoning(space.engine),
-            space.engine.writer(space.number) as rows,
-        ):
-            writes = SpaceWriter(space, rows)
-            version = space.known
-            writes.rows.put_side(writes.number, note_of(writes, ROOM, version))
+        with suppress(Unavailable):
+            _note_room(space)
         return False
+
+
+def _note_room(space: OpenSpace) -> None:
+    with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+        rows.put_side(space.number, note_of(SpaceWriter(space, rows), ROOM, space.known))
 
 
 def follow_compaction(writes: SpaceWriter, compacted: SpaceCompacted, version: int) -> bool:
@@ -250,7 +258,7 @@ class Shrunk(Struct, frozen=True):
     commits: int
 
 
-def shrink(writes: SpaceWriter, *, before: int, version: int, tell: CopyProgress) -> Shrunk:
+def shrink(writes: SpaceWriter, *, before: int, version: int, tell: Tell) -> Shrunk:
     """Leave up to the line what is needed from there on, and nothing else; `version` is that of the
     compact commit."""
     rows, space = writes.rows, writes.number
@@ -275,7 +283,7 @@ def _verdicts(
     *,
     before: int,
     total: int,
-    tell: CopyProgress,
+    tell: Tell,
 ) -> Iterator[tuple[FactPlace, bool]]:
     """Every place below the line and whether it stays; tells how far it is."""
     for number, verdict in enumerate(judged(reads, space, lines, before=before), start=1):

@@ -9,20 +9,22 @@ A stop between the two leaves the note: whoever erases the entity again, or gc, 
 Payloads that the values referred to stay until gc drops them, which leaves a note of its own.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from msgspec import Struct
 
-from rote.contract import Commit, Erasure
+from rote.contract import Caller, Commit, Erasure
+from rote.contract.commands import Erase
 from rote.engines import Abandoning, Contended, Reader
 from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
 from rote.errors import Busy, NotFound, RoteError, Unavailable
 from rote.kernel.blobs.blob_references import described_by, references_in
+from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
-from rote.kernel.committing.jobs import Job, Prepared, task_job
+from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.committing.plans import commit_at, meaning_of
-from rote.kernel.keeping.ledger import forget_in_ledger
+from rote.kernel.keeping.declared_sides import forget_in_sides
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.erased_facts import erased_row, remains_in
 from rote.kernel.log.events import BranchMerged, event_rows, read_event
@@ -91,29 +93,21 @@ class ErasingTask(Struct):
         for row in forgotten.pointers:
             draft.entities[(row.branch, id)] = row
         draft.sides[(SCRUB, id)] = note_of(draft.reads, id, version)
-        forget_in_ledger(draft.reads, id, at=format_time(draft.at), has_written=forgotten.is_by)
+        forget_in_sides(draft.reads, id, at=format_time(draft.at), has_written=forgotten.is_by)
         event = {"type": "erase", "id": id, "reason": self.reason}
         return Prepared(space.branches.find("main"), canonical(event))
 
 
-def erase(
-    space: OpenSpace,
-    id: str,
-    *,
-    reason: str,
-    key: str | None,
-    commit: Callable[[Job], Commit],
-    author: str | None,
-    attempt: bytes,
-) -> Erasure:
+def erase(space: OpenSpace, command: Erase, caller: Caller) -> Erasure:
     """Erase an entity, or finish what an earlier call began."""
+    id, reason = command.id, command.reason
     check_entity_id(id)
     check_reason(reason)
     task = ErasingTask(id, reason)
     call: dict[str, Json] = {"name": "erase", "id": id, "reason": reason}
-    job = task_job("main", task, key=key, call=call, author=author, attempt=attempt)
     try:
-        made, facts = commit(job), task.facts
+        made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+        facts = task.facts
     except _ErasedBefore as before:
         made, facts = before.commit, 0
     try:

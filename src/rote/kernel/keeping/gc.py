@@ -14,15 +14,16 @@ A stop at any moment leaves a payload that counts, or one without a hash that th
 a note that there are copies, which comes with the drop.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from rote.contract import CopyProgress, GcReport
+from rote.contract import GcReport, Tell
+from rote.contract.commands import CollectGarbage
 from rote.engines import Abandoning
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
+from rote.kernel.blobs.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.blobs.blob_references import newest_described, referred
-from rote.kernel.committing.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.keeping.erasures import PAYLOADS, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
 from rote.kernel.log.events import erasures
@@ -37,20 +38,13 @@ from rote.values.limits import (
 )
 
 _MICROS = 1_000_000
-_Tell = Callable[[str, int, int], None]
 
 
-def collect(
-    space: OpenSpace,
-    *,
-    now: int,
-    grace_seconds: float,
-    progress: CopyProgress | None,
-) -> GcReport:
+def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
+    now, grace_seconds = space.wiring.now(), command.grace_seconds
     space.engine.check_usable()
     if type(grace_seconds) not in (int, float) or not 0 <= grace_seconds <= INTEGER_MAX:
         raise InvalidInput("grace_seconds is a number from 0 on, of 64 bits")
-    tell: _Tell = progress or (lambda phase, done, total: None)
     before = now - int(grace_seconds * _MICROS)
     blobs = size = 0
     after = b""
@@ -114,7 +108,7 @@ def _time_of(reads: SpaceReader, version: int) -> int:
 # -- letting go ------------------------------------------------------------------------------------
 
 
-def _condemned(space: OpenSpace, candidates: dict[str, BlobRow], tell: _Tell) -> Iterator[BlobRow]:
+def _condemned(space: OpenSpace, candidates: dict[str, BlobRow], tell: Tell) -> Iterator[BlobRow]:
     """Those of the candidates that nothing in the log refers to, condemned batch by batch."""
     walk = _Walk(candidates, tell)
     walk.go_on(space.reader())
@@ -141,7 +135,7 @@ def _condemned(space: OpenSpace, candidates: dict[str, BlobRow], tell: _Tell) ->
 class _Walk:
     """Goes along the log and strikes out what is referred to."""
 
-    def __init__(self, candidates: dict[str, BlobRow], tell: _Tell) -> None:
+    def __init__(self, candidates: dict[str, BlobRow], tell: Tell) -> None:
         self._candidates = candidates
         self._tell = tell
         self._version = self._oldest = 0
@@ -171,7 +165,7 @@ def _batches(hashes: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _drop_uploads(space: OpenSpace, *, before: int, tell: _Tell) -> tuple[int, int]:
+def _drop_uploads(space: OpenSpace, *, before: int, tell: Tell) -> tuple[int, int]:
     """Drop what is condemned, and what nobody has added to since `before`; how many of the latter,
     and their bytes."""
     count = size = 0

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
+from rote.contract.operations import PATCH
 from rote.engines import Abandoning
-from rote.engines.rows import PATCH, EntityRow, FactRow
+from rote.engines.rows import EntityRow, FactRow
 from rote.kernel.log.branches import NEWEST
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter

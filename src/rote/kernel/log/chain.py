@@ -8,16 +8,10 @@ test compares them with the encoder's.
 from collections.abc import Sequence
 from hashlib import sha256
 
-import orjson
-
-from rote.engines.rows import DELETE, PATCH, SET
+from rote.contract.operations import DELETE, PATCH, SET
+from rote.values.canonical import quoted
 
 OPERATION_NAMES = {SET: "set", PATCH: "patch", DELETE: "delete"}
-
-
-def quoted(text: str) -> str:
-    """The canonical JSON of a string."""
-    return orjson.dumps(text).decode()
 
 
 def empty_hash(quoted_id: str) -> bytes:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import UNSET, Struct, UnsetType
 
 from rote.contract import Glance, Remains, State
+from rote.contract.operations import DELETE, PATCH
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, FactRow, Line
+from rote.engines.rows import FactRow, Line
 from rote.errors import Corrupt, PatchFailed
 from rote.kernel.log.erased_facts import remains_in
 from rote.patch import find, parse_pointer, replay

@@ -4,19 +4,17 @@ A fact without salt is an erased one. The salted digest of its body, which is al
 hash covers of it, stays; without the salt nobody can try values against it.
 """
 
-import re
 from typing import Any
 
 from msgspec import structs
 
 from rote.contract import Remains
-from rote.engines.rows import DELETE, PATCH, SET, FactRow
+from rote.contract.operations import DELETE, PATCH, SET
+from rote.engines.rows import FactRow
 from rote.errors import Corrupt, InvalidInput, InvalidValue
 from rote.kernel.log.chain import salted_digest
 from rote.values import canonical, decode_canonical
-
-is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
-
+from rote.values.names import is_sha256
 
 # Which digests are kept, of the body and of the value.
 _KEPT = {

@@ -23,8 +23,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, SET, CommitRow, FactPlace, FactRow, Line, SideRecord
+from rote.engines.rows import CommitRow, FactPlace, FactRow, Line, SideRecord
 from rote.errors import Corrupt
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.chain import OPERATION_NAMES

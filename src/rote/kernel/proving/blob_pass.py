@@ -2,8 +2,9 @@
 
 from hashlib import sha256
 
+from rote.contract.operations import DELETE
 from rote.engines import Reader
-from rote.engines.rows import DELETE, BlobRow
+from rote.engines.rows import BlobRow
 from rote.kernel.log.seals import blob_record
 from rote.kernel.proving.inspection import Inspection
 from rote.values.blobs import META_PREFIX, described_by

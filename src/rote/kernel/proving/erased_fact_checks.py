@@ -1,13 +1,15 @@
 """What verify asks of erased facts: that an erasure explains them, and that it left nothing over."""
 
+from rote.contract.operations import PATCH
 from rote.engines import Reader
-from rote.engines.rows import PATCH, FactRow
+from rote.engines.rows import FactRow
 from rote.errors import Corrupt
 from rote.kernel.keeping.erasures import facts_of
 from rote.kernel.log.branches import Branches
-from rote.kernel.log.chain import fact_hash_of, quoted
+from rote.kernel.log.chain import fact_hash_of
 from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.events import erased_by
+from rote.values.canonical import quoted
 
 UNEXPLAINED = "its content is missing, and no erasure explains it"
 

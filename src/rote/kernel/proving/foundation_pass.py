@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from rote.contract.operations import DELETE, PATCH
 from rote.engines import Reader
-from rote.engines.rows import DELETE, PATCH, FactRow
+from rote.engines.rows import FactRow
 from rote.errors import RoteError
 from rote.kernel.keeping import checkpoints
 from rote.kernel.log.branches import Branches
-from rote.kernel.log.chain import OPERATION_NAMES, fact_hash, quoted
+from rote.kernel.log.chain import OPERATION_NAMES, fact_hash
 from rote.kernel.log.events import SpaceCompacted, read_event
 from rote.kernel.log.foundations import (
     Foundation,
@@ -21,6 +22,7 @@ from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import inspect_keys, inspect_pointed
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values import decode_canonical, digest
+from rote.values.canonical import quoted
 from rote.values.limits import PAGE_MAX
 
 

@@ -1,6 +1,6 @@
 """An inspection: the progress of verify through one space, and the faults that it has found."""
 
-from rote.contract import Fault, Progress
+from rote.contract import Fault, Tell
 from rote.engines.rows import (
     CommitRow,
 )
@@ -20,7 +20,7 @@ class Inspection:
         self,
         space: OpenSpace,
         version: int,
-        progress: Progress | None,
+        tell: Tell,
         *,
         blob_bytes: int = 0,
     ) -> None:
@@ -36,7 +36,7 @@ class Inspection:
         self.oldest = 0  # where the log begins, when what was below is compacted
         self.previous: CommitRow | None = None  # the commit below it
         self.gone = 0  # commits that were compacted away
-        self._progress = progress
+        self._tell = tell
         self.raised: Exception | None = None  # by who is told of the progress
         self._blob_bytes = 0  # that were read, of so many
         self._blob_bytes_all = blob_bytes
@@ -50,11 +50,10 @@ class Inspection:
     def advance(self, blob_bytes: int = 0) -> None:
         """Tell how far it is: commits, and mebibytes of blobs."""
         self._blob_bytes += blob_bytes
-        if self._progress is not None:
-            total = self.version + self._blob_bytes_all // MIB
-            done = self.gone + self.commits + self._blob_bytes // MIB
-            try:
-                self._progress(min(done, total), total)
-            except Exception as error:
-                self.raised = error
-                raise
+        total = self.version + self._blob_bytes_all // MIB
+        done = self.gone + self.commits + self._blob_bytes // MIB
+        try:
+            self._tell("verifying", min(done, total), total)
+        except Exception as error:
+            self.raised = error
+            raise

@@ -2,18 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines import Reader
-from rote.engines.rows import (
-    DELETE,
-    PATCH,
-    SET,
-    CommitRow,
-    FactRow,
-    Line,
-    SideRecord,
-)
+from rote.engines.rows import CommitRow, FactRow, Line, SideRecord
 from rote.errors import RoteError
-from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash, quoted
+from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash
 from rote.kernel.log.entries import Entry, apply_stored, entry_of
 from rote.kernel.log.events import erased_by, read_event
 from rote.kernel.log.page_sizes import next_page, size_of
@@ -21,6 +14,7 @@ from rote.kernel.log.seals import KEY
 from rote.kernel.proving.erased_fact_checks import UNEXPLAINED, fault_of_erased, left_over
 from rote.kernel.proving.inspection import Inspection
 from rote.values import canonical, decode_canonical, format_time
+from rote.values.canonical import quoted
 
 
 def inspect_log(inspection: Inspection, reads: Reader) -> None:

@@ -2,13 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+from rote.contract.operations import DELETE
 from rote.engines import Reader
-from rote.engines.rows import (
-    DELETE,
-    EntityRow,
-    FactPlace,
-    FactRow,
-)
+from rote.engines.rows import EntityRow, FactPlace, FactRow
 from rote.kernel.log.page_sizes import next_page, size_of
 from rote.kernel.proving.inspection import Inspection
 

@@ -10,11 +10,12 @@ them are reported, up to a bound.
     pass 4  blobs: every payload against its hash, and that what is described is there
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rote.contract import Index, Progress, VerifyReport
+from rote.contract import Tell, VerifyReport
+from rote.contract.commands import Verify
 from rote.engines import Reader
 from rote.engines.rows import SideRecord
 from rote.errors import Busy
@@ -32,20 +33,15 @@ from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
 
-def verify(
-    space: OpenSpace,
-    *,
-    indexes: Sequence[Index],
-    against: dict[str, Any] | None,
-    progress: Progress | None,
-) -> VerifyReport:
+def verify(space: OpenSpace, command: Verify, tell: Tell) -> VerifyReport:
     """The report on one space as of its head. When the space is compacted meanwhile it starts
     over, because what it was about to read may be gone."""
+    against = command.against
     if against is not None:
         against = checkpoints.check_shape(against)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         ground = _ground(space)
-        report = _report(space, indexes=indexes, against=against, progress=progress)
+        report = _report(space, against, tell)
         if _ground(space) == ground:
             return report
     raise Busy("the space is compacted all the time; try again")
@@ -55,24 +51,18 @@ def _ground(space: OpenSpace) -> SideRecord | None:
     return space.engine.reader().side(space.number, COMPACTION, HORIZON)
 
 
-def _report(
-    space: OpenSpace,
-    *,
-    indexes: Sequence[Index],
-    against: dict[str, Any] | None,
-    progress: Progress | None,
-) -> VerifyReport:
+def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> VerifyReport:
     reads = space.reader()
     head = reads.rows.head(reads.number)
     version = 0 if head is None else head.version
     blob_bytes = reads.rows.blob_bytes(reads.number)
-    inspection = Inspection(space, version, progress, blob_bytes=blob_bytes)
+    inspection = Inspection(space, version, tell, blob_bytes=blob_bytes)
     # A reader for each: damage that one pass stumbles over may cost it its connection.
     for inspect in (
         inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs,
     ):  # fmt: skip
         _guarded(inspection, inspect, space.engine.reader())
-    for index in indexes:
+    for index in space.wiring.indexes.values():
         _guarded(inspection, partial(inspect_indexes, index=index), space.engine.reader())
     if against is not None:
         inspection.faults += checkpoints.faults_against(

@@ -1,10 +1,12 @@
 """Looking back: an entity's facts, the log, and the head as it was."""
 
-from rote.contract import Commit, FactPage, Head, View
-from rote.engines.rows import CommitRow, FactRow, Line
+from rote.contract import Commit, FactPage, Head, SpaceSummary
+from rote.contract.commands import Describe, GetHead, GetHistory, GetLog
+from rote.engines.rows import CommitRow, FactRow, HeadRow, Line
 from rote.errors import Compacted, Corrupt, InvalidInput
 from rote.kernel.log.commits import commit_of, fact_of
 from rote.kernel.log.page_sizes import page_size, size_of
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values import check_entity_id, format_time
 from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX
@@ -14,21 +16,15 @@ CHUNK_MIN = 16
 EMPTY = Head(0, None, None)
 
 
-def history(
-    reads: SpaceReader,
-    id: str,
-    *,
-    before: tuple[int, int] | None,
-    limit: int,
-    view: View,
-) -> FactPage:
-    """A page of one entity's facts as of a view, newest first."""
+def history(space: OpenSpace, command: GetHistory) -> FactPage:
+    """Return a page of one entity's facts as of a view, newest first."""
+    id, view = command.id, command.view
     check_entity_id(id)
-    limit = page_size(limit)
+    limit, reads = page_size(command.limit), space.reader()
     return reads.steadily(
         view.version,
         lambda version: _facts(
-            reads, id, reads.line(view.branch, version), before=before, limit=limit
+            reads, id, reads.line(view.branch, version), before=command.before, limit=limit
         ),
     )
 
@@ -67,11 +63,12 @@ def _hash_of(reads: SpaceReader, version: int) -> str | None:
     raise Corrupt(f"commit {version} is missing; run `rote verify`")
 
 
-def log(reads: SpaceReader, *, since: int, limit: int) -> tuple[Commit, ...]:
-    """A page of commits above `since`, oldest first; empty only at the end."""
+def log(space: OpenSpace, command: GetLog) -> tuple[Commit, ...]:
+    """Return a page of commits above `since`, oldest first; empty only at the end."""
+    since, reads = command.since, space.reader()
     if type(since) is not int or not 0 <= since <= INTEGER_MAX:
         raise InvalidInput("since must be a version, an integer from 0 on")
-    limit = page_size(limit)
+    limit = page_size(command.limit)
     return reads.steadily(None, lambda newest: _log(reads, since=since, limit=limit, newest=newest))
 
 
@@ -100,6 +97,19 @@ def _log(reads: SpaceReader, *, since: int, limit: int, newest: int) -> tuple[Co
         # Chunks grow while commits are small.
         since, wanted = rows[-1].version, wanted * 4
     return tuple(commits)
+
+
+def head(space: OpenSpace, command: GetHead) -> Head:
+    if command.version is None and command.at is None:
+        row = space.reader().sync()
+        return EMPTY if row is None else Head(row.version, row.hash.hex(), row.at)
+    return head_at(space.reader(), version=command.version, at=command.at)
+
+
+def describe(space: OpenSpace, _: Describe) -> SpaceSummary:
+    row = space.reader().sync() or HeadRow(0, b"", 0)
+    hash, at = (row.hash.hex(), row.at) if row.version else (None, None)
+    return SpaceSummary(space.did, space.name, row.version, hash, at, max(space.oldest, 1))
 
 
 def head_at(reads: SpaceReader, *, version: int | None, at: int | None) -> Head:

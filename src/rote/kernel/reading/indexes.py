@@ -18,7 +18,8 @@ from operator import attrgetter
 
 from msgspec import UNSET
 
-from rote.contract import Hit, Index, Progress, View
+from rote.contract import Hit, Index, Tell
+from rote.contract.commands import Find, Reindex
 from rote.engines import Abandoning
 from rote.engines.rows import DerivedRow, FactRow, Line
 from rote.errors import Busy, InvalidInput
@@ -77,16 +78,16 @@ def follow(
     return Coverage(after, after, (), known.erasures)
 
 
-def rebuild(space: OpenSpace, index: Index, *, progress: Progress | None) -> None:
-    """Throw an index away and make it anew."""
-    if progress is not None:
-        progress(0, space.reader().resolve(None))
-    _take_in(space, index, anew=True)
-    space.coverage.pop(index.name, None)
-    catch_up(space, index, progress=progress)
+def reindex(space: OpenSpace, _: Reindex, tell: Tell) -> None:
+    """Throw all indexes away and make them anew."""
+    for index in space.wiring.indexes.values():
+        tell("indexing", 0, space.reader().resolve(None))
+        _take_in(space, index, anew=True)
+        space.coverage.pop(index.name, None)
+        catch_up(space, index, tell)
 
 
-def catch_up(space: OpenSpace, index: Index, *, progress: Progress | None = None) -> None:
+def catch_up(space: OpenSpace, index: Index, tell: Tell | None = None) -> None:
     """Bring an index up to the head, a bounded piece of the log at a time."""
     while True:
         reads = space.reader()
@@ -95,8 +96,8 @@ def catch_up(space: OpenSpace, index: Index, *, progress: Progress | None = None
             space.coverage[index.name] = coverage
             space.behind_until.pop(index.name, None)
             return
-        if progress is not None:
-            progress(reads.rows.indexed(reads.number, index.name), space.known)
+        if tell is not None:
+            tell("indexing", reads.rows.indexed(reads.number, index.name), space.known)
         _take_in(space, index)
 
 
@@ -140,18 +141,11 @@ def _entry_at(reads: SpaceReader, fact: FactRow) -> Entry:
     )
 
 
-def find(
-    space: OpenSpace,
-    index: Index,
-    *,
-    start: str,
-    end: str | None,
-    after: Hit | None,
-    limit: int,
-    view: View,
-) -> tuple[Hit, ...]:
-    """Hits in (term, id) order."""
-    limit = page_size(limit)
+def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
+    """Return hits in (term, id) order."""
+    index = declared(space.wiring.indexes, command.index)
+    start, end, after, view = command.start, command.end, command.after, command.view
+    limit = page_size(command.limit)
     place = None if after is None else (after.term, after.id)
     lowest = max(place or ("", ""), (start, ""))
 

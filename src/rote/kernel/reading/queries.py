@@ -1,16 +1,16 @@
 """Queries on a space: the state that is meant, the entities that are selected, and their reading."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 from msgspec import structs
 
-from rote.contract import State, View
+from rote.contract import State, View, commands
 from rote.errors import InvalidInput, VersionNotFound
 from rote.kernel.log.entries import ABSENT, Entry, state_of
 from rote.kernel.log.events import erasures
 from rote.kernel.reading import history, scans
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.query import (
     Absent,
@@ -58,10 +58,7 @@ class Pinned:
         """Existing entities, in id order."""
         view, end = View(self.branch, self.version), prefix_end(prefix)
         while True:
-            page = scans.scan(
-                self._reads, start=prefix, end=end, after=after, limit=PAGE_MAX,
-                view=view,
-            )  # fmt: skip
+            page = scans.page_of(self._reads, commands.Scan(prefix, end, after, PAGE_MAX, view))
             yield from page.states
             if page.next is None:
                 return
@@ -77,11 +74,24 @@ class Pinned:
         return sorted({*rows.written(space, spans), *erased})
 
 
-def query(reads: SpaceReader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
-    """The entities that are selected, and those that links lead to from them."""
-    schemas = Schemas()
-    asked = parse_query(raw, schemas)
-    return reads.steadily(None, lambda _: _query(asked, schemas, pin(reads, asked, view)))
+def query(space: OpenSpace, command: commands.Query) -> dict[str, Json]:
+    """Return the entities that are selected, and those that links lead to from them."""
+    return _answer(space, command, _query)
+
+
+def values(space: OpenSpace, command: commands.Values) -> dict[str, Json]:
+    """Return the values of the selected entities, with what their links lead to in their places."""
+    return _answer(space, command, _values)
+
+
+def _answer(
+    space: OpenSpace,
+    command: commands.Query | commands.Values,
+    read: Callable[[Query, Schemas, Pinned], dict[str, Json]],
+) -> dict[str, Json]:
+    schemas, reads = Schemas(), space.reader()
+    asked = parse_query(command.query, schemas)
+    return reads.steadily(None, lambda _: read(asked, schemas, pin(reads, asked, command.view)))
 
 
 def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
@@ -95,13 +105,6 @@ def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
         "truncated": None if walk.truncated is None else walk.truncated.to_dict(),
         "cursor": _cursor_after(asked, pinned, roots, walk, is_last=is_last),
     }
-
-
-def values(reads: SpaceReader, raw: Mapping[str, Any], view: View) -> dict[str, Json]:
-    """The values of the selected entities, with what their links lead to in the links' places."""
-    schemas = Schemas()
-    asked = parse_query(raw, schemas)
-    return reads.steadily(None, lambda _: _values(asked, schemas, pin(reads, asked, view)))
 
 
 def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:

@@ -1,8 +1,10 @@
 """Scans: existing entities in id order, page by page, all from one state."""
 
-from rote.contract import ScanPage, State, View
+from rote.contract import ScanPage, State
+from rote.contract.commands import Scan
 from rote.kernel.log.entries import load, state_of
 from rote.kernel.log.page_sizes import page_size
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values.limits import PAGE_BYTES_MAX
 from rote.values.ranges import above
@@ -11,17 +13,14 @@ from rote.values.ranges import above
 CHUNK_MIN = 16
 
 
-def scan(
-    reads: SpaceReader,
-    *,
-    start: str,
-    end: str | None,
-    after: str | None,
-    limit: int,
-    view: View,
-) -> ScanPage:
-    """A page of [start, end) above `after`."""
-    limit = page_size(limit)
+def scan(space: OpenSpace, command: Scan) -> ScanPage:
+    return page_of(space.reader(), command)
+
+
+def page_of(reads: SpaceReader, command: Scan) -> ScanPage:
+    """Return a page of [start, end) above `after`."""
+    start, end, after, view = command.start, command.end, command.after, command.view
+    limit = page_size(command.limit)
     position = start if after is None else max(start, above(after))
     return reads.steadily(
         view.version,

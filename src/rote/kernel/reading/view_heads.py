@@ -1,14 +1,17 @@
 """Which commit made a state what it is. Commits that say nothing about its content do not count."""
 
-from rote.contract import Head, View
+from rote.contract import Head
+from rote.contract.commands import GetSnapshot
 from rote.engines.rows import MAIN, CommitRow, Line
 from rote.kernel.log.events import BranchMerged, EntityErased, event_rows, read_event
 from rote.kernel.reading.history import EMPTY, commit_row
+from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values import decode_canonical
 
 
-def snapshot(reads: SpaceReader, view: View) -> Head:
+def snapshot(space: OpenSpace, command: GetSnapshot) -> Head:
+    reads, view = space.reader(), command.view
     return reads.steadily(view.version, lambda version: _snapshot(reads, view.branch, version))
 
 

@@ -6,7 +6,8 @@ a commit of another process is never missed, and an entry that is here needs no 
 """
 
 import threading
-from collections.abc import Collection, Container
+from collections.abc import Callable, Collection, Container
+from typing import Any, TypeVar, cast
 
 from msgspec import UNSET
 
@@ -19,6 +20,8 @@ from rote.kernel.state.index_coverage import Coverage
 from rote.kernel.state.space_reader import SpaceReader
 from rote.kernel.state.wiring import Wiring
 from rote.schemas import REGISTRY_ID
+
+_Part = TypeVar("_Part")
 
 
 class OpenSpace:
@@ -51,9 +54,25 @@ class OpenSpace:
         self.coverage: dict[str, Coverage] = {}
         # From which version on a commit looks again whether an index that was behind still is.
         self.behind_until: dict[str, int] = {}
+        self.last_reader: SpaceReader | None = None  # of the thread that asked last
+        self._parts: dict[Any, Any] = {}
 
     def reader(self) -> SpaceReader:
-        return SpaceReader(self, self.engine.reader())
+        rows = self.engine.reader()
+        reader = self.last_reader
+        if reader is None or reader.rows is not rows:
+            reader = self.last_reader = SpaceReader(self, rows)
+        return reader
+
+    def part(self, make: Callable[["OpenSpace"], _Part]) -> _Part:
+        """Return what a room above keeps of this space while it is open, made on first use."""
+        part = self._parts.get(make)
+        if part is None:
+            with self.lock:
+                part = self._parts.get(make)
+                if part is None:
+                    part = self._parts[make] = make(self)
+        return cast(_Part, part)
 
     def presumes_new(self, branch: str, id: str) -> bool:
         """Whether an entity may be taken for one that was never written, by who has that proven."""

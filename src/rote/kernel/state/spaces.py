@@ -1,11 +1,13 @@
-"""The spaces of a store: names, dids and their keys."""
+"""The spaces of a store: names, dids and their keys; and what is asked of the store as a whole."""
 
 import threading
 
-from rote.contract import SpaceInfo
+from rote.contract import SpaceInfo, SpacePage, Times
+from rote.contract.commands import AdoptSpace, FindSpace, GetTimes, ListSpaces
 from rote.engines.rows import SpaceRow
 from rote.errors import Denied, InvalidInput, NotFound
 from rote.kernel.log.branch_rows import main_row
+from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import space_seal
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.wiring import Wiring
@@ -18,16 +20,10 @@ class Spaces:
     """Finds and makes spaces; keeps each that was asked for open."""
 
     def __init__(self, wiring: Wiring, *, seed: bytes | None) -> None:
-        self._wiring = wiring
-        self._engine = wiring.engine
-        self._keys = wiring.keys
-        self._ids = wiring.ids
+        self.wiring = wiring
         self._seed = seed  # for the next space that is made
         self.opened: dict[str, OpenSpace] = {}
         self._mutex = threading.Lock()
-
-    def all(self) -> tuple[SpaceInfo, ...]:
-        return tuple(SpaceInfo(row.did, row.name) for row in self._engine.spaces())
 
     def find(self, name: str, *, create: bool) -> SpaceInfo:
         by_did = str(name).startswith("did:")
@@ -35,7 +31,7 @@ class Spaces:
             check_did(name)
         else:
             check_space_name(name)
-        for row in self._engine.spaces():
+        for row in self.wiring.engine.spaces():
             if name in (row.name, row.did):
                 return self._known(row)
         if by_did or not create:
@@ -53,20 +49,20 @@ class Spaces:
         """The space of a did that another store has made; its key is kept before it exists."""
         check_did(did)
         check_space_name(name)
-        is_new_key = seed is not None and self._keys.load(did) is None
+        is_new_key = seed is not None and self.wiring.keys.load(did) is None
         if seed is not None and is_new_key:
             if Identity.from_seed(seed).did != did:
                 raise InvalidInput("the given key is not that of the space")
-            self._keys.save(did, seed)
-        for row in self._engine.spaces():
+            self.wiring.keys.save(did, seed)
+        for row in self.wiring.engine.spaces():
             if row.did == did:
                 return self._known(row)
-        row = self._engine.create_space(
+        row = self.wiring.engine.create_space(
             did=did, name=name, seal=space_seal(did, name), main=main_row(did)
         )
         if row.did != did:
             if is_new_key:
-                self._keys.discard(did)
+                self.wiring.keys.discard(did)
             raise InvalidInput(
                 f"the store has another space named {name!r} ({row.did}); copy to another store",
                 space=did,
@@ -75,10 +71,10 @@ class Spaces:
         return self._known(row)
 
     def seed(self, did: str) -> bytes:
-        identity = self._keys.load(did)
+        identity = self.wiring.keys.load(did)
         if identity is None:
             raise Denied(
-                f"the key of {did} is not in {self._keys.place}; put its file there, or copy"
+                f"the key of {did} is not in {self.wiring.keys.place}; put its file there, or copy"
                 " without the key",
                 space=did,
             )
@@ -87,23 +83,44 @@ class Spaces:
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:
             if row.did not in self.opened:
-                self.opened[row.did] = OpenSpace(row, self._wiring)
+                self.opened[row.did] = OpenSpace(row, self.wiring)
         return SpaceInfo(row.did, row.name)
 
     def _make(self, name: str) -> SpaceRow:
         """The key is kept before the space exists, so that no space is without one."""
-        seed = self._seed if self._seed is not None else self._ids.random_bytes(SEED_BYTES)
+        seed = self._seed if self._seed is not None else self.wiring.ids.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
-        is_new = self._keys.load(did) is None
+        is_new = self.wiring.keys.load(did) is None
         if is_new:
-            self._keys.save(did, seed)
-        row = self._engine.create_space(
+            self.wiring.keys.save(did, seed)
+        row = self.wiring.engine.create_space(
             did=did, name=name, seal=space_seal(did, name), main=main_row(did)
         )
         # After an error the space may exist all the same, so its key stays; here another was first.
         if is_new and row.did != did:
-            self._keys.discard(did)
+            self.wiring.keys.discard(did)
         if row.did == did and row.name != name:
             raise InvalidInput(f"the given key is already that of the space {row.name!r}")
         self._seed = None
         return row
+
+
+def get_times(spaces: Spaces, command: GetTimes) -> Times:
+    shared_now = spaces.wiring.shared_now() if command.shared else None
+    return Times(spaces.wiring.now(), shared_now)
+
+
+def list_spaces(spaces: Spaces, command: ListSpaces) -> SpacePage:
+    limit, after = page_size(command.limit), command.after
+    rows = spaces.wiring.engine.spaces()
+    infos = [SpaceInfo(row.did, row.name) for row in rows if after is None or row.name > after]
+    page = tuple(infos[:limit])
+    return SpacePage(page, page[-1].name if len(infos) > limit else None)
+
+
+def find_space(spaces: Spaces, command: FindSpace) -> SpaceInfo:
+    return spaces.find(command.name, create=command.create)
+
+
+def adopt_space(spaces: Spaces, command: AdoptSpace) -> SpaceInfo:
+    return spaces.adopt(command.did, command.name, seed=None)

@@ -1,10 +1,10 @@
 """The parts that a store was wired with, which its spaces share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from rote.contract import Clock, IdSource, Index, KeyRing, TokenSource
+from rote.contract import Clock, IdSource, Index, KeyRing, Port, Questions, SideRule, TokenSource
 from rote.engines import Engine
 from rote.values import micros_of
 
@@ -18,6 +18,9 @@ class Wiring(Struct, frozen=True, eq=False):
     tokens: TokenSource
     keys: KeyRing
     indexes: Mapping[str, Index]  # by name
+    questions: Questions  # how an answer that a commit relies on is computed again
+    side_rules: Mapping[str, SideRule]  # by kind of side row
+    port: "Callable[[], Port]"  # the store itself, for those who ask again
     presumes: bool  # whether an entity that is not known may be taken for new, which saves a look
 
     def now(self) -> int:

@@ -10,11 +10,13 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 from rote.contract import State, View
+from rote.contract.commands import Watch
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.log.events import erasures
 from rote.kernel.reading.queries import Pinned, fact_of, not_found, roots_of, walk_of
 from rote.kernel.state.open_space import OpenSpace
-from rote.kernel.watching.pulse import Pulse
+from rote.kernel.watching.turns import Turns
+from rote.kernel.watching.wakeups import Wakeups
 from rote.query import Overflow, Place, ResultGraph, Root, Schemas, Truncated, batches, parse_query
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
@@ -26,83 +28,91 @@ from rote.values.limits import (
 Frame = dict[str, Any]
 
 
-def watch(
-    space: OpenSpace,
-    pulse: Pulse,
-    raw: Mapping[str, Any],
-    view: View,
-    *,
-    since: int | None,
-    timeout: float | None,
-) -> Iterator[Frame]:
-    """Frames of a query's result; what is wrong with the call is told at once."""
-    if view.version is not None:
+def watch(space: OpenSpace, command: Watch) -> "SpaceWatching":
+    """Begin a watch; what is wrong with the command is told at once."""
+    since = command.since
+    if command.view.version is not None:
         raise InvalidInput("a pinned view never changes; watch the space it came from")
     if since is not None and (type(since) is not int or not 0 <= since <= INTEGER_MAX):
         raise InvalidInput("since: it is a version, or None for everything", key="since")
-    # Not "below 0": what is no number at all is refused too.
-    if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
-        raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
-    watcher = Watcher(space, pulse, raw, view)
+    watcher = Watcher(space, command.query, command.view)
     if since is not None:
         newest = watcher.look()
         if since > newest:
             raise not_found("since", since, newest)
         space.reader().check_version(since)
-    # Longer than a system can wait is for ever.
-    is_for_ever = timeout is None or timeout > TIMEOUT_MAX
-    return _frames(watcher, pulse, since, None if is_for_ever else timeout)
+    return SpaceWatching(space, watcher, since)
 
 
-def _frames(
-    watcher: "Watcher", pulse: Pulse, since: int | None, timeout: float | None
-) -> Iterator[Frame]:
-    yield watcher.start(since)
-    woken, took = time.monotonic(), 0.0
-    while True:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        frame = None
-        while frame is None:
+class SpaceWatching:
+    """Implements contract.Watching."""
+
+    def __init__(self, space: OpenSpace, watcher: "Watcher", since: int | None) -> None:
+        self._wakeups = space.part(Wakeups)
+        self._turns = space.part(Turns)
+        self._watcher = watcher
+        self._since = since
+        self._has_begun = False
+        self._woken, self._took = 0.0, 0.0
+
+    def next(self, timeout: float | None = None) -> Frame | None:
+        """Wait for the next frame; None when none came in time."""
+        # Not "below 0": what is no number at all is refused too.
+        if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
+            raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
+        if not self._has_begun:
+            frame = self._watcher.start(self._since)
+            self._has_begun, self._woken = True, time.monotonic()
+            return frame
+        # Longer than a system can wait is for ever.
+        is_for_ever = timeout is None or timeout > TIMEOUT_MAX
+        return self._wait(None if is_for_ever else time.monotonic() + (timeout or 0.0))
+
+    def close(self) -> None:
+        """Nothing is held between two frames."""
+
+    def _wait(self, deadline: float | None) -> Frame | None:
+        watcher, wakeups = self._watcher, self._wakeups
+        while True:
             left = None if deadline is None else deadline - time.monotonic()
             is_over = left is not None and left <= 0
-            seen, newest = watcher.version, pulse.newest
+            seen, newest = watcher.version, wakeups.newest
             # Where others have looked further already, all go the same step. But they may have
             # looked a while ago: nobody ends without a look of its own.
             if newest <= seen or is_over:
                 newest = watcher.look()
             if newest <= seen and is_over:
-                return
+                return None
             if newest <= seen:
-                newest = pulse.wait(seen, left, watcher.look)
+                newest = wakeups.wait(seen, left, watcher.look)
             if newest <= seen:
                 continue
-            # Whoever worked long rests as long, so that many of them leave room for writers.
-            due = woken + max(WATCH_PAUSE_SECONDS, 2 * took)
-            time.sleep(max(0.0, due - time.monotonic()))
-            # Before it is its turn: those who are in line together go the same step.
-            newest = max(newest, pulse.newest)
-            watcher.check_usable()
-            with pulse.turn(deadline):
-                woken = time.monotonic()
-                frame = watcher.advance(newest)
-                took = time.monotonic() - woken
-            if frame is None and is_over and watcher.version > seen:
-                return  # others write all the time, and nothing of it is for this one
-        yield frame
+            frame = self._work(newest, deadline)
+            if frame is not None:
+                return frame
+            if is_over and watcher.version > seen:
+                return None  # others write all the time, and nothing of it is for this one
+
+    def _work(self, newest: int, deadline: float | None) -> Frame | None:
+        # Whoever worked long rests as long, so that many of them leave room for writers.
+        due = self._woken + max(WATCH_PAUSE_SECONDS, 2 * self._took)
+        time.sleep(max(0.0, due - time.monotonic()))
+        # Before it is its turn: those who are in the queue together go the same step.
+        newest = max(newest, self._wakeups.newest)
+        self._watcher.check_usable()
+        with self._turns.turn(deadline):
+            self._woken = time.monotonic()
+            frame = self._watcher.advance(newest)
+            self._took = time.monotonic() - self._woken
+        return frame
 
 
 class Watcher:
     """What one watch has shown, and how it finds out what to show next."""
 
-    def __init__(
-        self,
-        space: OpenSpace,
-        pulse: Pulse,
-        raw: Mapping[str, Any],
-        view: View,
-    ) -> None:
+    def __init__(self, space: OpenSpace, raw: Mapping[str, Any], view: View) -> None:
         self._space = space
-        self._pulse = pulse
+        self._wakeups = space.part(Wakeups)
         self._schemas = Schemas()
         self._query = parse_query(raw, self._schemas, is_watch=True)
         self._text = canonical(dict(raw))
@@ -140,7 +150,7 @@ class Watcher:
 
     def _start(self, since: int | None) -> Frame:
         # Also for the others: what they saw may be of a log that was lost since.
-        self.version = self._pulse.newest = self.look()
+        self.version = self._wakeups.newest = self.look()
         self._losses = self._space.losses
         self._shown, self._sent = {}, None
         if since is not None:
@@ -167,14 +177,14 @@ class Watcher:
         before, self.version = self.version, version
         truncated = self._truncated
         try:
-            changed = self._pulse.changes(
+            changed = self._wakeups.changes(
                 (self._branch, self._losses, before, version), lambda: self._changed(before)
             )
             frame = self._frame(self._touched(changed))
         except Compacted:
             # The log went on meanwhile, and what it was at that version is gone: look again.
             self.version, self._graph = before, None
-            self._pulse.newest = max(self._pulse.newest, self.look())
+            self._wakeups.newest = max(self._wakeups.newest, self.look())
             return None
         if not frame["upserts"] and not frame["removes"] and self._truncated == truncated:
             return None

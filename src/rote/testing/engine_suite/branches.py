@@ -2,7 +2,8 @@
 
 from msgspec import structs
 
-from rote.engines.rows import DELETE, MAIN, Batch, BranchRow, CommitRow, Line
+from rote.contract.operations import DELETE
+from rote.engines.rows import MAIN, Batch, BranchRow, CommitRow, Line
 from rote.testing.engine_suite.ground import MAIN_BRANCH, NEWEST, EngineGround, commit, fact
 
 TOPIC = BranchRow(2, "topic", MAIN, 1, 2, None, b"topic seal")

@@ -1,6 +1,7 @@
 """Entities: thin pointers to newest facts, by which scans find what may exist."""
 
-from rote.engines.rows import DELETE, MAIN, EntityRow
+from rote.contract.operations import DELETE
+from rote.engines.rows import MAIN, EntityRow
 from rote.testing.engine_suite.ground import ORDERED_IDS, EngineGround, fact
 
 

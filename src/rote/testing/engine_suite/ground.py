@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rote.contract.operations import DELETE, SET
 from rote.engines import Engine
 from rote.engines.rows import (
-    DELETE,
     MAIN,
-    SET,
     Batch,
     BlobRow,
     BranchRow,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from rote.contract.operations import DELETE
 from rote.engines import Contended, Writer
-from rote.engines.rows import DELETE, MAIN, DerivedRow, HeadRow
+from rote.engines.rows import MAIN, DerivedRow, HeadRow
 from rote.errors import NotFound
 from rote.testing.engine_suite.ground import ON_MAIN, EngineGround, commit, fact, side
 

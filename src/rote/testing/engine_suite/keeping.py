@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from rote.contract.operations import DELETE
 from rote.engines import Engine
-from rote.engines.rows import DELETE, MAIN, ChunkRow, DerivedRow
+from rote.engines.rows import MAIN, ChunkRow, DerivedRow
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import InvalidInput, RoteError, Unavailable
 from rote.testing.engine_suite.ground import EngineGround, blob, commit, fact, side

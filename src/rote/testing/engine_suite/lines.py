@@ -7,7 +7,8 @@ child (2)           v3 ── v4        line ((2, newest), (1, 2))
 
 import pytest
 
-from rote.engines.rows import DELETE, MAIN, Line
+from rote.contract.operations import DELETE
+from rote.engines.rows import MAIN, Line
 from rote.testing.engine_suite.ground import NEWEST, ON_MAIN, EngineGround, fact, places
 
 CHILD: Line = ((2, NEWEST), (1, 2))

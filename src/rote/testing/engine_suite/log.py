@@ -1,6 +1,7 @@
 """The log: commits and their facts, as they were appended."""
 
-from rote.engines.rows import DELETE, MAIN, PATCH, Batch, CommitRow, EntityRow, FactRow, HeadRow
+from rote.contract.operations import DELETE, PATCH
+from rote.engines.rows import MAIN, Batch, CommitRow, EntityRow, FactRow, HeadRow
 from rote.testing.engine_suite.ground import EngineGround, commit, fact, places
 from rote.values.limits import VALUE_BYTES_MAX
 

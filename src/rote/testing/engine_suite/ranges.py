@@ -2,7 +2,8 @@
 
 import pytest
 
-from rote.engines.rows import DELETE, Line
+from rote.contract.operations import DELETE
+from rote.engines.rows import Line
 from rote.testing.engine_suite.ground import (
     NEWEST,
     ON_MAIN,

@@ -2,17 +2,8 @@
 
 from msgspec.structs import replace
 
-from rote.engines.rows import (
-    DELETE,
-    MAIN,
-    PATCH,
-    SET,
-    Batch,
-    DerivedRow,
-    EntityRow,
-    FactPlace,
-    HeadRow,
-)
+from rote.contract.operations import DELETE, PATCH, SET
+from rote.engines.rows import MAIN, Batch, DerivedRow, EntityRow, FactPlace, HeadRow
 from rote.testing.engine_suite.ground import EngineGround, commit, fact
 
 

@@ -2,8 +2,9 @@
 
 import threading
 
+from rote.contract.operations import DELETE
 from rote.engines import Engine
-from rote.engines.rows import DELETE, MAIN, DerivedRow
+from rote.engines.rows import MAIN, DerivedRow
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, EngineGround, fact, side
 
 ROUNDS = 20

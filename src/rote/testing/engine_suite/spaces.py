@@ -2,7 +2,8 @@
 
 import threading
 
-from rote.engines.rows import DELETE, MAIN, DerivedRow, SpaceRow
+from rote.contract.operations import DELETE
+from rote.engines.rows import MAIN, DerivedRow, SpaceRow
 from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, EngineGround, fact, side
 
 THREADS = 8

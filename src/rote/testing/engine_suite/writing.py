@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from rote.engines.rows import DELETE, MAIN, DerivedRow, HeadRow
+from rote.contract.operations import DELETE
+from rote.engines.rows import MAIN, DerivedRow, HeadRow
 from rote.testing.engine_suite.ground import ON_MAIN, EngineGround, commit, fact, side
 
 THREADS = 4

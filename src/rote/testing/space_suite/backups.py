@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from rote.contract.commands import GetSide, PutSide
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Denied, InvalidInput
 from rote.opening.keys import MemoryKeys
@@ -27,7 +28,7 @@ class BackupTests(SpaceGround):
         self.space.transact([put(A, 1), put(B, 2)], key="k", meta={"m": 1})
         self.space.transact([remove(B)])
         other.set(A, "there")
-        port_of(self.store).put_side(self.did, "run", "r", {"n": 1}, fence=0)
+        port_of(self.store).answer(self.did, PutSide("run", "r", {"n": 1}, fence=0))
         self.store.backup(self.place / "copy.db")
         restored = self.restore("copy.db")
         assert [space.name for space in restored.spaces()] == ["notes", "other"]
@@ -35,7 +36,9 @@ class BackupTests(SpaceGround):
         assert (copy.did, copy.head) == (self.did, self.space.head)
         assert logged(copy) == logged(self.space)
         assert restored.space("other").get(A) == "there"
-        assert port_of(restored).side(self.did, "run", "r") == self.port.side(self.did, "run", "r")
+        assert port_of(restored).answer(self.did, GetSide("run", "r")) == self.port.answer(
+            self.did, GetSide("run", "r")
+        )
         assert copy.verify().ok
 
     def test_a_backup_goes_on_by_itself(self) -> None:

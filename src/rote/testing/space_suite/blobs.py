@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from rote.contract import BlobInfo, BlobPart, BlobRequest
+from rote.contract import BlobInfo, BlobPart, Port
+from rote.contract.commands import AdoptBlob, AdoptSpace, ListBlobs, PutBlob, PutPiece, ReadPiece
 from rote.errors import Corrupt, InvalidInput, NotFound, PayloadMismatch, RoteError
+from rote.space.blobs import drop_upload, send
 from rote.testing.space_suite.ground import A, SpaceGround, Unchanged, add, logged, port_of
 from rote.values.limits import BLOB_CHUNK_BYTES, BLOB_PIECE_BYTES, LABELS_MAX
 
@@ -117,9 +119,15 @@ class BlobTests(SpaceGround):
         hash = self.space.put_blob(data, "text/plain")
         assert self.space.put_blob(data, "text/plain") == hash
         assert self.space.put_blob(io.BytesIO(data), "text/plain") == hash
-        assert (self.space.version, len(self.port.blobs(self.did, after="", limit=9))) == (1, 1)
+        assert (
+            self.space.version,
+            len(self.port.answer(self.did, ListBlobs(after="", limit=9))),
+        ) == (1, 1)
         assert self.space.put_blob(io.BytesIO(data), "text/html") == hash
-        assert (self.space.version, len(self.port.blobs(self.did, after="", limit=9))) == (2, 1)
+        assert (
+            self.space.version,
+            len(self.port.answer(self.did, ListBlobs(after="", limit=9))),
+        ) == (2, 1)
         assert self.space.blob_info(hash).content_type == "text/html"
         self.clock.move(seconds=1e6)
         assert self.space.gc().uploads == 0, "an upload of the same bytes was left behind"
@@ -137,7 +145,7 @@ class BlobTests(SpaceGround):
         for sent in (data, io.BytesIO(data)):
             with Unchanged(self, InvalidInput):
                 self.space.put_blob(sent, expect="0" * 64)
-        assert self.port.blobs(self.did, after="", limit=9) == ()
+        assert self.port.answer(self.did, ListBlobs(after="", limit=9)) == ()
         self.clock.move(seconds=1e6)
         assert self.space.gc().size_bytes == 0, "something of it was left behind"
         assert self.space.put_blob(io.BytesIO(data), expect=hash_of(data)) == hash_of(data)
@@ -182,7 +190,7 @@ class BlobTests(SpaceGround):
     def test_arguments_that_cannot_be_are_refused(self, arguments: dict[str, Any]) -> None:
         with Unchanged(self, RoteError):
             self.space.put_blob(b"abc", **arguments)
-        assert self.port.blobs(self.did, after="", limit=9) == ()
+        assert self.port.answer(self.did, ListBlobs(after="", limit=9)) == ()
 
     @pytest.mark.parametrize("hash", ["", "abc", "Z" * 64, "A" * 64, None, 7, b"a" * 64], ids=repr)
     def test_what_is_no_hash_is_refused(self, hash: Any) -> None:
@@ -248,14 +256,14 @@ class BlobTests(SpaceGround):
         data = payload_of(BLOB_CHUNK_BYTES + 7)
         hash = self.space.put_blob(data)
         for offset in (0, 1, BLOB_CHUNK_BYTES - 1, BLOB_CHUNK_BYTES, len(data) - 1):
-            piece = self.port.blob_piece(self.did, hash, offset=offset)
+            piece = self.port.answer(self.did, ReadPiece(hash, offset=offset))
             assert piece and data[offset:].startswith(piece)
-        assert self.port.blob_piece(self.did, hash, offset=len(data)) == b""
-        assert self.port.blob_piece(self.did, hash, offset=2**80) == b""
+        assert self.port.answer(self.did, ReadPiece(hash, offset=len(data))) == b""
+        assert self.port.answer(self.did, ReadPiece(hash, offset=2**62)) == b""
         wrong: list[Any] = [-1, 1.0, None]
         for offset in wrong:
             with pytest.raises(InvalidInput):
-                self.port.blob_piece(self.did, hash, offset=offset)
+                self.port.answer(self.did, ReadPiece(hash, offset=offset))
 
     # -- at once -----------------------------------------------------------------------------------
 
@@ -278,7 +286,9 @@ class BlobTests(SpaceGround):
         for thread in threads:
             thread.join()
         assert problems == []
-        assert self.port.blobs(self.did, after="", limit=9) == (BlobPart(hash_of(data), len(data)),)
+        assert self.port.answer(self.did, ListBlobs(after="", limit=9)) == (
+            BlobPart(hash_of(data), len(data)),
+        )
         assert self.space.blob(hash_of(data)) == data
         self.clock.move(seconds=1e6)
         assert self.space.gc().blobs == 0
@@ -323,23 +333,25 @@ class BlobTests(SpaceGround):
 
     def test_bytes_that_are_not_the_blob_are_refused(self) -> None:
         port = port_of(self.open_fresh("target"))
-        port.adopt(self.did, "notes", seed=None)
+        port.answer("", AdoptSpace(self.did, "notes"))
         with pytest.raises(Corrupt):
-            port.adopt_blob(self.did, hash_of(b"abc"), io.BytesIO(b"abd"))
-        assert port.blobs(self.did, after="", limit=9) == ()
-        assert port.adopt_blob(self.did, hash_of(b"abc"), io.BytesIO(b"abc"))
-        assert not port.adopt_blob(self.did, hash_of(b"abc"), io.BytesIO(b"abc"))
+            adopt(port, self.did, hash_of(b"abc"), b"abd")
+        assert port.answer(self.did, ListBlobs(after="", limit=9)) == ()
+        assert adopt(port, self.did, hash_of(b"abc"), b"abc")
+        assert not adopt(port, self.did, hash_of(b"abc"), b"abc")
         with pytest.raises(InvalidInput):
-            port.adopt_blob(self.did, "abc", io.BytesIO(b"abc"))
+            adopt(port, self.did, "abc", b"abc")
 
     def test_blobs_are_listed_in_the_order_of_their_hashes(self) -> None:
         sent = {self.space.put_blob(b"%d" % number): len(b"%d" % number) for number in range(12)}
         listed: list[BlobPart] = []
-        while page := self.port.blobs(self.did, after=listed[-1].hash if listed else "", limit=5):
+        while page := self.port.answer(
+            self.did, ListBlobs(after=listed[-1].hash if listed else "", limit=5)
+        ):
             listed += page
         assert listed == [BlobPart(hash, sent[hash]) for hash in sorted(sent)]
         with pytest.raises(InvalidInput):
-            self.port.blobs(self.did, after="abc", limit=5)
+            self.port.answer(self.did, ListBlobs(after="abc", limit=5))
 
     def test_a_backup_holds_the_blobs(self) -> None:
         data = payload_of(BLOB_CHUNK_BYTES + 1)
@@ -350,7 +362,20 @@ class BlobTests(SpaceGround):
         assert copy.blob_info(hash).content_type == "text/plain"
         assert copy.verify().ok
 
-    def test_the_port_takes_a_request(self) -> None:
-        request = BlobRequest("text/plain", ("x",), hash_of(b"abc"), "k")
-        assert self.port.put_blob(self.did, b"abc", request) == hash_of(b"abc")
+    def test_the_port_takes_pieces(self) -> None:
+        upload = self.port.answer(self.did, PutPiece(None, 0, b"a"))
+        assert self.port.answer(self.did, PutPiece(upload, 1, b"bc")) == upload
+        with pytest.raises(InvalidInput, match="ended"):
+            self.port.answer(self.did, PutPiece(upload, 2, b"x"))
+        command = PutBlob(upload, "text/plain", ("x",), hash_of(b"abc"), "k")
+        assert self.port.answer(self.did, command) == hash_of(b"abc")
         assert logged(self.space)[0].key == "k"
+
+
+def adopt(port: Port, did: str, hash: str, data: bytes) -> bool | None:
+    """Send bytes for a blob that another store has."""
+    upload = send(port, did, io.BytesIO(data))
+    try:
+        return port.answer(did, AdoptBlob(hash, upload))
+    finally:
+        drop_upload(port, did, upload)

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from rote.contract import Commit, Head
+from rote.contract.commands import CopyIn, GetHead, Verify
 from rote.errors import Corrupt
 from rote.testing.space_suite.copies import adopting, page_of
 from rote.testing.space_suite.forgeries import rehashed
@@ -101,9 +102,11 @@ class BranchCopyTests(SpaceGround):
             while reached < last:
                 commits = page.commits[reached : reached + size]
                 rows = tuple(keys[commit.key] for commit in commits if commit.key is not None)
-                reached = port.copy_in(self.did, replace(page, commits=commits, keys=rows)).version
-            assert port.head(self.did) == self.port.head(self.did)
-            assert port.verify(self.did, against=None, progress=None).ok
+                reached = port.answer(
+                    self.did, CopyIn(replace(page, commits=commits, keys=rows))
+                ).version
+            assert port.answer(self.did, GetHead()) == self.port.answer(self.did, GetHead())
+            assert port.begin(self.did, Verify(against=None)).result().ok
 
     @pytest.mark.parametrize("forgery", EVENTS)
     def test_a_forged_event_whose_hashes_fit_is_refused(self, forgery: str) -> None:
@@ -119,11 +122,11 @@ class BranchCopyTests(SpaceGround):
         event = EVENTS[forgery](last)
         branch = event.get("name", "main")
         forged = rehashed(self.did, replace(last, event=event, branch=branch))
-        head = port.copy_in(self.did, replace(page, commits=tuple(honest)))
+        head = port.answer(self.did, CopyIn(replace(page, commits=tuple(honest))))
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, commits=(*honest, forged)))
-        assert port.head(self.did) == head
-        assert port.copy_in(self.did, page) == self.port.head(self.did)
+            port.answer(self.did, CopyIn(replace(page, commits=(*honest, forged))))
+        assert port.answer(self.did, GetHead()) == head
+        assert port.answer(self.did, CopyIn(page)) == self.port.answer(self.did, GetHead())
 
     def test_a_write_to_a_deleted_branch_is_refused(self) -> None:
         topic = self.space.create_branch("topic")
@@ -134,8 +137,8 @@ class BranchCopyTests(SpaceGround):
         late = replace(written, version=4, previous=honest[-1].hash)
         late = rehashed(self.did, replace(late, facts=()))
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, commits=(*honest, late)))
-        assert port.head(self.did).version <= 3
+            port.answer(self.did, CopyIn(replace(page, commits=(*honest, late))))
+        assert port.answer(self.did, GetHead()).version <= 3
 
     def test_another_salt_than_the_one_on_another_branch_is_refused(self) -> None:
         topic = self.space.create_branch("topic")
@@ -146,5 +149,5 @@ class BranchCopyTests(SpaceGround):
             self.did, replace(written, facts=(replace(written.facts[0], salt="00" * 16),))
         )
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, commits=(*page.commits[:-1], forged)))
-        assert port.head(self.did) == Head(0, None, None)
+            port.answer(self.did, CopyIn(replace(page, commits=(*page.commits[:-1], forged))))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)

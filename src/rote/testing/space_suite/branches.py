@@ -2,7 +2,8 @@
 
 import pytest
 
-from rote.contract import Branch, BranchRequest, Hit, MergeRequest, View
+from rote.contract import Branch, Hit, View
+from rote.contract.commands import CreateBranch, DeleteBranch, Find, ListBranches, Merge
 from rote.errors import Conflict, InvalidInput, NotFound, PayloadMismatch, VersionNotFound
 from rote.space import Space
 from rote.testing.space_suite.formulas import commit_hash
@@ -58,7 +59,7 @@ class BranchTests(IndexGround):
             Branch("a/deeper", "topic", 2, 4, 4, False),
         ]
         assert self.space.branches() == expected
-        assert self.port.branches(self.did, version=None) == tuple(expected)
+        assert self.port.answer(self.did, ListBranches(version=None)) == tuple(expected)
         assert self.space.at(3).branches() == [
             Branch("main", None, 0, 0, 1, False),
             Branch("topic", "main", 1, 2, 3, False),
@@ -80,7 +81,7 @@ class BranchTests(IndexGround):
         with Unchanged(self, VersionNotFound):
             self.space.create_branch("later", at=99)
         with Unchanged(self, InvalidInput):
-            self.port.create_branch(self.did, BranchRequest("x", "main", -1))
+            self.port.answer(self.did, CreateBranch("x", "main", -1))
 
     def test_a_branch_may_start_at_a_time(self) -> None:
         self.space.set(A, 1)
@@ -95,8 +96,8 @@ class BranchTests(IndexGround):
             lambda: self.space.create_branch(name),
             lambda: self.space.delete_branch(name),
             lambda: self.space.merge(name),
-            lambda: self.port.create_branch(self.did, BranchRequest("x", name)),
-            lambda: self.port.merge(self.did, MergeRequest("main", name)),
+            lambda: self.port.answer(self.did, CreateBranch("x", name)),
+            lambda: self.port.answer(self.did, Merge("main", name)),
         ):
             with Unchanged(self, InvalidInput):
                 write()
@@ -119,7 +120,7 @@ class BranchTests(IndexGround):
         with Unchanged(self, NotFound):
             self.space.delete_branch("nowhere")
         with Unchanged(self, NotFound):
-            self.port.create_branch(self.did, BranchRequest("x", "nowhere"))
+            self.port.answer(self.did, CreateBranch("x", "nowhere"))
 
     # -- deleting ----------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class BranchTests(IndexGround):
     def test_a_deleted_branch_is_readable_and_not_writable(self) -> None:
         topic = self.space.create_branch("topic")
         made = topic.set(A, 1)
-        self.port.delete_branch(self.did, "topic", key=None)
+        self.port.answer(self.did, DeleteBranch("topic", key=None))
         assert topic.get(A) == 1
         assert ids_of(self.space.on("topic")) == [A]
         assert self.space.at(made.version).on("topic").get(A) == 1
@@ -340,10 +341,7 @@ class BranchTests(IndexGround):
         found = {
             branch: [
                 (hit.term, hit.id)
-                for hit in main._port.find(
-                    main.did, "words/1", start="", end=None, after=None, limit=9,
-                    view=View(branch),
-                )
+                for hit in main._port.answer(main.did, Find("words/1", view=View(branch)))
             ]
             for branch in ("main", "topic")
         }  # fmt: skip
@@ -351,10 +349,8 @@ class BranchTests(IndexGround):
             "main": [("green", C), ("red", A), ("red", B)],
             "topic": [("blue", A), ("red", C)],
         }
-        first = main._port.find(
-            main.did, "words/1", start="", end=None, after=Hit("blue", A), limit=1,
-            view=View("topic"),
-        )  # fmt: skip
+        find = Find("words/1", after=Hit("blue", A), limit=1, view=View("topic"))
+        first = main._port.answer(main.did, find)
         assert [(hit.term, hit.id) for hit in first] == [("red", C)]
         assert main.verify().ok
 

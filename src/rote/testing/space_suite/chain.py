@@ -1,5 +1,16 @@
 """Facts and commits: their fields, and their hashes recomputed from the contract's text."""
 
+from rote.contract import Caller
+from rote.contract.commands import (
+    Compact,
+    CreateBranch,
+    DeleteBranch,
+    Erase,
+    MakeCommit,
+    Merge,
+    PutBlob,
+    PutPiece,
+)
 from rote.testing.space_suite.formulas import check_chain, commit_hash, empty_reference, fact_hash
 from rote.testing.space_suite.ground import A, B, SpaceGround, add, change, logged, put, remove
 
@@ -25,6 +36,22 @@ class ChainTests(SpaceGround):
         assert fact.parent == empty_reference(A)
         assert fact.salt == self.ids.draws[-1].hex()
         assert fact.hash == fact_hash(fact)
+
+    def test_who_asks_is_the_author_of_every_write(self) -> None:
+        """Only of their own: the store's author is nobody here."""
+        bound = self.port.for_caller(Caller("Bo"))
+        operation = {"op": "set", "id": A, "value": 1}
+        bound.answer(self.did, MakeCommit([operation]))
+        bound.answer(self.did, CreateBranch("topic"))
+        bound.answer(self.did, MakeCommit([operation | {"value": 2}], "topic"))
+        bound.answer(self.did, Merge("topic"))
+        upload = bound.answer(self.did, PutPiece(None, 0, b"abc"))
+        bound.answer(self.did, PutBlob(upload))
+        bound.answer(self.did, DeleteBranch("topic"))
+        bound.answer(self.did, Erase(A, "asked to"))
+        bound.begin(self.did, Compact(before=3)).result()
+        assert {commit.author for commit in self.space.log()} == {"Bo"}
+        assert self.space.set(B, 1).author is None
 
     def test_the_author_of_the_store_is_in_its_commits(self) -> None:
         space = self.open_fresh("authored", author="Ann").space("x")

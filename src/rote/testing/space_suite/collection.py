@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from rote.contract.commands import CollectGarbage
 from rote.errors import InvalidInput, NotFound, Unavailable
 from rote.kernel.keeping import gc
-from rote.testing.space_suite.blobs import Trickle, hash_of, meta, payload_of
+from rote.testing.space_suite.blobs import Trickle, adopt, hash_of, meta, payload_of
 from rote.testing.space_suite.ground import A, B, SpaceGround, add, change, put, remove
 from rote.values.limits import BLOB_PIECE_BYTES, GC_GRACE_SECONDS, UPLOAD_IDLE_SECONDS_MAX
 
@@ -75,7 +76,7 @@ class CollectionTests(SpaceGround):
         assert self.space.gc(grace_seconds=0.0).blobs == 1
 
     def test_a_blob_that_a_copy_has_brought_waits_for_its_description(self) -> None:
-        assert self.port.adopt_blob(self.did, hash_of(b"abc"), io.BytesIO(b"abc"))
+        assert adopt(self.port, self.did, hash_of(b"abc"), b"abc")
         assert self.space.gc().blobs == 0
         self.clock.move(seconds=GC_GRACE_SECONDS)
         assert self.space.gc().blobs == 1
@@ -210,7 +211,7 @@ class CollectionTests(SpaceGround):
 
     def test_a_space_is_collected_through_the_port(self) -> None:
         self.put_undescribed()
-        assert self.port.gc(self.did, grace_seconds=0, progress=None).blobs == 1
+        assert self.port.begin(self.did, CollectGarbage(grace_seconds=0)).result().blobs == 1
 
     # -- snapshots ---------------------------------------------------------------------------------
 

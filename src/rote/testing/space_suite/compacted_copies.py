@@ -1,16 +1,20 @@
 """Copies and backups of a compacted space: the same space, proven in the same way."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 import rote.kernel.log.page_sizes
-from rote.contract import FoundationPage
+from rote.contract import FoundationPage, Head, Port
+from rote.contract.commands import AdoptSpace, FoundationIn, FoundationOut, GetHead, Verify
+from rote.contract.wire import encode_page
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Corrupt, InvalidInput
 from rote.opening.keys import MemoryKeys
 from rote.space import Space, Store
+from rote.space.blobs import Joined, drop_upload, send
 from rote.testing.space_suite.compactions import CompactionGround, answers
 from rote.testing.space_suite.ground import A, B, C, add, port_of
 from rote.testing.stores import StoreSettings, open_on
@@ -87,11 +91,11 @@ class CompactedCopyTests(CompactionGround):
         assert copy.set("urn:entity:5", {"n": 5}, key="key 5").version == 31
 
     def pages(self) -> list[FoundationPage]:
-        page = self.port.foundation_out(self.did, after=None)
+        page = self.port.answer(self.did, FoundationOut(after=None))
         assert page is not None
         found = [page]
         while page.next is not None:
-            page = self.port.foundation_out(self.did, after=page.next)
+            page = self.port.answer(self.did, FoundationOut(after=page.next))
             assert page is not None
             found.append(page)
         return found
@@ -101,42 +105,42 @@ class CompactedCopyTests(CompactionGround):
         self.space.compact(before=20)
         (page,) = self.pages()
         target = port_of(self.open_fresh("target"))
-        target.adopt(self.did, "notes", seed=None)
+        target.answer("", AdoptSpace(self.did, "notes"))
         for changed in _forgeries(page):
             assert changed != page
             with pytest.raises(Corrupt):
-                target.foundation_in(self.did, [changed])
-            assert target.head(self.did).version == 0
-        assert target.foundation_in(self.did, [page]).version == 20
+                found(target, self.did, [changed])
+            assert target.answer(self.did, GetHead()).version == 0
+        assert found(target, self.did, [page]).version == 20
         with pytest.raises(InvalidInput, match="not empty"):
-            target.foundation_in(self.did, [page])
+            found(target, self.did, [page])
 
     def test_half_a_foundation_is_nothing(self) -> None:
         self.write_much()
         self.space.compact(before=20)
         (page,) = self.pages()
         target = port_of(self.open_fresh("target"))
-        target.adopt(self.did, "notes", seed=None)
+        target.answer("", AdoptSpace(self.did, "notes"))
 
         def broken() -> Any:
             yield replace(page, facts=page.facts[:2])
             raise ConnectionError
 
         with pytest.raises(ConnectionError):
-            target.foundation_in(self.did, broken())
-        assert target.head(self.did).version == 0
-        assert target.verify(self.did, against=None, progress=None).ok
+            found(target, self.did, broken())
+        assert target.answer(self.did, GetHead()).version == 0
+        assert target.begin(self.did, Verify(against=None)).result().ok
         other = replace(page, facts=(), checkpoint={**page.checkpoint, "at": "x"})
         with pytest.raises(InvalidInput, match="run the copy again"):
-            target.foundation_in(self.did, [page, other])
+            found(target, self.did, [page, other])
 
     def test_a_copy_that_stopped_behind_its_foundation_is_whole(self) -> None:
         self.write_much()
         self.space.compact(before=20)
         store = self.open_fresh("target")
         target = port_of(store)
-        target.adopt(self.did, "notes", seed=None)
-        target.foundation_in(self.did, self.pages())
+        target.answer("", AdoptSpace(self.did, "notes"))
+        found(target, self.did, self.pages())
         copy = store.space("notes")
         assert copy.version == 20
         assert list(copy.scan()) == list(self.space.at(20).scan())
@@ -145,7 +149,7 @@ class CompactedCopyTests(CompactionGround):
 
     def test_a_space_that_was_never_compacted_has_no_foundation(self) -> None:
         self.space.set(A, 1)
-        assert self.port.foundation_out(self.did, after=None) is None
+        assert self.port.answer(self.did, FoundationOut(after=None)) is None
 
     def test_a_backup_has_the_same_line(self) -> None:
         self.write_much()
@@ -195,3 +199,12 @@ def _forgeries(page: FoundationPage) -> list[FoundationPage]:
         made.append(replace(page, checkpoint={**page.checkpoint, **checkpoint}))
     made.append(replace(page, before=19))
     return made
+
+
+def found(target: Port, did: str, pages: Iterable[FoundationPage]) -> Head:
+    """Send the pages of a foundation as an upload, and take it over."""
+    upload = send(target, did, Joined(map(encode_page, pages)))
+    try:
+        return target.answer(did, FoundationIn(upload))
+    finally:
+        drop_upload(target, did, upload)

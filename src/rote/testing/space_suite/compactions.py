@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from rote.contract import CommitRequest, Compaction, View
+from rote.contract import Compaction, View
+from rote.contract.commands import (
+    CopyOut,
+    Find,
+    GetHead,
+    GetHistory,
+    ListBranches,
+    MakeCommit,
+    PutSide,
+    Read,
+    Scan,
+)
 from rote.errors import (
     Compacted,
     Conflict,
@@ -188,14 +199,14 @@ class CompactionTests(CompactionGround):
             lambda: self.space.diff(19),
             lambda: self.space.create_branch("late", at=19),
             lambda: topic.create_branch("late", at=1),
-            lambda: port.read(did, [A], view),
-            lambda: port.read(did, [A, B], view),
-            lambda: port.scan(did, start="", end=None, after=None, limit=9, view=view),
-            lambda: port.history(did, A, before=None, limit=9, view=view),
-            lambda: port.branches(did, version=19),
-            lambda: port.head_at(did, version=19),
-            lambda: port.head_at(did, at=parse_time(times[5])),
-            lambda: port.copy_out(did, since=0, until=26),
+            lambda: port.answer(did, Read([A], view)),
+            lambda: port.answer(did, Read([A, B], view)),
+            lambda: port.answer(did, Scan(start="", end=None, after=None, limit=9, view=view)),
+            lambda: port.answer(did, GetHistory(A, before=None, limit=9, view=view)),
+            lambda: port.answer(did, ListBranches(version=19)),
+            lambda: port.answer(did, GetHead(version=19)),
+            lambda: port.answer(did, GetHead(at=parse_time(times[5]))),
+            lambda: port.answer(did, CopyOut(since=0, until=26)),
         ]
         for ask in asked:
             with pytest.raises(Compacted, match="begins with version 20") as caught:
@@ -336,7 +347,7 @@ class CompactionTests(CompactionGround):
 
     def test_its_side_row_is_the_kernels_own(self) -> None:
         with pytest.raises(InvalidInput):
-            self.port.put_side(self.did, "compaction", "line", {}, fence=0)
+            self.port.answer(self.did, PutSide("compaction", "line", {}, fence=0))
 
     # -- reads of a commit -------------------------------------------------------------------------
 
@@ -347,12 +358,12 @@ class CompactionTests(CompactionGround):
         read = {"id": A, "path": "/x"}
         self.space.compact(before=4)
         for version, is_decided in ((1, False), (2, False), (3, True), (5, True)):
-            request = CommitRequest([put(B, version)], reads=[{**read, "version": version}])
+            request = MakeCommit([put(B, version)], reads=[{**read, "version": version}])
             if is_decided:
-                self.port.commit(self.did, request)
+                self.port.answer(self.did, request)
                 continue
             with pytest.raises(Conflict) as caught:
-                self.port.commit(self.did, request)
+                self.port.answer(self.did, request)
             (conflict,) = caught.value.conflicts
             assert (conflict.expected_version, conflict.actual_version) == (version, 5)
 
@@ -504,8 +515,9 @@ class CompactionTests(CompactionGround):
         assert ("new", A) in self.hits(space)
         with pytest.raises(Compacted):
             self.hits(space, version=8)
-        found = port_of(store).find(
-            space.did, "words/1", start="", end=None, after=None, limit=99, view=View("topic", 14)
+        found = port_of(store).answer(
+            space.did,
+            Find("words/1", start="", end=None, after=None, limit=99, view=View("topic", 14)),
         )
         assert ("topic", C) in {(hit.term, hit.id) for hit in found}
         assert ("2", A) in {(hit.term, hit.id) for hit in found}

@@ -5,15 +5,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rote.contract import (
-    CommitRequest,
-    CopyPage,
-    Guard,
-    Head,
-    Port,
-    SidePage,
-    SideRow,
-    View,
+from rote.contract import CopyPage, Guard, Head, Port, SidePage, SideRow, View
+from rote.contract.commands import (
+    AdoptSpace,
+    CopyIn,
+    CopyOut,
+    DropSide,
+    Find,
+    FindSpace,
+    GetHead,
+    GetLog,
+    GetSide,
+    ListSides,
+    MakeCommit,
+    PutSide,
+    SidesIn,
+    SidesOut,
 )
 from rote.errors import Corrupt, Denied, InvalidInput, RoteError, Unavailable, VersionNotFound
 from rote.space import Space, Store
@@ -44,8 +51,8 @@ class CopyTests(SpaceGround):
         self.clock.move(seconds=2)
         space.transact([remove(B), change(A, add("/items/-", 2)), put(B, "\0é\U0001f600")])
         space.transact([put("urn:stamped", {}, stamp=["/at"])], key="second")
-        port.put_side(did, "run", "r", {"state": "running"}, fence=0)
-        port.put_side(did, "receipt", "q", [1], fence=0)
+        port.answer(did, PutSide("run", "r", {"state": "running"}, fence=0))
+        port.answer(did, PutSide("receipt", "q", [1], fence=0))
         space.checkpoint()
         space.delete(B, key="third")
 
@@ -96,10 +103,13 @@ class CopyTests(SpaceGround):
         self._write_history()
         port = port_of(self.open_fresh("target"))
         self._copied(self._opened[-1])
-        assert port.side(self.did, "run", "r") == SideRow("run", "r", 1, {"state": "running"})
-        assert port.side(self.did, "receipt", "q") == SideRow("receipt", "q", 1, [1])
+        assert port.answer(self.did, GetSide("run", "r")) == SideRow(
+            "run", "r", 1, {"state": "running"}
+        )
+        assert port.answer(self.did, GetSide("receipt", "q")) == SideRow("receipt", "q", 1, [1])
         checkpoints = [
-            side.sides(self.did, "checkpoint", after="", limit=9) for side in (self.port, port)
+            side.answer(self.did, ListSides("checkpoint", after="", limit=9))
+            for side in (self.port, port)
         ]
         assert checkpoints[0] == checkpoints[1]
         assert len(checkpoints[1]) == 1
@@ -118,8 +128,8 @@ class CopyTests(SpaceGround):
         self._copied(target)
         self.space.set(A, {"text": "two three"})
         copy = self._copied(target)
-        hits = port_of(target).find(
-            self.did, WORDS.name, start="", end=None, after=None, limit=9, view=View()
+        hits = port_of(target).answer(
+            self.did, Find(WORDS.name, start="", end=None, after=None, limit=9, view=View())
         )
         assert [hit.term for hit in hits] == ["three", "two"]
         assert copy.verify().ok
@@ -144,10 +154,10 @@ class CopyTests(SpaceGround):
         with pytest.raises(Denied):
             copy.checkpoint()
         with pytest.raises(Denied):
-            port_of(target).seed(self.did)
+            target._local.seed(self.did)
         self._copied(target, with_key=True)
         assert self.space.verify(against=copy.checkpoint()).ok
-        assert port_of(target).seed(self.did) == self.port.seed(self.did)
+        assert target._local.seed(self.did) == self.store._local.seed(self.did)
 
     def test_a_missing_key_stops_the_copy_before_it_begins(self) -> None:
         self.space.set(A, 1)
@@ -159,10 +169,10 @@ class CopyTests(SpaceGround):
         assert target.spaces() == []
 
     def test_the_key_of_another_space_is_refused(self) -> None:
-        target = port_of(self.open_fresh("target"))
+        target = self.open_fresh("target")
         with pytest.raises(InvalidInput):
-            target.adopt(self.did, "notes", seed=bytes(32))
-        assert target.spaces() == ()
+            target._local.adopt(self.did, "notes", bytes(32))
+        assert target.spaces() == []
 
     # -- again and again ---------------------------------------------------------------------------
 
@@ -185,12 +195,14 @@ class CopyTests(SpaceGround):
         target = self.open_fresh("target")
         self._write_history()
         self._copied(target)
-        self.port.put_side(self.did, "run", "r", {"state": "done"}, fence=1)
-        self.port.put_side(self.did, "receipt", "p", 2, fence=0)
+        self.port.answer(self.did, PutSide("run", "r", {"state": "done"}, fence=1))
+        self.port.answer(self.did, PutSide("receipt", "p", 2, fence=0))
         self._copied(target)
         port = port_of(target)
-        assert port.side(self.did, "run", "r") == SideRow("run", "r", 2, {"state": "done"})
-        assert port.sides(self.did, "receipt", after="", limit=9) == (
+        assert port.answer(self.did, GetSide("run", "r")) == SideRow(
+            "run", "r", 2, {"state": "done"}
+        )
+        assert port.answer(self.did, ListSides("receipt", after="", limit=9)) == (
             SideRow("receipt", "p", 1, 2),
             SideRow("receipt", "q", 1, [1]),
         )
@@ -201,10 +213,10 @@ class CopyTests(SpaceGround):
         self._write_history()
         self._copied(target)
         port = port_of(target)
-        port.put_side(self.did, "receipt", "own", "x", fence=0)
-        self.port.drop_side(self.did, "receipt", "q", fence=1)
+        port.answer(self.did, PutSide("receipt", "own", "x", fence=0))
+        self.port.answer(self.did, DropSide("receipt", "q", fence=1))
         self._copied(target)
-        assert port.sides(self.did, "receipt", after="", limit=9) == (
+        assert port.answer(self.did, ListSides("receipt", after="", limit=9)) == (
             SideRow("receipt", "own", 1, "x"),
             SideRow("receipt", "q", 1, [1]),
         )
@@ -215,7 +227,9 @@ class CopyTests(SpaceGround):
         copy = self._copied(target, with_key=True)
         copy.checkpoint()
         self._copied(target)
-        assert len(port_of(target).sides(self.did, "checkpoint", after="", limit=9)) == 1
+        assert (
+            len(port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9))) == 1
+        )
 
     def test_checkpoints_that_both_made_of_a_version_do_not_stop_a_copy(self) -> None:
         self.space.set(A, 1)
@@ -225,59 +239,61 @@ class CopyTests(SpaceGround):
         self.clock.move(seconds=1)
         self.space.checkpoint()
         self._copied(target)
-        kept = port_of(target).sides(self.did, "checkpoint", after="", limit=9)
+        kept = port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9))
         assert [row.body for row in kept] == [own]
         newest = self.space.checkpoint()
         self._copied(target)
-        kept = port_of(target).sides(self.did, "checkpoint", after="", limit=9)
+        kept = port_of(target).answer(self.did, ListSides("checkpoint", after="", limit=9))
         assert [(row.fence, row.body) for row in kept] == [(2, newest)]
 
     def test_a_page_may_be_sent_again_or_overlap_and_is_taken_once(self) -> None:
         self._write_history()
         page = page_of(self.space)
         port = adopting(self)
-        taken = port.copy_in(self.did, replace(page, commits=page.commits[:4]))
-        assert taken == self.port.head_at(self.did, version=4)
-        head = port.copy_in(self.did, page)
-        assert head == self.port.head(self.did) == port.copy_in(self.did, page)
-        assert head == port.copy_in(self.did, CopyPage((), ()))
-        assert port.log(self.did, since=0, limit=99) == page.commits
+        taken = port.answer(self.did, CopyIn(replace(page, commits=page.commits[:4])))
+        assert taken == self.port.answer(self.did, GetHead(version=4))
+        head = port.answer(self.did, CopyIn(page))
+        assert head == self.port.answer(self.did, GetHead()) == port.answer(self.did, CopyIn(page))
+        assert head == port.answer(self.did, CopyIn(CopyPage((), ())))
+        assert port.answer(self.did, GetLog(since=0, limit=99)) == page.commits
 
     def test_many_side_rows_and_keys_arrive_in_several_pages(self) -> None:
         for number in range(150):
             self.space.set(A, number, key=f"key {number}")
-            self.port.put_side(self.did, f"kind {number % 3}", f"{number:03}", number, fence=0)
-            self.port.put_side(self.did, "keys", f"{number:03}", "x" * 50_000, fence=0)
-        pages = [self.port.sides_out(self.did, after=("", ""))]
+            self.port.answer(
+                self.did, PutSide(f"kind {number % 3}", f"{number:03}", number, fence=0)
+            )
+            self.port.answer(self.did, PutSide("keys", f"{number:03}", "x" * 50_000, fence=0))
+        pages = [self.port.answer(self.did, SidesOut(after=("", "")))]
         while (until := pages[-1].until) is not None:
-            pages.append(self.port.sides_out(self.did, after=until))
+            pages.append(self.port.answer(self.did, SidesOut(after=until)))
         assert len(pages) > 1
         assert sum(len(page.rows) for page in pages) == 300
         target = self.open_fresh("target")
         self._copied(target)
         kinds = ("keys", "kind 0", "kind 1", "kind 2", "key")
         for kind in kinds:
-            theirs = port_of(target).sides(self.did, kind, after="", limit=999)
-            assert theirs == self.port.sides(self.did, kind, after="", limit=999)
+            theirs = port_of(target).answer(self.did, ListSides(kind, after="", limit=999))
+            assert theirs == self.port.answer(self.did, ListSides(kind, after="", limit=999))
 
     # -- pages -------------------------------------------------------------------------------------
 
     def test_a_page_is_bounded_in_bytes(self) -> None:
         for number in range(12):
             self.space.set(A, "x" * 1_000_000 + str(number))
-        page = self.port.copy_out(self.did, since=0, until=12)
+        page = self.port.answer(self.did, CopyOut(since=0, until=12))
         size = sum(len(fact.data or b"") for commit in page.commits for fact in commit.facts)
         assert PAGE_BYTES_MAX <= size < PAGE_BYTES_MAX + 1_100_000
         assert self._copied(self.open_fresh("target")).get(A) == "x" * 1_000_000 + "11"
 
     def test_a_page_begins_after_since_and_ends_at_until(self) -> None:
         self._write_history()
-        page = self.port.copy_out(self.did, since=3, until=5)
+        page = self.port.answer(self.did, CopyOut(since=3, until=5))
         assert [commit.version for commit in page.commits] == [4, 5]
-        assert page.commits == self.port.log(self.did, since=3, limit=2)
-        assert self.port.copy_out(self.did, since=5, until=5) == CopyPage((), ())
+        assert page.commits == self.port.answer(self.did, GetLog(since=3, limit=2))
+        assert self.port.answer(self.did, CopyOut(since=5, until=5)) == CopyPage((), ())
         with pytest.raises(VersionNotFound):
-            self.port.copy_out(self.did, since=0, until=99)
+            self.port.answer(self.did, CopyOut(since=0, until=99))
 
     # -- what is refused ---------------------------------------------------------------------------
 
@@ -294,9 +310,9 @@ class CopyTests(SpaceGround):
         before = logged(theirs.space("x"))
         with pytest.raises(InvalidInput, match="another history"):
             ours.copy("x", theirs)
-        page = port_of(ours).copy_out(ours.space("x").did, since=1, until=3)
+        page = port_of(ours).answer(ours.space("x").did, CopyOut(since=1, until=3))
         with pytest.raises(InvalidInput, match="another history"):
-            port_of(theirs).copy_in(ours.space("x").did, page)
+            port_of(theirs).answer(ours.space("x").did, CopyIn(page))
         assert logged(theirs.space("x")) == before
 
     def test_a_target_that_is_ahead_is_refused_and_untouched(self) -> None:
@@ -304,14 +320,14 @@ class CopyTests(SpaceGround):
         target = self.open_fresh("target")
         copy = self._copied(target)
         copy.set(A, "own")
-        port_of(target).put_side(self.did, "run", "own", 1, fence=0)
+        port_of(target).answer(self.did, PutSide("run", "own", 1, fence=0))
         with pytest.raises(InvalidInput, match="ahead"):
             self.store.copy("notes", target)
         self.space.set(A, "other")
         with pytest.raises(InvalidInput, match="another history"):
             self.store.copy("notes", target)
         assert (copy.version, copy.get(A)) == (2, "own")
-        assert port_of(target).side(self.did, "run", "own") is not None
+        assert port_of(target).answer(self.did, GetSide("run", "own")) is not None
 
     @pytest.mark.parametrize("source_moves", [False, True])
     def test_a_side_row_that_went_its_own_way_is_refused_and_the_target_untouched(
@@ -319,25 +335,25 @@ class CopyTests(SpaceGround):
     ) -> None:
         """A copy once put fence 5 back to 1, and an owner from long ago committed again."""
         self.space.set(A, 1)
-        self.port.put_side(self.did, "run", "r", {"owner": "old"}, fence=0)
+        self.port.answer(self.did, PutSide("run", "r", {"owner": "old"}, fence=0))
         target = self.open_fresh("target")
         copy, port = self._copied(target), port_of(target)
-        port.put_side(self.did, "run", "r", {"owner": "new"}, fence=1)
+        port.answer(self.did, PutSide("run", "r", {"owner": "new"}, fence=1))
         self.space.set(A, 2)
-        self.port.put_side(self.did, "receipt", "q", 1, fence=0)
+        self.port.answer(self.did, PutSide("receipt", "q", 1, fence=0))
         if source_moves:
-            self.port.put_side(self.did, "run", "r", {"owner": "another"}, fence=1)
+            self.port.answer(self.did, PutSide("run", "r", {"owner": "another"}, fence=1))
         with pytest.raises(InvalidInput, match="run 'r'"):
             self.store.copy("notes", target)
         assert copy.version == 1
         with pytest.raises(InvalidInput, match="run 'r'"):
-            port.sides_in(self.did, self.port.sides_out(self.did, after=("", "")))
-        assert port.sides_out(self.did, after=("", "")).rows == (
+            port.answer(self.did, SidesIn(self.port.answer(self.did, SidesOut(after=("", "")))))
+        assert port.answer(self.did, SidesOut(after=("", ""))).rows == (
             SideRow("run", "r", 2, {"owner": "new"}),
         )
-        stale = CommitRequest([put(A, 3)], guard=Guard("run", "r", 1, {"owner": "old"}))
+        stale = MakeCommit([put(A, 3)], guards=[Guard("run", "r", 1, {"owner": "old"})])
         with pytest.raises(Denied):
-            port.commit(self.did, stale)
+            port.answer(self.did, stale)
 
     def test_a_target_that_uses_the_name_for_another_space_is_refused(self) -> None:
         self.space.set(A, 1)
@@ -346,9 +362,9 @@ class CopyTests(SpaceGround):
         with pytest.raises(InvalidInput, match="another space"):
             self.store.copy("notes", target, with_key=True)
         assert [space.get(A) for space in target.spaces()] == ["own"]
-        port_of(target).adopt(self.did, "another-name", seed=None)
+        port_of(target).answer("", AdoptSpace(self.did, "another-name"))
         with pytest.raises(Denied):
-            port_of(target).seed(self.did)
+            target._local.seed(self.did)
 
     def test_a_space_that_is_not_there_and_a_target_that_is_none_are_refused(self) -> None:
         with pytest.raises(RoteError):
@@ -361,8 +377,8 @@ class CopyTests(SpaceGround):
         self._write_history()
         port = adopting(self)
         with pytest.raises(InvalidInput):
-            port.copy_in(self.did, self.port.copy_out(self.did, since=2, until=4))
-        assert port.head(self.did) == Head(0, None, None)
+            port.answer(self.did, CopyIn(self.port.answer(self.did, CopyOut(since=2, until=4))))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)
 
     @pytest.mark.parametrize(
         "row",
@@ -387,16 +403,16 @@ class CopyTests(SpaceGround):
         self.space.set(A, 1, key="k")
         page, port = page_of(self.space), adopting(self)
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, keys=() if row is None else (row,)))
-        assert port.head(self.did).version == 0
+            port.answer(self.did, CopyIn(replace(page, keys=() if row is None else (row,))))
+        assert port.answer(self.did, GetHead()).version == 0
 
     def test_a_commit_with_an_event_that_is_not_known_is_refused(self) -> None:
         self.space.set(A, 1)
         page, port = page_of(self.space), adopting(self)
         commit = replace(page.commits[0], event={"type": "tomorrow"})
         with pytest.raises(Unavailable, match="upgrade"):
-            port.copy_in(self.did, replace(page, commits=(commit,)))
-        assert port.head(self.did).version == 0
+            port.answer(self.did, CopyIn(replace(page, commits=(commit,))))
+        assert port.answer(self.did, GetHead()).version == 0
 
     @pytest.mark.parametrize(
         "rows",
@@ -415,20 +431,20 @@ class CopyTests(SpaceGround):
     def test_side_rows_that_cannot_be_are_refused(self, rows: list[SideRow]) -> None:
         port = adopting(self)
         with pytest.raises(RoteError):
-            port.sides_in(self.did, SidePage(("", ""), ("run", "z"), tuple(rows)))
-        assert port.sides_out(self.did, after=("", "")).rows == ()
+            port.answer(self.did, SidesIn(SidePage(("", ""), ("run", "z"), tuple(rows))))
+        assert port.answer(self.did, SidesOut(after=("", ""))).rows == ()
 
     def test_a_checkpoint_of_another_log_is_refused(self) -> None:
         self._write_history()
         port = adopting(self)
         with pytest.raises(Corrupt):
-            port.sides_in(self.did, self.port.sides_out(self.did, after=("", "")))
-        assert port.sides(self.did, "run", after="", limit=9) == ()
+            port.answer(self.did, SidesIn(self.port.answer(self.did, SidesOut(after=("", "")))))
+        assert port.answer(self.did, ListSides("run", after="", limit=9)) == ()
 
 
 def page_of(space: Space) -> CopyPage:
     """Return everything in one page."""
-    page = space._port.copy_out(space.did, since=0, until=space.version)
+    page = space._port.answer(space.did, CopyOut(since=0, until=space.version))
     assert len(page.commits) == space.version
     return page
 
@@ -436,6 +452,6 @@ def page_of(space: Space) -> CopyPage:
 def adopting(ground: SpaceGround, name: str = "adopting") -> Port:
     """Return the port of another store that has the space, empty."""
     port = port_of(ground.open_fresh(name))
-    info = port.adopt(ground.did, "notes", seed=None)
-    assert info == ground.port.space("notes", create=False)
+    info = port.answer("", AdoptSpace(ground.did, "notes"))
+    assert info == ground.port.answer("", FindSpace("notes", False))
     return port

@@ -3,6 +3,7 @@
 import pytest
 
 from rote.contract import Change, View
+from rote.contract.commands import Diff
 from rote.errors import InvalidInput, NotFound, VersionNotFound
 from rote.patch import apply
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, add, put, remove
@@ -21,7 +22,7 @@ class DiffTests(SpaceGround):
         ]  # fmt: skip
         assert self.space.at(1).diff(3) == expected
         assert self.space.at(1).diff(self.space) == expected
-        assert self.port.diff(self.did, View("main", 1), View()) == tuple(expected)
+        assert self.port.answer(self.did, Diff(View("main", 1), View())) == tuple(expected)
 
     def test_a_diff_goes_both_ways(self) -> None:
         self.space.set(A, {"n": 1})

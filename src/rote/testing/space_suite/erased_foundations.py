@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rote.contract.commands import GetSide
 from rote.errors import PayloadMismatch
 from rote.kernel.log.seals import KEY
 from rote.space import Space
@@ -81,7 +82,7 @@ class ErasedFoundationTests(CompactionGround):
         with pytest.raises(PayloadMismatch):
             self.space.set(A, "an unlikely value", key="likely")
         self.space.erase(A, reason="asked to")
-        row = port_of(self.store).side(self.space.did, KEY, "likely")
+        row = port_of(self.store).answer(self.space.did, GetSide(KEY, "likely"))
         assert row is not None
         assert row.body == {"payload": None, "version": 1}
         self.check_copy(A, 3)

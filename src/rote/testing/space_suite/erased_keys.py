@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from rote.contract import BranchRequest, Commit, Compaction, MergeResult
+from rote.contract import Commit, Compaction, MergeResult
+from rote.contract.commands import CopyOut, CreateBranch
 from rote.errors import PayloadMismatch
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, put
 
@@ -11,7 +12,7 @@ from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, put
 class ErasedKeyTests(SpaceGround):
     def create(self, name: str, at: int, *, parent: str = "main", key: str) -> Commit:
         """Create a branch at a version that may have been compacted since."""
-        return self.port.create_branch(self.did, BranchRequest(name, parent, at, key))
+        return self.port.answer(self.did, CreateBranch(name, parent, at, key))
 
     def test_the_key_of_a_commit_that_wrote_it_is_compared_by_all_but_the_values(self) -> None:
         """No digest is left to compare a repetition with. Other keys are compared as ever."""
@@ -45,7 +46,7 @@ class ErasedKeyTests(SpaceGround):
         assert merged.commit is not None
         assert merged.commit.facts == ()
         self.space.erase(A, reason="asked to")
-        [row] = self.port.copy_out(self.did, since=0, until=self.space.version).keys
+        [row] = self.port.answer(self.did, CopyOut(since=0, until=self.space.version)).keys
         assert row.body == {"payload": None, "version": merged.commit.version}
         again = self.space.merge("other", resolutions={A: 4}, key="m")
         assert again.commit == merged.commit

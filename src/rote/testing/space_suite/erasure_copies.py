@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rote.contract import CopyPage, Head, Port, Remains, SidePage, SideRow
+from rote.contract import CopyPage, Head, Port, Remains, SideRow
+from rote.contract.commands import CopyIn, CopyOut, GetHead, ListSides, SidesIn, SidesOut, Verify
 from rote.errors import Corrupt
 from rote.space import Space, Store
 from rote.testing.space_suite.copies import adopting, page_of
@@ -105,9 +106,9 @@ class ErasureCopyTests(SpaceGround):
         self._check_equal(copy)
         assert copy.at(1).get(A) is None
         # The entity's key tells nothing any more in the copy either.
-        keys = port_of(target).copy_out(self.did, since=0, until=copy.version).keys
+        keys = port_of(target).answer(self.did, CopyOut(since=0, until=copy.version)).keys
         assert [row.body for row in keys] == [{"payload": None, "version": 1}]
-        assert port_of(target).sides(self.did, "scrub", after="", limit=9) == ()
+        assert port_of(target).answer(self.did, ListSides("scrub", after="", limit=9)) == ()
         backup = self.place / "target.db"
         target.backup(backup)
         assert MARK[:40].encode() not in backup.read_bytes()
@@ -122,7 +123,7 @@ class ErasureCopyTests(SpaceGround):
             self._brought(source)
             target = self.open_fresh(f"target {moment}")
             port: Any = _Meddling(port_of(source), source.space("notes"), moment)
-            report = Store(port, url="meddling").copy("notes", target)
+            report = Store(port, url="meddling", local=source._local).copy("notes", target)
             assert report.ok, report
             copy = target.space("notes")
             assert copy.read(A).erased
@@ -140,18 +141,18 @@ class ErasureCopyTests(SpaceGround):
             reached = 0
             while reached < last:
                 until = min(reached + size, last)
-                page = self.port.copy_out(self.did, since=reached, until=until)
-                reached = port.copy_in(self.did, page).version
-            report = port.verify(self.did, against=None, progress=None)
+                page = self.port.answer(self.did, CopyOut(since=reached, until=until))
+                reached = port.answer(self.did, CopyIn(page)).version
+            report = port.begin(self.did, Verify(against=None)).result()
             assert (report.ok, report.erased) == (True, 5), report.faults
 
     def test_notes_about_the_files_of_a_store_are_its_own(self) -> None:
         self.space.set(A, 1)
-        page = self.port.sides_out(self.did, after=("", ""))
+        page = self.port.answer(self.did, SidesOut(after=("", "")))
         note = SideRow("scrub", A, 1, {"version": 1})
         forged = replace(page, rows=(*page.rows, note))
         with pytest.raises(Corrupt):
-            self.port.sides_in(self.did, forged)
+            self.port.answer(self.did, SidesIn(forged))
 
     # -- forgeries ---------------------------------------------------------------------------------
 
@@ -168,10 +169,10 @@ class ErasureCopyTests(SpaceGround):
     ) -> None:
         page, port = self._erased_page()
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, FORGERIES[forgery](page))
-        assert port.head(self.did) == Head(0, None, None)
-        port.copy_in(self.did, page)
-        assert port.copy_in(self.did, page) == self.port.head(self.did)
+            port.answer(self.did, CopyIn(FORGERIES[forgery](page)))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)
+        port.answer(self.did, CopyIn(page))
+        assert port.answer(self.did, CopyIn(page)) == self.port.answer(self.did, GetHead())
 
     @pytest.mark.parametrize("type_name", NO_TYPE_FITS)
     def test_remains_of_another_type_are_refused(self, type_name: str) -> None:
@@ -185,18 +186,18 @@ class ErasureCopyTests(SpaceGround):
             forged.append(_first_remains(version=other)(page))
         for sent in forged:
             with pytest.raises(Corrupt):
-                port.copy_in(self.did, sent)
-        assert port.head(self.did) == Head(0, None, None)
+                port.answer(self.did, CopyIn(sent))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)
 
     @pytest.mark.parametrize("event", EVENTS)
     def test_a_forged_erasure_whose_hashes_fit_is_refused(self, event: str) -> None:
         page, port = self._erased_page()
         *honest, last = page.commits
         forged = rehashed(self.did, replace(last, event=EVENTS[event]))
-        port.copy_in(self.did, replace(page, commits=tuple(honest)))
+        port.answer(self.did, CopyIn(replace(page, commits=tuple(honest))))
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, commits=(*honest, forged)))
-        assert port.head(self.did).version == 3
+            port.answer(self.did, CopyIn(replace(page, commits=(*honest, forged))))
+        assert port.answer(self.did, GetHead()).version == 3
 
     def test_an_erasure_with_facts_or_on_another_branch_is_refused(self) -> None:
         self.space.create_branch("other")
@@ -206,25 +207,25 @@ class ErasureCopyTests(SpaceGround):
         page, port = page_of(self.space), adopting(self)
         *honest, erased, _ = page.commits
         beside = replace(written, version=3, previous=erased.previous, event=erased.event)
-        port.copy_in(self.did, replace(page, commits=tuple(honest)))
+        port.answer(self.did, CopyIn(replace(page, commits=tuple(honest))))
         for forged in (beside, replace(erased, branch="other")):
             commits = (*honest, rehashed(self.did, forged))
             with pytest.raises(Corrupt):
-                port.copy_in(self.did, replace(page, commits=commits))
-        assert port.head(self.did).version == 2
+                port.answer(self.did, CopyIn(replace(page, commits=commits)))
+        assert port.answer(self.did, GetHead()).version == 2
 
     def test_a_key_without_a_payload_is_refused_unless_something_was_erased(self) -> None:
         self.space.set(A, 1, key="k")
         page, port = page_of(self.space), adopting(self)
         row = replace(page.keys[0], body={"payload": None, "version": 1})
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, keys=(row,)))
-        assert port.head(self.did).version == 0
+            port.answer(self.did, CopyIn(replace(page, keys=(row,))))
+        assert port.answer(self.did, GetHead()).version == 0
 
     def test_what_came_erased_without_its_erasure_is_a_fault(self) -> None:
         page, port = self._erased_page()
-        port.copy_in(self.did, replace(page, commits=page.commits[:3]))
-        report = port.verify(self.did, against=None, progress=None)
+        port.answer(self.did, CopyIn(replace(page, commits=page.commits[:3])))
+        report = port.begin(self.did, Verify(against=None)).result()
         assert {fault.kind for fault in report.faults} == {"fact"}
         assert len(report.faults) == 3
 
@@ -240,15 +241,14 @@ class _Meddling:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
 
-    def copy_out(self, space: str, *, since: int, until: int) -> CopyPage:
-        if self._pages == 0:
-            self._space.erase(A, reason="meanwhile")
-        self._pages -= 1
-        # One commit for each page, so that there are several pages.
-        return self._port.copy_out(space, since=since, until=min(since + 1, until))
-
-    def sides_out(self, space: str, *, after: tuple[str, str]) -> SidePage:
-        page = self._port.sides_out(space, after=after)
-        if self._pages == 0:
+    def answer(self, space: str, command: Any, /) -> Any:
+        if isinstance(command, CopyOut):
+            if self._pages == 0:
+                self._space.erase(A, reason="meanwhile")
+            self._pages -= 1
+            # One commit for each page, so that there are several pages.
+            command = CopyOut(command.since, min(command.since + 1, command.until))
+        answer = self._port.answer(space, command)
+        if isinstance(command, SidesOut) and self._pages == 0:
             self._space.set(A, "late")
-        return page
+        return answer

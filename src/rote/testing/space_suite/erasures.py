@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from rote.contract import MergeRequest
+from rote.contract import Commit
+from rote.contract.commands import CopyOut
+from rote.contract.operations import parse_operations, payload_digest
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Conflict, InvalidInput, NotFound, PayloadMismatch
-from rote.kernel import Kernel
-from rote.kernel.branching.merges import merge
-from rote.kernel.committing.operations import parse_operations, payload_digest
+from rote.kernel.committing.committer import Committer
+from rote.kernel.committing.jobs import Job
 from rote.kernel.state.space_reader import SpaceReader
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
@@ -20,6 +21,7 @@ from rote.testing.space_suite.ground import (
     C,
     Unchanged,
     add,
+    kernel_of,
     logged,
     put,
     remove,
@@ -154,7 +156,7 @@ class ErasureTests(IndexGround):
 
     def _guesses(self) -> list[int]:
         """Return the values of A, out of 1,000, that fit something in the store."""
-        page = self.port.copy_out(self.did, since=0, until=self.space.version)
+        page = self.port.answer(self.did, CopyOut(since=0, until=self.space.version))
         told: list[Any] = [commit.to_dict() for commit in page.commits]
         told += [row.body for row in page.keys]
         told += [[remains.body, remains.value] for remains in page.remains]
@@ -320,22 +322,21 @@ class ErasureTests(IndexGround):
         assert self.space.get(A) is None
         assert self.space.verify().ok
 
-    def test_a_merge_that_was_planned_before_is_planned_again(self) -> None:
+    def test_a_merge_that_was_planned_before_is_planned_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The erasure is recorded on a branch that is neither side of the merge."""
         one, other = self.space.create_branch("one"), self.space.create_branch("other")
         other.transact([put(A, MARK), put(B, 1)])
-        kernel = self.port
-        assert isinstance(kernel, Kernel)
-        opened = kernel._spaces.open(self.did)
+        commit = Committer.commit
 
-        def erase_first(job: Any) -> Any:
+        def erase_first(committer: Committer, job: Job) -> Commit:
+            monkeypatch.undo()
             self.space.erase(A, reason="meanwhile")
-            return kernel._committer.commit(opened, job)
+            return commit(committer, job)
 
-        result = merge(
-            opened.reader(), MergeRequest("other", "one"), commit=erase_first,
-            author=None, attempt=b"attempt",
-        )  # fmt: skip
+        monkeypatch.setattr(Committer, "commit", erase_first)
+        result = one.merge("other")
         assert (result.status, result.merged) == ("merged", (B,))
         assert one.get(A) is None
         assert MARK not in str(logged(self.space)[-1].to_dict())
@@ -446,10 +447,8 @@ class ErasureTests(IndexGround):
     def test_a_reader_that_meets_it_between_two_looks_sees_it_erased(self) -> None:
         self.space.set(A, {"text": "x" * 2_000})
         self.space.patch(A, [add("/small", 1)])
-        kernel = self.port
-        assert isinstance(kernel, Kernel)
-        opened = kernel._spaces.open(self.did)
-        reads: Any = _Meddled(kernel._engine.reader(), lambda: self.space.erase(A, reason="now"))
+        opened = kernel_of(self.port).spaces.open(self.did)
+        reads: Any = _Meddled(opened.engine.reader(), lambda: self.space.erase(A, reason="now"))
         entry = SpaceReader(opened, reads).entries_at("main", [A], 2)[A]
         assert (entry.exists, entry.erased) == (False, True)
         assert self.space.at(2).get(A) is None
@@ -457,11 +456,11 @@ class ErasureTests(IndexGround):
     def test_what_was_read_before_it_is_not_remembered_after_it(self) -> None:
         self.space.set(A, MARK)
         self.space.set(A, 2)
-        kernel = self.port
-        assert isinstance(kernel, Kernel)
-        opened = kernel._spaces.open(self.did)
+        opened = kernel_of(self.port).spaces.open(self.did)
         reads: Any = _Meddled(
-            kernel._engine.reader(), lambda: self.space.erase(A, reason="now"), on="newest"
+            opened.engine.reader(),
+            lambda: self.space.erase(A, reason="now"),
+            on="newest",
         )
         SpaceReader(opened, reads).entries_at("main", [A], 1)
         assert self.space.at(1).get(A) is None

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rote.contract import Commit, CopyPage, Fact, Head, SideRow
+from rote.contract.commands import CopyIn, GetHead, Verify
 from rote.errors import Corrupt
 from rote.testing.space_suite.copies import adopting, page_of
 from rote.testing.space_suite.formulas import empty_reference
@@ -146,10 +147,10 @@ class ForgeryTests(SpaceGround):
         port = adopting(self)
         forged = FORGERIES[forgery](page.commits[1])
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, commits=(page.commits[0], forged)))
-        assert port.head(self.did) == Head(0, None, None)
-        assert port.verify(self.did, against=None, progress=None).ok
-        assert port.copy_in(self.did, page) == self.port.head(self.did)
+            port.answer(self.did, CopyIn(replace(page, commits=(page.commits[0], forged))))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)
+        assert port.begin(self.did, Verify(against=None)).result().ok
+        assert port.answer(self.did, CopyIn(page)) == self.port.answer(self.did, GetHead())
 
     @pytest.mark.parametrize("type_name", NO_TYPE_FITS)
     def test_a_field_of_another_type_is_refused(self, type_name: str) -> None:
@@ -167,9 +168,9 @@ class ForgeryTests(SpaceGround):
             forged.append(replace(page, keys=(replace(row, **{name: other}),)))
         for sent in forged:
             with pytest.raises(Corrupt):
-                port.copy_in(self.did, sent)
-        assert port.head(self.did) == Head(0, None, None)
-        assert port.copy_in(self.did, page).version == 1
+                port.answer(self.did, CopyIn(sent))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)
+        assert port.answer(self.did, CopyIn(page)).version == 1
 
     def test_commits_in_another_order_or_left_out_are_refused(self) -> None:
         self._write_three()
@@ -178,8 +179,8 @@ class ForgeryTests(SpaceGround):
         one, two, three = page.commits
         for commits in ((one, three), (one, two, one), (one, two, two)):
             with pytest.raises(Corrupt):
-                port.copy_in(self.did, replace(page, commits=commits))
-        assert port.head(self.did).version == 0
+                port.answer(self.did, CopyIn(replace(page, commits=commits)))
+        assert port.answer(self.did, GetHead()).version == 0
 
     @pytest.mark.parametrize("forgery", CONSISTENT)
     def test_a_forgery_whose_hashes_all_fit_is_refused(self, forgery: str) -> None:
@@ -188,22 +189,25 @@ class ForgeryTests(SpaceGround):
         *honest, last = page.commits
         forged = rehashed(self.did, CONSISTENT[forgery](last))
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, replace(page, commits=(*honest, forged)))
-        assert port.head(self.did) == Head(0, None, None)
+            port.answer(self.did, CopyIn(replace(page, commits=(*honest, forged))))
+        assert port.answer(self.did, GetHead()) == Head(0, None, None)
 
     @pytest.mark.parametrize("key", ["first", "", "k\0", "k" * 201])
     def test_a_key_that_is_taken_or_cannot_be_one_is_refused(self, key: str) -> None:
         self._write_three()
         page, port = page_of(self.space), adopting(self)
         *honest, last = page.commits
-        port.copy_in(self.did, replace(page, commits=tuple(honest)))
+        port.answer(self.did, CopyIn(replace(page, commits=tuple(honest))))
         forged = rehashed(self.did, replace(last, key=key))
         row = SideRow("key", key, 1, {"payload": "0" * 64, "version": 3})
         with pytest.raises(Corrupt):
-            port.copy_in(self.did, CopyPage((forged,), (row,)))
-        assert port.head(self.did).version == 2
+            port.answer(self.did, CopyIn(CopyPage((forged,), (row,))))
+        assert port.answer(self.did, GetHead()).version == 2
         free = rehashed(self.did, replace(last, key="free"))
-        assert port.copy_in(self.did, CopyPage((free,), (replace(row, key="free"),))).version == 3
+        assert (
+            port.answer(self.did, CopyIn(CopyPage((free,), (replace(row, key="free"),)))).version
+            == 3
+        )
 
     def test_a_commit_whose_hashes_were_computed_anew_is_taken_when_all_is_right(self) -> None:
         """The control: computing the hashes anew is not refused by itself."""
@@ -211,9 +215,9 @@ class ForgeryTests(SpaceGround):
         page, port = page_of(self.space), adopting(self)
         *honest, last = page.commits
         other = rehashed(self.did, _of_fact(data=b'{"n":2}')(last))
-        head = port.copy_in(self.did, replace(page, commits=(*honest, other)))
+        head = port.answer(self.did, CopyIn(replace(page, commits=(*honest, other))))
         assert (head.version, head.hash) == (3, other.hash)
-        assert port.verify(self.did, against=None, progress=None).ok
+        assert port.begin(self.did, Verify(against=None)).result().ok
 
 
 def _unfit(kind: Any, type_name: str) -> list[str]:

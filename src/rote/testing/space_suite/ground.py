@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from rote.contract import Commit, Port
 from rote.errors import RoteError
+from rote.kernel import Kernel
 from rote.space import Space, Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
@@ -67,6 +68,13 @@ class SpaceGround:
 def port_of(store: Store) -> Port:
     """Return the port behind a store; only suites look behind it."""
     return store._port
+
+
+def kernel_of(port: Port) -> Kernel:
+    """Return the kernel behind a port, whatever is wrapped around it."""
+    while not isinstance(port, Kernel):
+        port = cast(Any, port)._port
+    return port
 
 
 def put(id: str, value: Any, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from rote.contract import Commit, CommitRequest, Guard, SideRow
+from rote.contract import Commit, Guard, SideRow
+from rote.contract.commands import GetSide, MakeCommit, PutSide
 from rote.errors import Conflict, Denied, InvalidInput, InvalidValue, NotFound, RoteError
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, SpaceGround, Unchanged, put, remove
@@ -14,28 +15,28 @@ from rote.testing.space_suite.ground import A, B, SpaceGround, Unchanged, put, r
 class GuardTests(SpaceGround):
     @pytest.fixture
     def claimed(self) -> None:
-        self.port.put_side(self.did, "run", "r", {"state": "open"}, fence=0)
+        self.port.answer(self.did, PutSide("run", "r", {"state": "open"}, fence=0))
 
-    def guarded(self, *operations: dict[str, Any], guard: Guard, **more: Any) -> Commit:
-        return self.port.commit(self.did, CommitRequest(operations, guard=guard, **more))
+    def guarded(self, *operations: dict[str, Any], guards: list[Guard], **more: Any) -> Commit:
+        return self.port.answer(self.did, MakeCommit(operations, guards=guards, **more))
 
     def claimed_row(self) -> SideRow | None:
-        return self.port.side(self.did, "run", "r")
+        return self.port.answer(self.did, GetSide("run", "r"))
 
     def test_a_commit_whose_fence_holds_moves_the_row_with_it(self) -> None:
-        commit = self.guarded(put(A, 1), guard=Guard("run", "r", 1, {"state": "done"}))
+        commit = self.guarded(put(A, 1), guards=[Guard("run", "r", 1, {"state": "done"})])
         assert (commit.version, self.space.get(A)) == (1, 1)
         assert self.claimed_row() == SideRow("run", "r", 2, {"state": "done"})
 
     @pytest.mark.parametrize("fence", [0, 2])
     def test_a_stale_fence_is_denied_and_writes_nothing_at_all(self, fence: int) -> None:
         with Unchanged(self, Denied):
-            self.guarded(put(A, 1), guard=Guard("run", "r", fence, {"state": "done"}))
+            self.guarded(put(A, 1), guards=[Guard("run", "r", fence, {"state": "done"})])
         assert self.claimed_row() == SideRow("run", "r", 1, {"state": "open"})
 
     def test_a_guard_on_a_row_that_is_not_there_is_denied(self) -> None:
         with Unchanged(self, Denied):
-            self.guarded(put(A, 1), guard=Guard("run", "never", 0, {}))
+            self.guarded(put(A, 1), guards=[Guard("run", "never", 0, {})])
 
     @pytest.mark.parametrize(
         ("operation", "reads", "kind"),
@@ -50,12 +51,12 @@ class GuardTests(SpaceGround):
     ) -> None:
         self.space.set(B, 1)
         with Unchanged(self, kind):
-            self.guarded(operation, guard=Guard("run", "r", 1, {}), reads=reads)
+            self.guarded(operation, guards=[Guard("run", "r", 1, {})], reads=reads)
         assert self.claimed_row() == SideRow("run", "r", 1, {"state": "open"})
 
     def test_a_body_outside_the_value_domain_writes_nothing(self) -> None:
         with Unchanged(self, InvalidValue):
-            self.guarded(put(A, 1), guard=Guard("run", "r", 1, float("nan")))
+            self.guarded(put(A, 1), guards=[Guard("run", "r", 1, float("nan"))])
         assert self.claimed_row() == SideRow("run", "r", 1, {"state": "open"})
         assert self.space.verify().ok
 
@@ -64,15 +65,15 @@ class GuardTests(SpaceGround):
         self.space.set(A, 1, key="k")
         self.space.checkpoint()
         with Unchanged(self, InvalidInput):
-            self.guarded(put(A, 2), guard=Guard(kind, "k", 1, {}))
+            self.guarded(put(A, 2), guards=[Guard(kind, "k", 1, {})])
         assert self.space.verify().ok
 
     def test_a_replayed_key_answers_although_the_fence_has_moved(self) -> None:
         guard = Guard("run", "r", 1, {"state": "done"})
-        first = self.guarded(put(A, 1), guard=guard, key="k")
-        assert self.guarded(put(A, 1), guard=guard, key="k") == first
+        first = self.guarded(put(A, 1), guards=[guard], key="k")
+        assert self.guarded(put(A, 1), guards=[guard], key="k") == first
         assert self.claimed_row() == SideRow("run", "r", 2, {"state": "done"})
 
     def test_a_guarded_commit_may_use_the_reserved_keys(self) -> None:
-        commit = self.guarded(put(A, 1), guard=Guard("run", "r", 1, {}), key="rote:run:r")
+        commit = self.guarded(put(A, 1), guards=[Guard("run", "r", 1, {})], key="rote:run:r")
         assert commit.key == "rote:run:r"

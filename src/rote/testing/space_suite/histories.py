@@ -3,6 +3,7 @@
 import pytest
 
 from rote.contract import Fact, View
+from rote.contract.commands import GetHistory
 from rote.errors import VersionNotFound
 from rote.testing.space_suite.ground import A, B, SpaceGround, add, change, logged, put, remove
 from rote.values.limits import PAGE_MAX
@@ -55,7 +56,9 @@ class HistoryTests(SpaceGround):
             found: list[Fact] = []
             before: tuple[int, int] | None = None
             while True:
-                page = self.port.history(self.did, A, before=before, limit=limit, view=View())
+                page = self.port.answer(
+                    self.did, GetHistory(A, before=before, limit=limit, view=View())
+                )
                 found += page.facts
                 if page.next is None:
                     break
@@ -71,7 +74,7 @@ class HistoryTests(SpaceGround):
     def test_the_port_refuses_the_history_of_a_version_above_the_log(self) -> None:
         self.space.set(A, 1)
         with pytest.raises(VersionNotFound):
-            self.port.history(self.did, A, before=None, limit=9, view=View("main", 2))
+            self.port.answer(self.did, GetHistory(A, before=None, limit=9, view=View("main", 2)))
 
     # -- the log -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rote.contract import Hit, Index, View
+from rote.contract.commands import Find
 from rote.errors import InvalidInput
 from rote.kernel.reading import indexes
 from rote.space import Space
@@ -46,10 +47,8 @@ class IndexGround(SpaceGround):
         after: Hit | None = None,
         limit: int = 99,
     ) -> list[tuple[str, str]]:
-        found = space._port.find(
-            space.did, "words/1", start=start, end=end, after=after, limit=limit,
-            view=View("main", version),
-        )  # fmt: skip
+        find = Find("words/1", start, end, after, limit, View("main", version))
+        found = space._port.answer(space.did, find)
         return [(hit.term, hit.id) for hit in found]
 
 
@@ -115,12 +114,12 @@ class IndexTests(IndexGround):
 
     def test_an_index_that_was_not_declared_is_refused(self, indexed: Space) -> None:
         with pytest.raises(InvalidInput):
-            port_of(self.store).find(
-                self.did, "words/1", start="", end=None, after=None, limit=9, view=View()
+            port_of(self.store).answer(
+                self.did, Find("words/1", start="", end=None, after=None, limit=9, view=View())
             )
         with pytest.raises(InvalidInput):
-            indexed._port.find(
-                indexed.did, "words/2", start="", end=None, after=None, limit=9, view=View()
+            indexed._port.answer(
+                indexed.did, Find("words/2", start="", end=None, after=None, limit=9, view=View())
             )
 
     @pytest.mark.usefixtures("pending_max")

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from rote.contract import DELETE, MergeRequest, MergeResult, State
+from rote.contract import DELETE, MergeResult, State
+from rote.contract.commands import Merge
 from rote.errors import InvalidInput, NotFound, PayloadMismatch
-from rote.kernel.log.commit_graph import CommitGraph, Merge
+from rote.kernel.log.commit_graph import CommitGraph
+from rote.kernel.log.commit_graph import Merge as MergeNode
 from rote.space import Space
 from rote.testing.space_suite.formulas import commit_hash
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, Unchanged, logged, put, remove
@@ -241,7 +243,7 @@ class MergeTests(SpaceGround):
         passed: list[int] = []
         merge_at = CommitGraph.merge_at
 
-        def counting(graph: CommitGraph, branch: int, place: int) -> Merge:
+        def counting(graph: CommitGraph, branch: int, place: int) -> MergeNode:
             passed.append(place)
             return merge_at(graph, branch, place)
 
@@ -349,7 +351,7 @@ class MergeTests(SpaceGround):
         with Unchanged(self, NotFound):
             self.space.merge("nowhere")
         with Unchanged(self, NotFound):
-            self.port.merge(self.did, MergeRequest("main", "nowhere"))
+            self.port.answer(self.did, Merge("main", "nowhere"))
 
     # -- trying and repeating ----------------------------------------------------------------------
 

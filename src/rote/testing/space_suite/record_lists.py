@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rote.contract import State, View
+from rote.contract.commands import Find
 from rote.errors import Compacted, InvalidInput
 from rote.records import RECORDS, Memory
 from rote.records.index import NAME
@@ -325,8 +326,8 @@ class RecordListTests(RecordGround):
     def test_the_index_names_records_only(self) -> None:
         self.space.set("urn:note", {"metadata": {"tags": ["t"]}})
         self.memory.put("ops", "k", "i", {}, 5, {"tags": ["t"], "source": "s", "valid_at": TEN[0]})
-        hits = port_of(self.store).find(
-            self.did, NAME, start="", end=None, after=None, limit=99, view=View()
+        hits = port_of(self.store).answer(
+            self.did, Find(NAME, start="", end=None, after=None, limit=99, view=View())
         )
         assert {hit.id for hit in hits} == {Memory.entity_id("ops", "k", "i")}
         assert sorted(hit.term.split()[0] for hit in hits) == [

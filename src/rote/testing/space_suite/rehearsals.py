@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rote.contract import Head, State, View
+from rote.contract.commands import GetHead, GetSnapshot, GetTimes, Rehearse
 from rote.errors import InvalidInput, LimitExceeded, NotFound, PatchFailed, RoteError
 from rote.schemas import REGISTRY_ID, SCHEMA_PREFIX
 from rote.testing.marks import each_test_uses
@@ -38,7 +39,9 @@ class RehearsalTests(SpaceGround):
     ) -> list[tuple[str, bool, Any]]:  # fmt: skip
         """Return the result of each operation: the fact, and the entity after it."""
         view = View(branch, version)
-        rehearsed = self.port.rehearse(self.did, operations, view=view, own=own or {}, now=NOW)
+        rehearsed = self.port.answer(
+            self.did, Rehearse(operations, view=view, own=own or {}, now=NOW)
+        )
         return [(each.op, each.after.exists, each.after.value) for each in rehearsed]
 
     @pytest.mark.parametrize(
@@ -85,8 +88,8 @@ class RehearsalTests(SpaceGround):
 
     def test_a_rehearsal_names_the_fact_it_would_follow(self) -> None:
         view, state = View("main", None), self.space.read(A)
-        (known,) = self.port.rehearse(self.did, [put(A, 1)], view=view, own={}, now=NOW)
-        (new,) = self.port.rehearse(self.did, [put(C, 1)], view=view, own={}, now=NOW)
+        (known,) = self.port.answer(self.did, Rehearse([put(A, 1)], view=view, own={}, now=NOW))
+        (new,) = self.port.answer(self.did, Rehearse([put(C, 1)], view=view, own={}, now=NOW))
         assert (known.parent, new.parent) == (state.hash, None)
 
     @pytest.mark.parametrize(
@@ -135,17 +138,17 @@ class RehearsalTests(SpaceGround):
             self.rehearse(put(A, 1), branch="never")
 
     def test_a_snapshot_is_the_newest_commit_that_made_a_state(self) -> None:
-        first = self.port.snapshot(self.did, View("main", None))
-        assert first == self.port.head(self.did)
+        first = self.port.answer(self.did, GetSnapshot(View("main", None)))
+        assert first == self.port.answer(self.did, GetHead())
         self.space.create_branch("topic").set(C, 1)
         self.space.create_branch("empty", at=0)
-        assert self.port.snapshot(self.did, View("main", None)) == first
-        assert self.port.snapshot(self.did, View("topic", 2)) == first
-        assert self.port.snapshot(self.did, View("topic", None)).version == 3
+        assert self.port.answer(self.did, GetSnapshot(View("main", None))) == first
+        assert self.port.answer(self.did, GetSnapshot(View("topic", 2))) == first
+        assert self.port.answer(self.did, GetSnapshot(View("topic", None))).version == 3
         for view in (View("empty", None), View("main", 0)):
-            assert self.port.snapshot(self.did, view) == Head(0, None, None)
+            assert self.port.answer(self.did, GetSnapshot(view)) == Head(0, None, None)
 
     def test_the_clock_that_all_share_does_not_go_back(self) -> None:
-        instants = [self.port.shared_now() for _ in range(3)]
+        instants = [self.port.answer("", GetTimes()).shared_now or 0 for _ in range(3)]
         assert instants == sorted(instants)
         assert instants[0] >= micros_of(self.clock.now())

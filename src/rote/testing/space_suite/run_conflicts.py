@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from rote.contract import Commit
 from rote.errors import RunAborted
+from rote.kernel.committing.committer import Committer
+from rote.kernel.committing.jobs import Job
 from rote.records import Memory
 from rote.retrieval import retrieve
 from rote.runs import Run
 from rote.space import Space
 from rote.testing.marks import each_test_uses
-from rote.testing.space_suite.ground import A, B, C, add, port_of, put
+from rote.testing.space_suite.ground import A, B, C, add, put
 from rote.testing.space_suite.run_ground import VAULT, RunGround
 from rote.values.limits import ANSWER_ROUNDS_MAX
 
@@ -262,17 +265,16 @@ class RunConflictTests(RunGround):
     ) -> None:
         """After so many rounds the answers are asked again under the lock."""
         Memory(self.notes).put("ops", "fact", "x", {"text": "the vault has the keys"})
-        port = port_of(self.agents)
-        commit, disturbed = port.commit, list[bool]()
+        commit, disturbed = Committer.commit, list[bool]()
 
-        def disturbed_commit(space: str, request: Any, **more: Any) -> Any:
-            if request.guard is not None:
-                disturbed.append("holds" in more)
+        def disturbed_commit(committer: Committer, job: Job) -> Commit:
+            if job.guards:
+                disturbed.append(job.task is not None)
                 other = f"other{len(disturbed)}"
                 Memory(self.notes).put("ops", "fact", other, {"text": "nothing of it"})
-            return commit(space, request, **more)
+            return commit(committer, job)
 
-        monkeypatch.setattr(port, "commit", disturbed_commit)
+        monkeypatch.setattr(Committer, "commit", disturbed_commit)
         with self.begin() as run:
             run.retrieve(VAULT)
             run.memory.append("ops", "log", "l", {"n": 1})
@@ -284,17 +286,16 @@ class RunConflictTests(RunGround):
     def test_an_answer_that_changes_under_the_eyes_of_the_last_look_aborts(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        memory, port = Memory(self.notes), port_of(self.agents)
+        memory, commit = Memory(self.notes), Committer.commit
         memory.put("ops", "fact", "x", {"text": "the vault has the keys"})
-        commit = port.commit
 
-        def disturbed_commit(space: str, request: Any, **more: Any) -> Any:
-            if request.guard is not None:
-                text = "vault keys vault keys" if "holds" in more else "nothing of it"
+        def disturbed_commit(committer: Committer, job: Job) -> Commit:
+            if job.guards:
+                text = "nothing of it" if job.task is None else "vault keys vault keys"
                 memory.put("ops", "fact", "other", {"text": text})
-            return commit(space, request, **more)
+            return commit(committer, job)
 
-        monkeypatch.setattr(port, "commit", disturbed_commit)
+        monkeypatch.setattr(Committer, "commit", disturbed_commit)
         with self.aborts("validation_failed"), self.begin() as run:
             run.retrieve(VAULT)
             run.memory.append("ops", "log", "l", {"n": 1})

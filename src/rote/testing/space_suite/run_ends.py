@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from rote.contract import reads as commit_reads
+from rote.contract.commands import Rehearse
 from rote.errors import InvalidInput, LimitExceeded, RecordedError, RoteError
-from rote.kernel.committing import reads as commit_reads
 from rote.records import Memory
 from rote.runs import Run, reads, recordings
+from rote.testing.intercepting import intercept
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, port_of
 from rote.testing.space_suite.run_ground import RunGround
@@ -43,14 +45,13 @@ class RunEndTests(RunGround):
     ) -> None:
         """The write was once acknowledged, and nobody ever saw it."""
         port = port_of(self.agents)
-        rehearse = port.rehearse
         is_inside, has_ended = threading.Event(), threading.Event()
         seen: list[str] = []
 
-        def late(*arguments: Any, **more: Any) -> Any:
+        def late(space: str, command: Rehearse, answer: Any) -> Any:
             is_inside.set()
             has_ended.wait(0.2)  # or until the policy is asked, which is too late
-            return rehearse(*arguments, **more)
+            return answer(command)
 
         def policy(operations: list[dict[str, Any]]) -> bool:
             has_ended.set()
@@ -60,7 +61,7 @@ class RunEndTests(RunGround):
 
         with self.begin(commit_policy=policy) as run:
             run.set(A, 1)
-            monkeypatch.setattr(port, "rehearse", late)
+            intercept(monkeypatch, port, Rehearse, late)
             writer = threading.Thread(target=run.set, args=(B, 2))
             writer.start()
             assert is_inside.wait(60)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from rote.contract.runs import RUN, RunBody, run_in
+from rote.contract.commands import GetSide
 from rote.errors import RunAborted
 from rote.runs import Run, RunRecord
+from rote.runs.run_rows import RUN, RunBody, run_in
 from rote.space import Space, Store
 from rote.testing.space_suite.ground import SpaceGround, port_of
 
@@ -35,7 +36,7 @@ class RunGround(SpaceGround):
         return next(each for each in self.agents.runs() if each.run_id == run.run_id)
 
     def entry_of(self, run: Run) -> RunBody:
-        row = port_of(self.agents).side(self.notes.did, RUN, run.run_id)
+        row = port_of(self.agents).answer(self.notes.did, GetSide(RUN, run.run_id))
         assert row is not None
         return run_in(row)
 

@@ -5,22 +5,23 @@ tells which, and nobody holds a lease for it.
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
-from rote.contract.runs import LEASE, RUN, Lease, run_in
+from rote.contract.commands import Command, GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Corrupt, RunAborted, Unavailable
 from rote.runs import Run
+from rote.runs.run_rows import LEASE, RUN, Lease, run_in
 from rote.space import Space, Store
+from rote.testing.intercepting import intercept
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, port_of
 from rote.testing.space_suite.run_ground import ALL_MODES, RunGround
 from rote.testing.space_suite.run_recovery import Stopped, expire_leases
 
-CALLS = ("put_side", "drop_side", "side", "sides", "commit", "shared_now", "now", "head")
 FAILURES = (Stopped, Busy("the store does not answer"))
 CALLS_MAX = 100  # calls of the store by one run; there are far fewer
 
@@ -28,26 +29,20 @@ CALLS_MAX = 100  # calls of the store by one run; there are far fewer
 @contextmanager
 def failing_at(store: Store, number: int, failure: Any, when: str) -> Iterator[list[str]]:
     """Let the call of that number fail, before or after it has done its work; yield the calls so far."""
-    port, made = port_of(store), list[str]()
+    made = list[str]()
 
-    def counted(name: str) -> Callable[..., Any]:
-        call = getattr(port, name)
-
-        def counting(*arguments: Any, **more: Any) -> Any:
-            made.append(name)
-            is_now = len(made) == number
-            if is_now and when == "before":
-                raise failure
-            answer = call(*arguments, **more)
-            if is_now and when == "after":
-                raise failure
-            return answer
-
-        return counting
+    def counting(_: str, command: Command[Any], answer: Any) -> Any:
+        made.append(type(command).__name__)
+        is_now = len(made) == number
+        if is_now and when == "before":
+            raise failure
+        answered = answer(command)
+        if is_now and when == "after":
+            raise failure
+        return answered
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in CALLS:
-            patch.setattr(port, name, counted(name))
+        intercept(patch, port_of(store), Command, counting)
         yield made
 
 
@@ -91,7 +86,7 @@ class SharedRunInterruptionTests(RunGround):
                     run.set(B, number)
                 is_past = len(made) < number
             store.recover()
-            row = port_of(store).side(store.space("other").did, RUN, run.run_id)
+            row = port_of(store).answer(store.space("other").did, GetSide(RUN, run.run_id))
             assert row is None or run_in(row).has_ended
             store.close()
             if is_past:
@@ -101,7 +96,7 @@ class SharedRunInterruptionTests(RunGround):
     def check_ended(self, store: Store, space: Space, run: Run) -> None:
         """Check that the run has ended, whole or not at all, and that nothing of it is left."""
         store.recover()
-        row = port_of(store).side(space.did, RUN, run.run_id)
+        row = port_of(store).answer(space.did, GetSide(RUN, run.run_id))
         if row is not None:
             entry = run_in(row)
             assert entry.has_ended
@@ -113,7 +108,7 @@ class SharedRunInterruptionTests(RunGround):
         # A lease of which the store never heard may be left; nobody renews it.
         expire_leases(self.store, space.did)
         assert self.store.recover() == []
-        assert port_of(self.store).sides(space.did, LEASE, after="", limit=9) == ()
+        assert port_of(self.store).answer(space.did, ListSides(LEASE, after="", limit=9)) == ()
 
     @pytest.mark.parametrize("how", ["commit", "exception", "empty"])
     def test_a_lease_is_let_go_of_after_every_run(self, how: str) -> None:
@@ -129,7 +124,7 @@ class SharedRunInterruptionTests(RunGround):
                     raise ZeroDivisionError
             self.agents.recover()
         self.agents.close()
-        assert port_of(self.store).sides(self.notes.did, LEASE, after="", limit=9) == ()
+        assert port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) == ()
 
     def test_a_run_that_nobody_has_in_hand_any_more_is_ended(self) -> None:
         """An interruption before the first line of its block left the run open for as long as the
@@ -147,13 +142,13 @@ class SharedRunInterruptionTests(RunGround):
     ) -> None:
         """Two runs were left, the first failed again, and the second was forgotten."""
         port = port_of(self.agents)
-        commit = port.commit
+        answer = port.answer
 
         def stop(*_: Any, **__: Any) -> Any:
             raise Stopped
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", stop)
+            intercept(patch, port, MakeCommit, stop)
             for name, id in (("one", A), ("two", B)):
                 with pytest.raises(Stopped), self.begin(run_id=name) as run:
                     run.set(id, name)
@@ -162,10 +157,10 @@ class SharedRunInterruptionTests(RunGround):
             raise Busy("not now")
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", fail)
+            intercept(patch, port, MakeCommit, fail)
             with pytest.raises(Unavailable):
                 self.agents.recover()
-        assert port.commit == commit
+        assert port.answer == answer
         self.agents.recover()
         assert (self.notes.get(A), self.notes.get(B)) == ("one", "two")
         assert {record.state for record in self.agents.runs()} == {"commit_applied"}
@@ -180,7 +175,7 @@ class SharedRunInterruptionTests(RunGround):
             owner, heir = (self.open(modes=ALL_MODES) for _ in range(2))
             space, before = owner.space("notes"), self.notes.version
             with monkeypatch.context() as patch:
-                patch.setattr(port_of(owner), "commit", _stop)
+                intercept(patch, port_of(owner), MakeCommit, _stop)
                 with pytest.raises(Stopped), self.begin(space=space) as run:
                     run.set(A, number)
                 self.begin(space=space).__enter__()
@@ -194,7 +189,7 @@ class SharedRunInterruptionTests(RunGround):
             heir.close()
             expire_leases(self.store, did)
             assert self.store.recover() == []
-            assert port_of(self.store).sides(did, LEASE, after="", limit=9) == ()
+            assert port_of(self.store).answer(did, ListSides(LEASE, after="", limit=9)) == ()
             if len(made) < number:
                 return
         raise AssertionError("a recovery has no end")
@@ -213,16 +208,16 @@ class SharedRunInterruptionTests(RunGround):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(port_of(self.agents), "commit", _stop)
+            intercept(patch, port_of(self.agents), MakeCommit, _stop)
             for name, id in (("one", A), ("two", B)):
                 with pytest.raises(Stopped), self.begin(run_id=name) as run:
                     run.set(id, name)
         port = port_of(self.store)
-        row = port.side(self.notes.did, RUN, "one")
+        row = port.answer(self.notes.did, GetSide(RUN, "one"))
         assert row is not None
         assert type(row.body) is dict
         changed = {**row.body, "payload": '{"operations":[],"reads":[]}'}
-        port.put_side(self.notes.did, RUN, "one", changed, fence=row.fence)
+        port.answer(self.notes.did, PutSide(RUN, "one", changed, fence=row.fence))
         expire_leases(self.store, self.notes.did)
         self.open()  # opening must not fail because of it
         assert self.notes.get(B) == "two"
@@ -239,15 +234,15 @@ class SharedRunInterruptionTests(RunGround):
         with self.begin():
             pass
         port, leases = port_of(self.agents), self.agents._runs._leases  # type: ignore[union-attr]
-        (row,) = port.sides(self.notes.did, LEASE, after="", limit=9)
-        port.put_side(self.notes.did, LEASE, row.key, Lease(1).body(), fence=row.fence)
+        (row,) = port.answer(self.notes.did, ListSides(LEASE, after="", limit=9))
+        port.answer(self.notes.did, PutSide(LEASE, row.key, Lease(1).body(), fence=row.fence))
         with self.begin() as run:
             leases._held[self.notes.did].until = 0
             with self.begin() as other:
                 assert self.entry_of(other).owner == self.entry_of(run).owner == row.key
-        assert [each.key for each in port.sides(self.notes.did, LEASE, after="", limit=9)] == [
-            row.key
-        ]
+        assert [
+            each.key for each in port.answer(self.notes.did, ListSides(LEASE, after="", limit=9))
+        ] == [row.key]
 
 
 def _stop(*_: Any, **__: Any) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from rote.contract import CommitRequest, Guard
+from rote.contract import Guard
+from rote.contract.commands import FindSpace, GetSide, MakeCommit, PutSide
 from rote.errors import Busy, InvalidInput, InvalidValue, NotFound, PatchFailed, RunAborted
 from rote.runs.finishing import Finisher
 from rote.runs.ledger import Ledger
@@ -129,7 +130,9 @@ class RunLedgerTests(RunGround):
         payload = {"kind": "commit_payload/1", "branch": "main", "operations": operations}
         assert run.payload_fingerprint == digest(payload)
         assert self.entry_of(run).payload_fingerprint == digest(payload)
-        noted = port_of(self.agents).side(self.notes.did, "key", f"rote:run:{run.commit_id}")
+        noted = port_of(self.agents).answer(
+            self.notes.did, GetSide("key", f"rote:run:{run.commit_id}")
+        )
         assert noted is not None
         assert noted.body == {"payload": digest(payload), "version": 2}
 
@@ -138,7 +141,7 @@ class RunLedgerTests(RunGround):
             run.set(A, {"n": 0.1234567})
         port = port_of(self.agents)
         finisher = Finisher(port, Ledger(port))
-        info = port.space("notes", create=False)
+        info = port.answer("", FindSpace("notes", False))
         same = [{"op": "set", "id": A, "value": {"n": 0.1234567}}]
         assert finisher.repeat(info, run.run_id, same) == run.commit
         with pytest.raises(RunAborted) as error:
@@ -151,10 +154,10 @@ class RunLedgerTests(RunGround):
         """Only the run itself makes its key, but a copy that was written to by hand may have it."""
         run = self.begin(run_id="r")
         port = port_of(self.agents)
-        port.put_side(self.notes.did, "forged", "g", {}, fence=0)
+        port.answer(self.notes.did, PutSide("forged", "g", {}, fence=0))
         guard = Guard("forged", "g", 1, {})
         key = f"rote:run:{run.commit_id}"
-        port.commit(self.notes.did, CommitRequest([put(B, 1)], key=key, guard=guard))
+        port.answer(self.notes.did, MakeCommit([put(B, 1)], key=key, guards=[guard]))
         with self.aborts("payload_mismatch"), run:
             run.set(A, 1)
         assert self.notes.get(A) is None

@@ -6,14 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from rote.contract.runs import LEASE, RUN, Lease, lease_in
+from rote.contract.commands import FindSpace, GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Conflict, RunAborted
 from rote.records import Memory
 from rote.runs import Run
 from rote.runs.finishing import Finisher
 from rote.runs.ledger import Ledger
+from rote.runs.run_rows import LEASE, RUN, Lease, lease_in
 from rote.space import Store
+from rote.testing.intercepting import intercept
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, port_of
 from rote.testing.space_suite.run_ground import ALL_MODES, VAULT, RunGround
@@ -23,9 +26,9 @@ from rote.values import canonical
 def expire_leases(store: Store, did: str) -> None:
     """Let the leases of all owners run out: on every engine, whatever its clock."""
     port = port_of(store)
-    for row in port.sides(did, LEASE, after="", limit=100):
+    for row in port.answer(did, ListSides(LEASE, after="", limit=100)):
         body = Lease(0, lease_in(row).claimed).body()
-        port.put_side(did, LEASE, row.key, body, fence=row.fence)
+        port.answer(did, PutSide(LEASE, row.key, body, fence=row.fence))
 
 
 class Stopped(BaseException):
@@ -38,15 +41,13 @@ class SharedRunTests(RunGround):
 
     def stop_at_commit(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let this store stop from now on where a pending run would be applied."""
-        port = port_of(store)
-        commit = port.commit
 
-        def stop(space: str, request: Any, **more: Any) -> Any:
-            if request.guard is not None:
+        def stop(space: str, command: MakeCommit, answer: Any) -> Any:
+            if command.guards:
                 raise Stopped
-            return commit(space, request, **more)
+            return answer(command)
 
-        monkeypatch.setattr(port, "commit", stop)
+        intercept(monkeypatch, port_of(store), MakeCommit, stop)
 
     def pending_run(
         self, monkeypatch: pytest.MonkeyPatch, work: Callable[[Run], Any] = lambda run: None
@@ -87,16 +88,15 @@ class SharedRunTests(RunGround):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         port = port_of(self.agents)
-        put_side = port.put_side
 
-        def fail_afterwards(space: str, kind: str, *rest: Any, **more: Any) -> Any:
-            row = put_side(space, kind, *rest, **more)
-            if kind == RUN:
+        def fail_afterwards(space: str, command: PutSide, answer: Any) -> Any:
+            row = answer(command)
+            if command.kind == RUN:
                 raise Busy("nobody knows whether it was written")
             return row
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "put_side", fail_afterwards)
+            intercept(patch, port, PutSide, fail_afterwards)
             with pytest.raises(Busy), self.begin(run_id="r"):
                 pass
         assert self.agents.runs()[0].ended_at is None
@@ -132,22 +132,23 @@ class SharedRunTests(RunGround):
         assert self.agents.recover() == [self.record_of(run)]  # it could not end it before
         assert (self.notes.version, self.notes.get(C)) == (1, "secret")
         assert b"secret" not in canonical(self.entry_of(run).body())
-        assert port_of(self.agents).sides(self.notes.did, LEASE, after="", limit=9) != ()
+        assert (
+            port_of(self.agents).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) != ()
+        )
 
     def test_an_owner_that_comes_too_late_finds_its_commit_made(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         other, port = self.open(modes=ALL_MODES), port_of(self.agents)
-        commit = port.commit
 
-        def late(space: str, request: Any, **more: Any) -> Any:
-            if request.guard is not None:
+        def late(space: str, command: MakeCommit, answer: Any) -> Any:
+            if command.guards:
                 expire_leases(other, self.notes.did)
                 assert [done.state for done in other.recover()] == ["commit_applied"]
-            return commit(space, request, **more)
+            return answer(command)
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", late)
+            intercept(patch, port, MakeCommit, late)
             with self.begin() as run:
                 run.set(A, 1)
         assert (run.state, self.notes.version) == ("commit_applied", 1)
@@ -159,20 +160,18 @@ class SharedRunTests(RunGround):
     ) -> None:
         other, port = self.open(modes=ALL_MODES), port_of(self.agents)
         self.notes.set(B, 1)
-        commit = port.commit
 
-        def late(space: str, request: Any, **more: Any) -> Any:
-            if request.guard is not None:
+        def late(space: str, command: MakeCommit, answer: Any) -> Any:
+            if command.guards:
                 self.notes.set(B, 2)
                 expire_leases(other, self.notes.did)
                 assert [done.state for done in other.recover()] == ["commit_aborted"]
-                request = type(request)(
-                    request.operations, request.branch, (), request.key, None, request.guard
-                )  # even one that has read nothing
-            return commit(space, request, **more)
+                # Even one that has read nothing.
+                command = structs.replace(command, reads=(), unerased_since=None)
+            return answer(command)
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", late)
+            intercept(patch, port, MakeCommit, late)
             with self.aborts("storage_apply_failed"), self.begin() as run:
                 run.get(B)
                 run.set(A, 1)
@@ -228,15 +227,14 @@ class SharedRunTests(RunGround):
     ) -> None:
         self.notes.set(C, "old")
         port = port_of(self.agents)
-        commit = port.commit
 
-        def late(space: str, request: Any, **more: Any) -> Any:
-            if request.guard is not None:
+        def late(space: str, command: MakeCommit, answer: Any) -> Any:
+            if command.guards:
                 self.open().space("notes").erase(C, reason="asked to")
-            return commit(space, request, **more)
+            return answer(command)
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", late)
+            intercept(patch, port, MakeCommit, late)
             with self.aborts("validation_failed") as caught, self.begin() as run:
                 run.set(C, "new")
         assert "erased" in str(caught[0])
@@ -289,7 +287,7 @@ class SharedRunTests(RunGround):
             run.set(A, 1)
         self.agents.close()
         port = port_of(self.open())
-        finisher, info = Finisher(port, Ledger(port)), port.space("notes", create=False)
+        finisher, info = Finisher(port, Ledger(port)), port.answer("", FindSpace("notes", False))
         same = [{"op": "set", "id": A, "value": 1}]
         assert finisher.repeat(info, run.run_id, same) == run.commit
         with pytest.raises(RunAborted):
@@ -309,16 +307,16 @@ class SharedRunTests(RunGround):
 
         with self.begin(space=store.space("notes")) as run:
             run.set(A, 1)
-            until(lambda: port.sides(did, LEASE, after="", limit=9)[0].fence >= 4)
+            until(lambda: port.answer(did, ListSides(LEASE, after="", limit=9))[0].fence >= 4)
         assert run.state == "commit_applied"
-        until(lambda: port.sides(did, LEASE, after="", limit=9) == ())
+        until(lambda: port.answer(did, ListSides(LEASE, after="", limit=9)) == ())
 
     def test_a_store_that_is_closed_lets_go_of_its_lease(self) -> None:
         with self.begin() as run:
             run.set(A, 1)
-        assert port_of(self.store).sides(self.notes.did, LEASE, after="", limit=9) != ()
+        assert port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) != ()
         self.agents.close()
-        assert port_of(self.store).sides(self.notes.did, LEASE, after="", limit=9) == ()
+        assert port_of(self.store).answer(self.notes.did, ListSides(LEASE, after="", limit=9)) == ()
 
     def test_a_run_that_begins_under_a_lease_that_was_just_claimed_gets_another(
         self, monkeypatch: pytest.MonkeyPatch
@@ -327,21 +325,20 @@ class SharedRunTests(RunGround):
         with self.begin():
             pass
         other, port = self.open(modes=ALL_MODES), port_of(self.agents)
-        put_side = port.put_side
 
-        def late(space: str, kind: str, key: str, body: Any, *, fence: int) -> Any:
-            if kind == RUN and fence == 0:
+        def late(space: str, command: PutSide, answer: Any) -> Any:
+            if command.kind == RUN and command.fence == 0:
                 patch.undo()
                 expire_leases(other, self.notes.did)
                 assert other.recover() == []
-            return put_side(space, kind, key, body, fence=fence)
+            return answer(command)
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "put_side", late)
+            intercept(patch, port, PutSide, late)
             with self.begin() as run:
                 run.set(A, 1)
                 owner = self.entry_of(run).owner
-                assert port.side(self.notes.did, LEASE, owner) is not None
+                assert port.answer(self.notes.did, GetSide(LEASE, owner)) is not None
         assert run.state == "commit_applied"
 
     def test_a_store_that_fails_while_a_run_commits_says_so_and_ends_it_later(
@@ -353,13 +350,13 @@ class SharedRunTests(RunGround):
             raise Busy("others are writing all the time")
 
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", fail)
+            intercept(patch, port, MakeCommit, fail)
             with self.aborts("storage_apply_failed"), self.begin() as run:
                 run.set(A, 1)
         assert self.notes.version == 0
         with monkeypatch.context() as patch:
-            patch.setattr(port, "commit", fail)
-            patch.setattr(port, "side", fail)
+            intercept(patch, port, MakeCommit, fail)
+            intercept(patch, port, GetSide, fail)
             begun = self.begin()
             with pytest.raises(Busy), begun:
                 pass
@@ -367,8 +364,8 @@ class SharedRunTests(RunGround):
             run = self.begin()
             with pytest.raises(Busy), run:
                 run.set(A, 1)
-                patch.setattr(port, "commit", fail)
-                patch.setattr(port, "side", fail)
+                intercept(patch, port, MakeCommit, fail)
+                intercept(patch, port, GetSide, fail)
         assert self.record_of(run).state == "commit_pending"
         ended = {done.run_id: done.state for done in self.agents.recover()}
         assert ended == {begun.run_id: "buffer_open", run.run_id: "commit_applied"}

@@ -3,6 +3,7 @@
 import pytest
 
 from rote.contract import View
+from rote.contract.commands import Scan
 from rote.testing.engine_suite.ground import ORDERED_IDS
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, put, remove
 from rote.values.limits import PAGE_MAX
@@ -106,8 +107,8 @@ class ScanTests(SpaceGround):
             found: list[str] = []
             view, after = View(), None
             while True:
-                page = self.port.scan(
-                    self.did, start="urn:", end=None, after=after, limit=limit, view=view
+                page = self.port.answer(
+                    self.did, Scan(start="urn:", end=None, after=after, limit=limit, view=view)
                 )
                 found += [state.id for state in page.states]
                 assert page.version == 1
@@ -118,5 +119,5 @@ class ScanTests(SpaceGround):
 
     def test_the_bounds_of_a_page_are_half_open(self) -> None:
         self.space.transact([put(A, 1), put(B, 1), put(C, 1)])
-        page = self.port.scan(self.did, start=A, end=C, after=None, limit=9, view=View())
+        page = self.port.answer(self.did, Scan(start=A, end=C, after=None, limit=9, view=View()))
         assert [state.id for state in page.states] == [A, B]

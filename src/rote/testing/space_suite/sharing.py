@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from rote.contract import View
+from rote.contract.commands import GetHistory, GetLog, Read, Scan
 from rote.engines.rows import CommitRow
 from rote.errors import Conflict, InvalidInput, PayloadMismatch
 from rote.kernel.reading import history
@@ -77,11 +78,14 @@ class SharingTests(IndexGround):
         self.store.close()
         port = port_of(self.open())
         view = View("main", 0)
-        assert not port.read(self.did, [A], view)[0].exists
+        assert not port.answer(self.did, Read([A], view))[0].exists
         port = port_of(self.open())
-        assert port.scan(self.did, start="", end=None, after=None, limit=9, view=view).states == ()
+        assert (
+            port.answer(self.did, Scan(start="", end=None, after=None, limit=9, view=view)).states
+            == ()
+        )
         port = port_of(self.open())
-        assert port.history(self.did, A, before=None, limit=9, view=view).facts == ()
+        assert port.answer(self.did, GetHistory(A, before=None, limit=9, view=view)).facts == ()
 
     # -- at once -----------------------------------------------------------------------------------
 
@@ -236,7 +240,7 @@ class SharingTests(IndexGround):
             return commit_of(reads, version)
 
         monkeypatch.setattr(history, "commit_row", late)
-        assert self.port.log(self.did, since=1, limit=9) == ()
+        assert self.port.answer(self.did, GetLog(since=1, limit=9)) == ()
         assert [commit.branch for commit in self.space.log(since=1)] == ["topic", "topic"]
 
     def test_a_merge_that_another_thread_has_heard_of_comes_with_its_branches(

@@ -2,6 +2,8 @@
 
 import pytest
 
+from rote.contract import SpaceSummary
+from rote.contract.commands import Describe, FindSpace, GetTimes, ListSpaces, Verify
 from rote.errors import InvalidInput, NotFound, Unavailable
 from rote.testing.space_suite.ground import A, SpaceGround, port_of
 from rote.values import Identity
@@ -26,6 +28,36 @@ class SpaceTests(SpaceGround):
         self.space.set(A, 1)
         found = self.store.space(self.did)
         assert (found.name, found.get(A)) == ("notes", 1)
+
+    def test_spaces_are_listed_in_pages_by_name(self) -> None:
+        for name in ("b", "a", "c"):
+            self.store.space(name)
+        names, page = list[str](), self.port.answer("", ListSpaces(limit=3))
+        while True:
+            names += [info.name for info in page.spaces]
+            if page.next is None:
+                break
+            page = self.port.answer("", ListSpaces(page.next, 3))
+        assert names == ["a", "b", "c", "notes"]
+
+    def test_a_space_is_described(self) -> None:
+        described = self.port.answer(self.did, Describe())
+        assert described == SpaceSummary(self.did, "notes", 0, None, None, 1)
+        self.space.set(A, 1)
+        self.space.set(A, 2)
+        self.space.compact(before=2)
+        described = self.port.answer(self.did, Describe())
+        assert (described.version, described.hash) == (3, self.space.head)
+        assert (described.oldest, self.space.oldest) == (2, 2)
+
+    def test_work_that_is_cancelled_ends_at_its_next_step(self) -> None:
+        for number in range(9):
+            self.space.set(A, number)
+        task = self.port.begin(self.did, Verify())
+        with pytest.raises(Unavailable) as caught:
+            task.result(lambda what, done, total: task.cancel())
+        assert caught.value.code == "cancelled"
+        assert self.space.verify().ok
 
     def test_an_unknown_did_is_not_found(self) -> None:
         with pytest.raises(NotFound):
@@ -52,8 +84,8 @@ class SpaceTests(SpaceGround):
 
     def test_the_port_makes_no_space_unless_told_to(self) -> None:
         with pytest.raises(NotFound):
-            self.port.space("other", create=False)
-        assert [info.name for info in self.port.spaces()] == ["notes"]
+            self.port.answer("", FindSpace("other", False))
+        assert [info.name for info in self.port.answer("", ListSpaces()).spaces] == ["notes"]
 
     def test_spaces_share_nothing(self) -> None:
         other = self.store.space("other")
@@ -85,6 +117,6 @@ class SpaceTests(SpaceGround):
             space.get(A)
 
     def test_now_is_the_clocks(self) -> None:
-        before = port_of(self.store).now()
+        before = port_of(self.store).answer("", GetTimes()).now
         self.clock.move(seconds=2)
-        assert port_of(self.store).now() == before + 2_000_000
+        assert port_of(self.store).answer("", GetTimes()).now == before + 2_000_000

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from rote.contract import Head, View
+from rote.contract.commands import GetHead, Read
 from rote.errors import InvalidInput, NotFound, VersionNotFound
 from rote.testing.clocks import START
 from rote.testing.space_suite.ground import A, B, SpaceGround, Unchanged, add, logged, put, remove
@@ -137,14 +138,14 @@ class ViewTests(SpaceGround):
         self.space.set(A, 3)
         ids = [B, "urn:never", A, B]
         for view, values in ((View(), [2, None, 3, 2]), (View("main", 1), [2, None, 1, 2])):
-            states = self.port.read(self.did, ids, view)
+            states = self.port.answer(self.did, Read(ids, view))
             assert [state.id for state in states] == ids
             assert [state.value for state in states] == values
 
     def test_reading_no_entities_gives_no_states(self) -> None:
         self.space.set(A, 1)
-        assert self.port.read(self.did, [], View()) == ()
-        assert self.port.read(self.did, [], View("main", 1)) == ()
+        assert self.port.answer(self.did, Read([], View())) == ()
+        assert self.port.answer(self.did, Read([], View("main", 1))) == ()
 
     def test_a_head_of_the_past_carries_the_time_of_its_commit(self) -> None:
         first = self.space.set(A, 1)
@@ -152,22 +153,24 @@ class ViewTests(SpaceGround):
         second = self.space.set(A, 2)
         instant = micros_of(START)
         past = Head(1, first.hash, instant)
-        assert self.port.head_at(self.did, version=1) == past
-        assert self.port.head_at(self.did, at=instant + 999_999) == past
-        assert self.port.head_at(self.did, version=0) == Head(0, None, None)
+        assert self.port.answer(self.did, GetHead(version=1)) == past
+        assert self.port.answer(self.did, GetHead(at=instant + 999_999)) == past
+        assert self.port.answer(self.did, GetHead(version=0)) == Head(0, None, None)
         newest = Head(2, second.hash, instant + 1_000_000)
-        assert self.port.head_at(self.did) == self.port.head(self.did) == newest
+        assert (
+            self.port.answer(self.did, GetHead()) == self.port.answer(self.did, GetHead()) == newest
+        )
 
     def test_the_port_refuses_a_version_above_the_log_and_an_unknown_branch(self) -> None:
         self.space.set(A, 1)
         with pytest.raises(VersionNotFound):
-            self.port.read(self.did, [A], View("main", 2))
+            self.port.answer(self.did, Read([A], View("main", 2)))
         with pytest.raises(NotFound):
-            self.port.read(self.did, [A], View("never"))
+            self.port.answer(self.did, Read([A], View("never")))
         with pytest.raises(NotFound):
-            self.port.read(self.did, [A], View("never", 1))
+            self.port.answer(self.did, Read([A], View("never", 1)))
         with pytest.raises(NotFound):
-            self.port.head("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK")
+            self.port.answer("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK", GetHead())
 
     def test_a_glance_shows_parts_of_an_entity_and_the_lengths_of_arrays(self) -> None:
         self.space.set(A, {"kind": "note", "tags": ["x", "y"], "deep": {"list": []}})

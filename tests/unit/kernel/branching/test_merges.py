@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rote.contract import MergeRequest
+from rote.contract.commands import Merge
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import InvalidInput, RoteError
 from rote.kernel.branching import merges
@@ -96,7 +96,7 @@ def test_a_plan_that_turns_into_a_conflict_writes_nothing(
 def test_a_plan_that_turns_into_nothing_writes_nothing(
     space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Meanwhile(monkeypatch, lambda: space._port.merge(space.did, MergeRequest("topic")))
+    Meanwhile(monkeypatch, lambda: space._port.answer(space.did, Merge("topic")))
     result = space.merge("topic")
     assert (result.status, result.commit) == ("nothing", None)
 

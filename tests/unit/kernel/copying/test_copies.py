@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import rote
+from rote.contract import operations
+from rote.contract.commands import CopyIn, CopyOut, ListSides, PutSide, SidesOut
 from rote.errors import Corrupt, LimitExceeded
-from rote.kernel.committing import operations
 from rote.kernel.copying import adoption
 from rote.kernel.log.page_sizes import Pace
 from rote.testing.space_suite.ground import port_of
@@ -43,9 +44,9 @@ def test_documents_that_are_patched_take_a_transaction_only_so_far() -> None:
         assert source.copy("notes", target).ok
         for number in range(20):
             space.patch(f"urn:n:{number}", [{"op": "add", "path": "/n", "value": number}])
-        page = port_of(source).copy_out(space.did, since=20, until=40)
+        page = port_of(source).answer(space.did, CopyOut(since=20, until=40))
         assert len(page.commits) == 20
-        reached = port_of(target).copy_in(space.did, page).version
+        reached = port_of(target).answer(space.did, CopyIn(page)).version
         assert 20 < reached < 40
         assert source.copy("notes", target).ok
         assert target.space("notes").head == space.head
@@ -58,8 +59,8 @@ def test_one_document_that_is_patched_again_and_again_is_held_once() -> None:
         assert source.copy("notes", target).ok
         for number in range(20):
             space.patch("urn:n", [{"op": "add", "path": "/n", "value": number}])
-        page = port_of(source).copy_out(space.did, since=1, until=21)
-        assert port_of(target).copy_in(space.did, page).version == 21
+        page = port_of(source).answer(space.did, CopyOut(since=1, until=21))
+        assert port_of(target).answer(space.did, CopyIn(page)).version == 21
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_large_commits_after_many_small_ones_do_not_come_all_at_once() -> None:
             space.set("urn:large", str(number) + "x" * MIB)
         since, sizes = 0, []
         while since < space.version:
-            page = port_of(source).copy_out(space.did, since=since, until=space.version)
+            page = port_of(source).answer(space.did, CopyOut(since=since, until=space.version))
             assert page.commits[0].version == since + 1
             sizes.append(sum(len(fact.data or b"") for c in page.commits for fact in c.facts))
             since = page.commits[-1].version
@@ -147,18 +148,18 @@ def test_large_side_rows_after_many_small_ones_do_not_come_all_at_once() -> None
     with rote.open(":memory:") as source, rote.open(":memory:") as target:
         space, port = source.space("notes"), port_of(source)
         for number in range(63):
-            port.put_side(space.did, "run", f"a {number:02}", number, fence=0)
+            port.answer(space.did, PutSide("run", f"a {number:02}", number, fence=0))
         for number in range(24):
-            port.put_side(space.did, "run", f"b {number:02}", "x" * MIB, fence=0)
+            port.answer(space.did, PutSide("run", f"b {number:02}", "x" * MIB, fence=0))
         after: tuple[str, str] | None = ("", "")
         while after is not None:
-            page = port.sides_out(space.did, after=after)
+            page = port.answer(space.did, SidesOut(after=after))
             sizes = [len(row.body) for row in page.rows if isinstance(row.body, str)]
             assert sum(sizes) < PAGE_BYTES_MAX + 2 * MIB
             after = page.until
         assert source.copy("notes", target).ok
-        there = port_of(target).sides(space.did, "run", after="", limit=99)
-        assert there == port.sides(space.did, "run", after="", limit=99)
+        there = port_of(target).answer(space.did, ListSides("run", after="", limit=99))
+        assert there == port.answer(space.did, ListSides("run", after="", limit=99))
 
 
 def test_many_deletes_are_not_nothing() -> None:
@@ -169,5 +170,5 @@ def test_many_deletes_are_not_nothing() -> None:
         for _ in range(4):
             space.transact([{"op": "set", "id": id, "value": 0} for id in ids])
             space.transact([{"op": "delete", "id": id} for id in ids])
-        page = port_of(source).copy_out(space.did, since=0, until=8)
+        page = port_of(source).answer(space.did, CopyOut(since=0, until=8))
         assert len(page.commits) < 6

@@ -54,7 +54,7 @@ def port(store_path: Path) -> Any:
 
 
 def write(port: Kernel) -> rote.Space:
-    space = rote.Store(port, url="").space("agent")
+    space = rote.Store(port, url="", local=port).space("agent")
     space.set(ID, {"tag": "one", "text": "x" * 2_000})
     for number in range(40):
         space.patch(ID, [{"op": "add", "path": "/n", "value": number}])
@@ -78,11 +78,15 @@ def test_verify_finds_no_fault_wherever_an_erasure_comes_in_between(
 ) -> None:
     space = write(port)
     space.put_blob(b"payload")
-    inspection = Inspection(port._spaces.open(space.did), space.version, None)
+    inspection = Inspection(
+        port.spaces.open(space.did), space.version, lambda what, done, total: None
+    )
     for earlier in (inspect_foundation, inspect_log):
         if inspect is not earlier:
-            earlier(inspection, port._engine.reader())
-    reads = Meddled(port._engine.reader(), after, lambda: space.erase(ID, reason="meanwhile"))
+            earlier(inspection, port.spaces.wiring.engine.reader())
+    reads = Meddled(
+        port.spaces.wiring.engine.reader(), after, lambda: space.erase(ID, reason="meanwhile")
+    )
     more = {"index": Tags()} if inspect is inspect_indexes else {}
     inspect(inspection, reads, **more)
     assert reads.has_meddled
@@ -91,7 +95,7 @@ def test_verify_finds_no_fault_wherever_an_erasure_comes_in_between(
 
 def test_thinning_brings_nothing_back_that_was_erased_since_it_looked(port: Kernel) -> None:
     space = write(port)
-    opened = port._spaces.open(space.did)
+    opened = port.spaces.open(space.did)
     reads = opened.reader()
     [pointer] = reads.rows.entity_rows(opened.number, after=None, limit=9)
     [page] = _superseded(reads, pointer)

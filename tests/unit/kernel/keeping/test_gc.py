@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rote
-from rote.contract import BlobRequest, CommitRequest
+from rote.contract.commands import MakeCommit
 from rote.engines.rows import MAIN, BranchRow
 from rote.errors import NotFound, Unavailable
 from rote.kernel.keeping import gc
@@ -40,7 +40,7 @@ META = f"urn:blob-meta:{HASH}"
 
 
 def on_side(space: rote.Space, *operations: dict[str, object]) -> None:
-    space._port.commit(space.did, CommitRequest(list(operations), branch="side"))
+    space._port.answer(space.did, MakeCommit(list(operations), branch="side"))
 
 
 def test_a_blob_that_an_older_branch_still_describes_stays(space: rote.Space) -> None:
@@ -62,8 +62,7 @@ def test_a_blob_that_a_value_of_a_branch_refers_to_stays(space: rote.Space) -> N
 
 
 def test_a_blob_can_be_put_on_a_branch(space: rote.Space) -> None:
-    request = BlobRequest("text/plain", branch="side")
-    other = space._port.put_blob(space.did, b"on the side", request)
+    other = space.on("side").put_blob(b"on the side", "text/plain")
     assert space.get(f"urn:blob-meta:{other}") is None
     assert space.blob(other) == b"on the side"
     assert space.gc(grace_seconds=0).blobs == 0

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rote.contract import View
+from rote.contract.commands import Find
 from rote.engines.rows import FactRow
 from rote.engines.sqlite import SqliteEngine
 from rote.engines.sqlite.reader import SqliteReader
@@ -41,8 +42,8 @@ def write(space: Space, count: int) -> None:
 
 def found(space: Space) -> int:
     return len(
-        space._port.find(
-            space.did, WORDS.name, start="", end=None, after=None, limit=99, view=View()
+        space._port.answer(
+            space.did, Find(WORDS.name, start="", end=None, after=None, limit=99, view=View())
         )
     )
 
@@ -86,7 +87,7 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
 def pending(space: Space) -> tuple[IndexChange, ...]:
     """Return the changes that are remembered and not in the rows."""
     port: Any = space._port
-    coverage = port._spaces.open(space.did).coverage.get(WORDS.name)
+    coverage = port.spaces.open(space.did).coverage.get(WORDS.name)
     return () if coverage is None else coverage.pending
 
 
@@ -156,7 +157,7 @@ def test_a_compaction_in_the_middle_of_catching_up_is_no_damage(
 
     monkeypatch.setattr(SqliteReader, "history", compacted_since)
     port: Any = reader._port
-    catch_up(port._spaces.open(reader.did), WORDS)
+    catch_up(port.spaces.open(reader.did), WORDS)
     assert reader.version == 5
     assert [hit.term for hit in reader.find(WORDS.name)] == ["red"]
     assert reader.verify().ok

@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 
 from rote.errors import Unavailable
-from rote.kernel.watching import pulse as pulses
-from rote.kernel.watching.pulse import Pulse
+from rote.kernel.watching import turns
+from rote.kernel.watching.turns import Turns
+from rote.kernel.watching.wakeups import Wakeups
 from rote.opening import open as open_store
 from rote.space import Space
 
@@ -22,26 +23,26 @@ QUERY: dict[str, Any] = {"select": {A: {}}}
 @pytest.fixture
 def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Space]:
     # Turns never run out, so nobody gets a turn before the other ends it.
-    monkeypatch.setattr(pulses, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
+    monkeypatch.setattr(turns, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
     with open_store(tmp_path / "memory.db", durability="os") as store:
         yield store.space("notes")
 
 
-def pulse_of(space: Space) -> Pulse:
+def turns_of(space: Space) -> Turns:
     port: Any = space._port
-    pulse: Pulse = port._pulses[space.did]
-    return pulse
+    part: Turns = port.spaces.open(space.did).part(Turns)
+    return part
 
 
 def test_a_frame_is_made_when_it_is_its_watchers_turn(space: Space) -> None:
     watch, frames = space.watch(QUERY), Queue[dict[str, Any]]()
     next(watch)
-    pulse = pulse_of(space)
+    pulse = turns_of(space)
     watching = threading.Thread(target=lambda: frames.put(next(watch)), daemon=True)
     with pulse.turn(None):
         space.set(A, 1)
         watching.start()
-        while not pulse._line:
+        while not pulse._queue:
             assert frames.empty()
     assert frames.get(timeout=LIMIT_SECONDS)["to"] == 1
     watching.join()
@@ -50,7 +51,7 @@ def test_a_frame_is_made_when_it_is_its_watchers_turn(space: Space) -> None:
 def test_a_frame_that_is_due_at_the_end_of_a_watch_waits_for_no_turn(space: Space) -> None:
     watch = space.watch(QUERY, timeout=0)
     next(watch)
-    pulse = pulse_of(space)
+    pulse = turns_of(space)
     with pulse.turn(None):
         held = dict(pulse._turns)
         space.set(A, 1)
@@ -79,8 +80,8 @@ def test_a_watch_of_a_store_that_is_no_more_waits_for_no_lock(space: Space) -> N
     watch = space.watch(QUERY)
     next(watch)
     space.set(A, 1)
-    pulse, port = pulse_of(space), cast(Any, space._port)
-    pulse.newest = 1
+    pulse, port = turns_of(space), cast(Any, space._port)
+    port.spaces.open(space.did).part(Wakeups).newest = 1
     port.close()
     with pulse._mutex, pytest.raises(Unavailable):
         next(watch)

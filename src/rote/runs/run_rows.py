@@ -1,4 +1,4 @@
-"""The ledger of runs: side rows that the runs write, and that erasures and compactions must know.
+"""The ledger of runs: side rows that the runs write.
 
     run    <run_id>   what became of a run; while its commit is pending, all that it takes to make it
     lease  <owner>    that an owner of runs is alive, until when
@@ -33,7 +33,7 @@ STORAGE_APPLY_FAILED = "storage_apply_failed"
 PAYLOAD_MISMATCH = "payload_mismatch"
 
 
-class AnswerRead(Struct, frozen=True):
+class NotedAnswer(Struct, frozen=True):
     """A question that a run asked of its snapshot, and what its answer depends on."""
 
     call: dict[str, Any]  # the question, to be asked again
@@ -46,8 +46,7 @@ class PendingCommit(Struct, frozen=True):
 
     operations: list[dict[str, Any]]
     reads: list[dict[str, Any]]  # as in transact
-    answers: list[AnswerRead]
-    root: str | None  # where retrievals look for files
+    answers: list[NotedAnswer]
 
     def text(self) -> str:
         """As a row holds it: text, because its values may be as deep as the row itself."""

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 import rote
-from rote.contract import CommitRequest
+from rote.contract import Caller
+from rote.contract.commands import MakeCommit
 from rote.engines.sqlite.reader import SqliteReader
 from rote.errors import Corrupt, LimitExceeded
 from rote.kernel import Kernel
-from rote.kernel.committing import blob_data
-from rote.kernel.committing.blob_data import Upload
+from rote.kernel.blobs import blob_data
+from rote.kernel.blobs.blob_data import Uploads
+from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.jobs import job_of
-from rote.testing import FixedClock
 from tests.faults.tampering import raw
 
 
@@ -21,20 +22,20 @@ def test_two_of_one_group_that_put_the_same_bytes_make_one_count(store_path: Pat
     with rote.open(store_path) as store:
         kernel = store._port
         assert isinstance(kernel, Kernel)
-        opened = kernel._spaces.open(store.space("agent").did)
-        jobs = []
+        opened = kernel.spaces.open(store.space("agent").did)
+        uploads, jobs = opened.part(Uploads), []
         for token in (b"one", b"two"):
-            upload = Upload(opened, clock=FixedClock(), token=token)
+            uploads.add(token, 0, b"abc")
             job = job_of(
-                CommitRequest([{"op": "set", "id": "urn:a", "value": token.hex()}]),
-                author=None,
-                attempt=token,
+                MakeCommit([{"op": "set", "id": "urn:a", "value": token.hex()}]),
+                Caller(),
+                token,
             )
-            job.blob = upload.take(BytesIO(b"abc"))
+            job.attachment = uploads.data(token)
             jobs.append(job)
-        kernel._committer._write(opened, jobs, list, optimistic=False, presumes=False)
+        opened.part(Committer)._write(jobs, list, optimistic=False, presumes=False)
         assert [job.error for job in jobs] == [None, None]
-        reads = kernel._engine.reader()
+        reads = kernel.spaces.wiring.engine.reader()
         assert [row.upload for row in reads.blobs(opened.number, after=b"", limit=9)] == [b"one"]
         assert [row.upload for row in reads.uploads(opened.number, after=b"", limit=9)] == [b"two"]
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.engines.rows import DELETE, PATCH, SET
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, PatchFailed
-from rote.kernel.log.chain import quoted
 from rote.patch import encode_operations, normalize, parse_pointer
 from rote.values import Encoded, Json, canonical, check_entity_id, sha256_hex
+from rote.values.canonical import quoted
 from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, VALUE_BYTES_MAX
+
+# Operations as facts store them.
+SET, PATCH, DELETE = 1, 2, 3
 
 # What a stamp adds to its pointer, at the most: the operation and the time.
 _STAMP_BYTES = 64

@@ -7,10 +7,13 @@ from collections.abc import Collection, Iterable
 from types import NoneType
 from typing import Any
 
-from rote.contract import Commit, CopyPage, Fact, FoundationPage, LeftFact, Remains, SideRow
+from rote.contract.copies import CopyPage, FoundationPage, LeftFact
+from rote.contract.erasures import Remains
+from rote.contract.facts import Commit, Fact
+from rote.contract.requests import SideRow
 from rote.errors import Corrupt
-from rote.kernel.log.erased_facts import is_sha256
 from rote.values.limits import INTEGER_MAX
+from rote.values.names import is_sha256
 
 _Fields = tuple[tuple[str, tuple[type, ...]], ...]
 

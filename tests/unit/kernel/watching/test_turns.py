@@ -11,10 +11,12 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 
-from rote.kernel.watching import pulse as pulses
-from rote.kernel.watching.pulse import Pulse
+from rote.kernel.watching import turns, wakeups
+from rote.kernel.watching.turns import Turns
+from rote.kernel.watching.wakeups import Wakeups
 from rote.values.limits import WATCH_TURN_SECONDS_MAX
 
+FILES = (turns.__file__, wakeups.__file__)
 LIMIT_SECONDS = 30  # only a hang reaches it
 
 
@@ -26,7 +28,7 @@ def interruption(work: Callable[[], object], moment: int) -> KeyboardInterrupt |
     def profile(frame: FrameType, event: str, argument: object) -> None:
         nonlocal left
         callers = (frame, frame.f_back)
-        is_ours = any(each and each.f_code.co_filename == pulses.__file__ for each in callers)
+        is_ours = any(each and each.f_code.co_filename in FILES for each in callers)
         if is_ours and event in ("call", "c_return"):
             left -= 1
             if left == 0:
@@ -48,17 +50,17 @@ def test_a_watcher_that_is_interrupted_anywhere_silences_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The watcher kept the lead, or the lock: no other watcher ever learned of a commit again."""
-    monkeypatch.setattr(pulses, "WAKE_SECONDS_MAX", 0.01, raising=False)
+    monkeypatch.setattr(wakeups, "WAKE_SECONDS_MAX", 0.01, raising=False)
     heard: Queue[int] = Queue()
     kept = []
     for moment in count(1):
-        pulse = Pulse()
+        pulse = Wakeups()
         error = interruption(partial(pulse.wait, 1, 0.001, lambda: 1), moment)
         if error is None:
             break
         kept.append(error)  # the error keeps everything in its frames
 
-        def watch(pulse: Pulse = pulse) -> None:
+        def watch(pulse: Wakeups = pulse) -> None:
             heard.put(pulse.wait(1, LIMIT_SECONDS, lambda: 2))
 
         threading.Thread(target=watch, daemon=True).start()
@@ -67,7 +69,7 @@ def test_a_watcher_that_is_interrupted_anywhere_silences_nobody(
 
 
 def test_one_looks_for_all() -> None:
-    pulse, answers = Pulse(), Queue[int]()
+    pulse, answers = Wakeups(), Queue[int]()
     lookers: set[int] = set()
     moved = threading.Event()
 
@@ -92,7 +94,7 @@ def test_one_looks_for_all() -> None:
 
 
 def test_when_the_one_who_looks_leaves_another_looks() -> None:
-    pulse, answers = Pulse(), Queue[int]()
+    pulse, answers = Wakeups(), Queue[int]()
     waiting = threading.Thread(target=lambda: answers.put(pulse.wait(1, LIMIT_SECONDS, lambda: 2)))
 
     def look() -> int:
@@ -114,7 +116,7 @@ def test_when_the_one_who_looks_leaves_another_looks() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return a time that stands still until a test moves it."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(pulses, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
@@ -123,15 +125,15 @@ def bells(number: int) -> list[threading.Lock]:
 
 
 def test_watchers_work_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulses, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
-    pulse, most = Pulse(), Queue[int]()
+    monkeypatch.setattr(turns, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
+    pulse, most = Turns(), Queue[int]()
     begun: list[int] = []
     ended: list[int] = []
 
     def work(number: int) -> None:
         with pulse.turn(None):
             begun.append(number)
-            while len(begun) - len(ended) == 1 and len(begun) + len(pulse._line) < 8:
+            while len(begun) - len(ended) == 1 and len(begun) + len(pulse._queue) < 8:
                 pass  # until all others are in the queue, or one of them is not
             most.put(len(begun) - len(ended))
             ended.append(number)
@@ -142,14 +144,14 @@ def test_watchers_work_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failure_ends_a_turn(clock: SimpleNamespace) -> None:
-    pulse = Pulse()
+    pulse = Turns()
     with pytest.raises(ValueError, match="a closed store"), pulse.turn(None):
         raise ValueError("a closed store")
     assert [pulse._pause_before(bell) for bell in bells(1)] == [0]
 
 
 def test_the_next_in_line_begins_as_long_after_a_turn_as_that_took(clock: SimpleNamespace) -> None:
-    pulse = Pulse()
+    pulse = Turns()
     first, second, third = bells(3)
     assert pulse._pause_before(first) == 0
     assert pulse._pause_before(second) > 0
@@ -163,7 +165,7 @@ def test_the_next_in_line_begins_as_long_after_a_turn_as_that_took(clock: Simple
 
 
 def test_who_comes_after_a_turn_lets_it_rest_too(clock: SimpleNamespace) -> None:
-    pulse = Pulse()
+    pulse = Turns()
     first, second = bells(2)
     assert pulse._pause_before(first) == 0
     clock.now += 0.01
@@ -174,7 +176,7 @@ def test_who_comes_after_a_turn_lets_it_rest_too(clock: SimpleNamespace) -> None
 
 
 def test_one_that_works_for_long_delays_others_only_so_long(clock: SimpleNamespace) -> None:
-    pulse = Pulse()
+    pulse = Turns()
     first, second, third = bells(3)
     pulse._pause_before(first)
     assert pulse._pause_before(second) == pytest.approx(WATCH_TURN_SECONDS_MAX)
@@ -186,7 +188,7 @@ def test_one_that_works_for_long_delays_others_only_so_long(clock: SimpleNamespa
 
 def test_a_turn_that_was_too_long_goes_to_the_first_in_line(clock: SimpleNamespace) -> None:
     """The first thread that looked took the turn, even one that had just come, and others waited for ever."""
-    pulse = Pulse()
+    pulse = Turns()
     first, second, third, newcomer = bells(4)
     for bell in (first, second, third):
         pulse._pause_before(bell)
@@ -197,7 +199,7 @@ def test_a_turn_that_was_too_long_goes_to_the_first_in_line(clock: SimpleNamespa
 
 
 def test_the_rest_after_a_turn_is_within_its_bound(clock: SimpleNamespace) -> None:
-    pulse = Pulse()
+    pulse = Turns()
     first, second = bells(2)
     pulse._pause_before(first)
     clock.now += 0.9 * WATCH_TURN_SECONDS_MAX
@@ -205,8 +207,14 @@ def test_the_rest_after_a_turn_is_within_its_bound(clock: SimpleNamespace) -> No
     assert pulse._pause_before(second) == pytest.approx(0.1 * WATCH_TURN_SECONDS_MAX)
 
 
+def several() -> Turns:
+    turns = Turns()
+    turns._turns_max = 2
+    return turns
+
+
 def test_where_watchers_wait_for_a_server_several_work_at_once(clock: SimpleNamespace) -> None:
-    pulse = Pulse(turns_max=2)
+    pulse = several()
     first, second, third = bells(3)
     assert [pulse._pause_before(first), pulse._pause_before(second)] == [0, 0]
     assert pulse._pause_before(third) > 0
@@ -215,26 +223,26 @@ def test_where_watchers_wait_for_a_server_several_work_at_once(clock: SimpleName
 
 
 def test_who_has_no_time_left_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulses, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
-    pulse = Pulse()
+    monkeypatch.setattr(turns, "WATCH_TURN_SECONDS_MAX", 2.0 * LIMIT_SECONDS)
+    pulse = Turns()
     with pulse.turn(None):
         held = dict(pulse._turns)
         with pulse.turn(time.monotonic()):
             assert pulse._turns == held
         assert pulse._turns == held
-        assert not pulse._line
+        assert not pulse._queue
 
 
 def test_a_watcher_that_is_interrupted_anywhere_keeps_no_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pulses, "WATCH_TURN_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(turns, "WATCH_TURN_SECONDS_MAX", 0.01)
     worked: Queue[int] = Queue()
     kept = []
     for moment in count(1):
-        pulse = Pulse()
+        pulse = Turns()
 
-        def work(pulse: Pulse = pulse, moment: int = moment) -> None:
+        def work(pulse: Turns = pulse, moment: int = moment) -> None:
             with pulse.turn(None):
                 worked.put(moment)
 
@@ -250,8 +258,8 @@ def test_a_watcher_that_is_interrupted_anywhere_keeps_no_turn(
 
 
 def test_one_that_is_interrupted_in_line_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulses, "WATCH_TURN_SECONDS_MAX", 0.01)
-    pulse, worked = Pulse(), Queue[bool]()
+    monkeypatch.setattr(turns, "WATCH_TURN_SECONDS_MAX", 0.01)
+    pulse, worked = Turns(), Queue[bool]()
     (dead,) = bells(1)
 
     def work() -> None:
@@ -259,7 +267,7 @@ def test_one_that_is_interrupted_in_line_is_passed_over(monkeypatch: pytest.Monk
             worked.put(True)
 
     with pulse.turn(None):
-        pulse._line[dead] = None
+        pulse._queue[dead] = None
         threading.Thread(target=work, daemon=True).start()
     assert worked.get(timeout=LIMIT_SECONDS)
-    assert not pulse._line
+    assert not pulse._queue

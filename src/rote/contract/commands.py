@@ -1,0 +1,444 @@
+"""Commands: everything that can be asked of a store, as data.
+
+A command is a frozen struct that says the type of its answer. It holds no function, no path of this
+machine, no open file and no iterator: pages for what is long, pieces for what is large. Members are
+as the caller sent them; whoever answers checks them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from rote.contract.blobs import BlobInfo, BlobPart, GcReport
+from rote.contract.branches import Branch, Change, MergeResult, Resolution
+from rote.contract.compactions import Compaction
+from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
+from rote.contract.erasures import Erasure
+from rote.contract.facts import Commit, Glance, State
+from rote.contract.index import Hit
+from rote.contract.reports import VerifyReport
+from rote.contract.requests import (
+    AnswerRead,
+    FactPage,
+    Guard,
+    Head,
+    Rehearsal,
+    ScanPage,
+    SideRow,
+    SpaceInfo,
+    SpacePage,
+    SpaceSummary,
+    Times,
+    View,
+)
+from rote.values import Json
+from rote.values.blobs import CONTENT_TYPE_DEFAULT
+from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX
+
+R_co = TypeVar("R_co", covariant=True)
+
+HEAD = View()  # the head of main
+
+
+class Command(Struct, Generic[R_co], frozen=True, gc=False):
+    """A question to a space, or an order; R_co is the type of its answer."""
+
+
+class StoreCommand(Command[R_co], frozen=True, gc=False):
+    """A command to the store as a whole; the name of its space is empty."""
+
+
+class Work(Command[R_co], frozen=True, gc=False):
+    """A command that takes long: `Port.begin` answers with a task."""
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+class GetTimes(StoreCommand[Times], frozen=True, gc=False):
+    """Ask for the time, by the store's clock and by the clock that all its processes share."""
+
+    shared: bool = True  # without the latter, which may take a look at the database
+
+
+class ListSpaces(StoreCommand[SpacePage], frozen=True, gc=False):
+    """List spaces by name."""
+
+    after: str | None = None
+    limit: int = PAGE_MAX
+
+
+class FindSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
+    """Find a space by name or did; make it when it is new and `create`, else NotFound."""
+
+    name: str
+    create: bool = False
+
+
+class AdoptSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
+    """Find the space of a did that another store has made; make it empty when it is new."""
+
+    did: str
+    name: str
+
+
+# -- points of a space -----------------------------------------------------------------------------
+
+
+class Describe(Command[SpaceSummary], frozen=True, gc=False):
+    """Ask for the name, head and oldest readable version of a space."""
+
+
+class GetHead(Command[Head], frozen=True, gc=False):
+    """Ask for the head: now, as it was at a version, or at an instant (the newest not after it)."""
+
+    version: int | None = None
+    at: int | None = None  # microseconds since the epoch
+
+
+class GetSnapshot(Command[Head], frozen=True, gc=False):
+    """Ask for the newest commit that made a view what it is: one with facts, a merge or an erasure on
+    its line. Where that was compacted away, the oldest commit that can be read."""
+
+    view: View = HEAD
+
+
+# -- entities --------------------------------------------------------------------------------------
+
+
+class Read(Command[tuple[State, ...]], frozen=True, gc=False):
+    """Read entities, in that order, all from one state of the space."""
+
+    ids: Sequence[str]
+    view: View = HEAD
+
+
+class GlanceAt(Command[Glance], frozen=True, gc=False):
+    """Ask what an entity holds at some pointers, and how long the arrays at others are.
+
+    With `may_be_new` an entity that nothing is known of may be taken for absent without a look:
+    whoever writes by that says so in the reads of the commit, and looks when they do not hold.
+    """
+
+    id: str
+    values: Sequence[str] = ()
+    sizes: Sequence[str] = ()
+    view: View = HEAD
+    may_be_new: bool = False
+
+
+class Scan(Command[ScanPage], frozen=True, gc=False):
+    """List existing entities with start <= id < end and id > after, in code point order."""
+
+    start: str = ""
+    end: str | None = None
+    after: str | None = None
+    limit: int = PAGE_MAX
+    view: View = HEAD
+
+
+class GetHistory(Command[FactPage], frozen=True, gc=False):
+    """List the facts of an entity below a place, newest first."""
+
+    id: str
+    before: tuple[int, int] | None = None  # version, index
+    limit: int = PAGE_MAX
+    view: View = HEAD
+
+
+class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
+    """List commits above `since`, oldest first, over all branches."""
+
+    since: int = 0
+    limit: int = PAGE_MAX
+
+
+class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
+    """List entities that a declared index has under terms in [start, end), in (term, id) order."""
+
+    index: str
+    start: str = ""
+    end: str | None = None
+    after: Hit | None = None
+    limit: int = PAGE_MAX
+    view: View = HEAD
+
+
+class Query(Command[dict[str, Json]], frozen=True, gc=False):
+    """Select entities and those that links lead to, all from one state."""
+
+    query: Mapping[str, Any]
+    view: View = HEAD
+
+
+class Values(Command[dict[str, Json]], frozen=True, gc=False):
+    """Ask for the values of selected entities, with those behind links in the links' places."""
+
+    query: Mapping[str, Any]
+    view: View = HEAD
+
+
+class Watch(Command[dict[str, Json]], frozen=True, gc=False):
+    """Follow the result of a query in frames {from, to, upserts, removes}: first from `since` to now,
+    then as it changes. A frame from None starts over."""
+
+    query: Mapping[str, Any]
+    view: View = HEAD
+    since: int | None = None
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
+    """Ask what operations would do at a view on which `own` entities are laid, each on what those
+    before it left. Raises what a commit of them there, at the instant `now`, would raise."""
+
+    operations: Sequence[Mapping[str, Any]]
+    own: Mapping[str, State]
+    now: int
+    view: View = HEAD
+
+
+class MakeCommit(Command[Commit], frozen=True, gc=False):
+    """Validate, append and make durable, or raise and write nothing."""
+
+    operations: Sequence[Mapping[str, Any]]
+    branch: str = "main"
+    reads: Sequence[Mapping[str, Any]] = ()
+    answers: Sequence[AnswerRead] = ()  # that must still be the same
+    key: str | None = None
+    meta: Json = None
+    guards: Sequence[Guard] = ()
+    unerased_since: int | None = (
+        None  # a Conflict when what it writes was erased after this version
+    )
+
+
+class CreateBranch(Command[Commit], frozen=True, gc=False):
+    """Make a branch of another one, as it is now or was at a version."""
+
+    name: str
+    parent: str = "main"
+    fork_version: int | None = None  # None: the space's version when it is made
+    key: str | None = None
+
+
+class DeleteBranch(Command[Commit], frozen=True, gc=False):
+    """End a branch: it stays readable."""
+
+    name: str
+    key: str | None = None
+
+
+class Merge(Command[MergeResult], frozen=True, gc=False):
+    """Apply what the source has changed to the target as one commit; conflicts are an answer, and
+    then nothing is written."""
+
+    source: str
+    target: str = "main"
+    on_conflict: str = "fail"
+    resolutions: Mapping[str, Json | Resolution] = {}
+    dry_run: bool = False
+    key: str | None = None
+
+
+class ListBranches(Command[tuple[Branch, ...]], frozen=True, gc=False):
+    """List all branches as of a version (None: now), deleted ones too, in the order of creation."""
+
+    version: int | None = None
+
+
+class Diff(Command[tuple[Change, ...]], frozen=True, gc=False):
+    """Ask what turns one state into another, in id order."""
+
+    before: View
+    after: View
+
+
+# -- side rows -------------------------------------------------------------------------------------
+
+
+class GetSide(Command[SideRow | None], frozen=True, gc=False):
+    """Read a side row."""
+
+    kind: str
+    key: str
+
+
+class ListSides(Command[tuple[SideRow, ...]], frozen=True, gc=False):
+    """List the rows of a kind above `after`, in key order."""
+
+    kind: str
+    after: str = ""
+    limit: int = PAGE_MAX
+
+
+class PutSide(Command[SideRow], frozen=True, gc=False):
+    """Write a row if its fence is `fence` (0: if it is absent); a stale fence is Denied."""
+
+    kind: str
+    key: str
+    body: Json
+    fence: int
+
+
+class DropSide(Command[None], frozen=True, gc=False):
+    """Drop a row if its fence is `fence`; a stale fence is Denied."""
+
+    kind: str
+    key: str
+    fence: int
+
+
+# -- blobs -----------------------------------------------------------------------------------------
+
+
+class PutPiece(Command[str], frozen=True, gc=False):
+    """Add bytes to an upload, which counts nothing yet; the answer is its name. The first piece has
+    the name None and begins one; each next piece begins where the last ended."""
+
+    upload: str | None
+    offset: int
+    data: bytes
+
+
+class DropUpload(Command[None], frozen=True, gc=False):
+    """Give an upload up, unless it counts by now."""
+
+    upload: str
+
+
+class PutBlob(Command[str | None], frozen=True, gc=False):
+    """Describe an upload by a commit, from which on it counts; the answer is the hash of its bytes.
+
+    Without an upload, `expect` names bytes that may be there already; None when they are not.
+    """
+
+    upload: str | None = None
+    content_type: str = CONTENT_TYPE_DEFAULT
+    labels: Sequence[str] = ()
+    expect: str | None = None  # the hash that the bytes must have
+    key: str | None = None
+    branch: str = "main"
+
+
+class GetBlobInfo(Command[BlobInfo], frozen=True, gc=False):
+    """Ask for size, type and labels of a blob."""
+
+    hash: str
+    view: View = HEAD
+
+
+class ReadPiece(Command[bytes], frozen=True, gc=False):
+    """Read bytes of a blob from `offset` on, as many as come at once; none at the end and beyond."""
+
+    hash: str
+    offset: int = 0
+
+
+class ListBlobs(Command[tuple[BlobPart, ...]], frozen=True, gc=False):
+    """List blobs above a hash, in the order of their hashes."""
+
+    after: str = ""
+    limit: int = PAGE_MAX
+
+
+class AdoptBlob(Command[bool | None], frozen=True, gc=False):
+    """Take an upload for a blob that another store has; False when it is there already. Without an
+    upload, None when it is not there. Corrupt when the bytes have another hash."""
+
+    hash: str
+    upload: str | None = None
+
+
+# -- trust and keeping -----------------------------------------------------------------------------
+
+
+class Verify(Work[VerifyReport], frozen=True, gc=False):
+    """Recompute everything, and prove that the log extends a checkpoint."""
+
+    against: Mapping[str, Any] | None = None
+
+
+class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
+    """Sign the head."""
+
+
+class Erase(Command[Erasure], frozen=True, gc=False):
+    """Take the content of an entity away, on all branches and at all versions, by a commit; then out
+    of the store's files. Busy when only the latter could not be done: ask again."""
+
+    id: str
+    reason: str
+    key: str | None = None
+
+
+class Compact(Work[Compaction], frozen=True, gc=False):
+    """Let go of history below a version, or of all but the last `keep` commits that are no
+    compactions, but for what reads and merges from there on need. A signed commit records it."""
+
+    before: int | None = None
+    keep: int | None = None
+    dry_run: bool = False
+    key: str | None = None
+
+
+class CollectGarbage(Work[GcReport], frozen=True, gc=False):
+    """Let go of blobs that nothing has referred to for that long, and of uploads that were given up;
+    finish erasures. Not atomic: many short transactions, each of which leaves everything whole."""
+
+    grace_seconds: float = GC_GRACE_SECONDS
+
+
+class Reindex(Work[None], frozen=True, gc=False):
+    """Drop all declared indexes and build them anew from the log. Not atomic; an index that is only
+    half built is finished before it answers."""
+
+
+# -- copies: a space leaves one store and enters another, as it is ---------------------------------
+# Everything that enters is checked first, and may be repeated: what is there is not written again.
+
+
+class CopyOut(Command[CopyPage], frozen=True, gc=False):
+    """List commits in (since, until], oldest first; a page is bounded in count and in bytes."""
+
+    since: int
+    until: int
+
+
+class CopyIn(Command[Head], frozen=True, gc=False):
+    """Append what is not there yet, in one transaction; the answer is the head then, from where to go
+    on. It may take a part of the page only. InvalidInput when the page does not continue this log,
+    Corrupt when it is not what was written; then nothing is."""
+
+    page: CopyPage
+
+
+class FoundationOut(Command[FoundationPage | None], frozen=True, gc=False):
+    """Ask for a page of what a compacted space stands on; None when it was never compacted."""
+
+    after: FoundationCursor | None = None
+
+
+class FoundationIn(Command[Head], frozen=True, gc=False):
+    """Take over all pages of a foundation into a space that is empty, in one transaction; it is at
+    the horizon then. The pages are an upload, one a line, each as its JSON. InvalidInput when the
+    space is not empty, Corrupt when it is not what was left; then nothing is written."""
+
+    upload: str
+
+
+class SidesOut(Command[SidePage], frozen=True, gc=False):
+    """List side rows above (kind, key), but for those that CopyOut gives."""
+
+    after: tuple[str, str] = ("", "")
+
+
+class SidesIn(Command[None], frozen=True, gc=False):
+    """Take over the rows of a page, all or none; rows that it does not have stay. InvalidInput when a
+    row here has a higher fence, or the same one and another body: no fence moves back. Of two
+    checkpoints of a version the one with the higher fence stays."""
+
+    page: SidePage

@@ -1,0 +1,55 @@
+"""Pages put together: everything there is, a page at a time."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from rote.contract.commands import ListSides, ListSpaces
+from rote.contract.port import Port
+from rote.contract.requests import SideRow, SpaceInfo
+from rote.values.limits import PAGE_MAX
+
+_Item = TypeVar("_Item")
+_Cursor = TypeVar("_Cursor")
+
+
+def paged(
+    ask: Callable[[_Cursor | None, int], tuple[Sequence[_Item], _Cursor | None]],
+    start: _Cursor | None = None,
+    *,
+    limit: int | None = None,
+    first: int = PAGE_MAX,
+) -> Iterator[_Item]:
+    """Yield items until there are no more, or `limit` of them.
+
+    ask    takes where a page begins (None: at the start) and how many items it may have at most;
+           returns them and where the next page begins, None at the end
+    first  the size of the first page: small where most callers stop early
+    """
+    cursor, size = start, first
+    while limit is None or limit > 0:
+        items, cursor = ask(cursor, size if limit is None else min(size, limit))
+        yield from items
+        if cursor is None:
+            return
+        limit = None if limit is None else limit - len(items)
+        size = PAGE_MAX
+
+
+def all_spaces(port: Port) -> Iterator[SpaceInfo]:
+    """Yield the spaces of a store, by name."""
+
+    def ask(after: str | None, size: int) -> tuple[Sequence[SpaceInfo], str | None]:
+        page = port.answer("", ListSpaces(after, size))
+        return page.spaces, page.next
+
+    return paged(ask)
+
+
+def all_sides(port: Port, space: str, kind: str) -> Iterator[SideRow]:
+    """Yield the side rows of a kind, in key order."""
+
+    def ask(after: str | None, size: int) -> tuple[Sequence[SideRow], str | None]:
+        rows = port.answer(space, ListSides(kind, after or "", size))
+        return rows, rows[-1].key if len(rows) == size else None
+
+    return paged(ask)

@@ -1,0 +1,365 @@
+"""Commands, answers and errors as bytes: one encoder and one decoder for every door.
+
+The bytes are JSON objects, members under their own names; defaults are written. What differs:
+
+    view          stands as its members `branch` and `version`
+    Fact.data, Commit.meta_data, LeftFact.data
+                  stand as `body`, `meta` and `data`: the stored canonical bytes, copied as they are
+    resolutions   {"value": …} or {"delete": true}
+    bytes         of a piece of a blob never stand in JSON: they are the body of the message
+
+What JSON cannot carry is refused before it is sent, by the checks that the kernel would make.
+Decoding a command refuses unknown members; what a member holds is for the handler to check. Members
+of answers may grow, so unknown ones are left out.
+"""
+
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Raw, Struct
+
+from rote.contract.branches import Resolution
+from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse
+from rote.contract.copies import FoundationPage, LeftFact
+from rote.contract.facts import Commit, Fact
+from rote.contract.operations import parse_operations
+from rote.contract.page_checks import check_page
+from rote.contract.reads import parse_reads
+from rote.contract.requests import View
+from rote.contract.table import Row
+from rote.errors import Corrupt, InvalidInput, InvalidValue, RoteError
+from rote.values import Encoded, canonical, decode
+from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
+
+# Members that hold stored canonical bytes, and their names on the wire.
+_STORED = {(Fact, "data"): "body", (Commit, "meta_data"): "meta", (LeftFact, "data"): "data"}
+
+
+class Message(Struct, frozen=True):
+    """What travels: a JSON object and, of a piece of a blob, its bytes."""
+
+    head: bytes
+    body: bytes | None = None
+
+
+def encode_command(command: Command[Any]) -> Message:
+    _check_sendable(command)
+    with _as_damage(type(command)):
+        members = _coder(type(command)).plain(command)
+    body = members.pop("data") if type(members.get("data")) is bytes else None
+    return Message(_encoded(members), body)
+
+
+def decode_command(command: type[Command[Any]], message: Message) -> Command[Any]:
+    with _as_damage(command):
+        members = _decoded(message.head, command)
+    if type(members) is not dict:
+        raise InvalidInput("the arguments of a command are a JSON object")
+    if message.body is not None:
+        members["data"] = message.body
+    coder = _coder(command)
+    unknown = sorted(members.keys() - coder.names)
+    if unknown:
+        raise InvalidInput(f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0])
+    made: Command[Any] = coder.value(members)
+    return made
+
+
+@contextmanager
+def _as_damage(command: type[Command[Any]]) -> Iterator[None]:
+    """Call what is no value a damage where it comes from another store."""
+    try:
+        yield
+    except InvalidValue as error:
+        if issubclass(command, CopyIn):
+            raise Corrupt(f"a page of the source is not what was written: {error}") from None
+        raise
+
+
+def encode_answer(row: Row, answer: Any) -> Message:
+    if type(answer) is bytes:
+        return Message(b"{}", answer)
+    kind = answer_type(row.command)
+    plain = {} if kind is type(None) else _coder(kind).plain(answer)
+    return Message(_encoded(plain if row.member is None else {row.member: plain}))
+
+
+def decode_answer(row: Row, message: Message) -> Any:
+    kind = answer_type(row.command)
+    if kind is bytes:
+        return message.body
+    if kind is type(None):
+        return None
+    # Under a member the answer is as deep as the object around it.
+    around: Any = kind if row.member is None else dict[str, kind]  # type: ignore[valid-type]
+    plain = _decoded(message.head, around)
+    return _coder(kind).value(plain if row.member is None else plain[row.member])
+
+
+def encode_error(error: RoteError) -> bytes:
+    return _encoded({"error": error.to_dict()})
+
+
+def decode_error(data: bytes) -> RoteError:
+    return RoteError.from_dict(_decoded(data, Any)["error"])
+
+
+def encode_page(page: FoundationPage) -> bytes:
+    """Return a page of a foundation as one line."""
+    return _encoded(_coder(FoundationPage).plain(page)) + b"\n"
+
+
+def decode_page(line: bytes) -> FoundationPage:
+    try:
+        page: FoundationPage = _coder(FoundationPage).value(_decoded(line, FoundationPage))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"a line is no page of a foundation: {error}") from None
+    return page
+
+
+def answer_type(command: type[Command[Any]]) -> Any:
+    """Return what a command says about the type of its answer."""
+    (base,) = command.__orig_bases__  # type: ignore[attr-defined]
+    (answer,) = get_args(base)
+    return answer
+
+
+def _encoded(plain: Any) -> bytes:
+    try:
+        return msgspec.json.encode(plain)
+    except UnicodeEncodeError:
+        raise InvalidInput("a text holds a lone surrogate, which JSON cannot carry") from None
+
+
+def _decoded(data: bytes, kind: Any) -> Any:
+    """Return plain data of strict JSON, with members that hold stored bytes as they are."""
+    plain = decode(data, size_bytes_max=MESSAGE_BYTES_MAX, depth_max=DEPTH_MAX + MESSAGE_LEVELS)
+    sliced = _sliced_type(kind)
+    if sliced is Any:
+        return plain
+    try:
+        return _with_slices(plain, msgspec.json.decode(data, type=sliced))
+    except msgspec.ValidationError:
+        return plain  # of another shape; whoever takes it refuses it
+
+
+def _check_sendable(command: Command[Any]) -> None:
+    """Refuse what the kernel would, where it says more than that JSON cannot carry it."""
+    if isinstance(command, MakeCommit | Rehearse):
+        parse_operations(command.operations)
+    if isinstance(command, MakeCommit):
+        parse_reads(command.reads, command.branch)
+    if isinstance(command, CopyIn):
+        check_page(command.page)
+
+
+# -- coders ----------------------------------------------------------------------------------------
+
+
+class Coder(Struct):
+    """How values of one type become plain data, and back."""
+
+    plain: Callable[[Any], Any]
+    value: Callable[[Any], Any]
+    names: frozenset[str] = frozenset()  # of a struct: its members on the wire
+
+
+def _checked(value: Any) -> Any:
+    """Return a value that JSON can carry; the encoder would write NaN as null, and a UUID as text."""
+    canonical(value, depth_max=DEPTH_MAX + MESSAGE_LEVELS)
+    return value
+
+
+def _operations(operations: Any) -> Any:
+    """Return operations, which were checked, with values that are encoded already as their bytes."""
+    return [
+        {name: Raw(part.data) if type(part) is Encoded else part for name, part in each.items()}
+        for each in operations
+    ]
+
+
+def _scalar(value: Any) -> Any:
+    if type(value) in (str, int, bool, float, type(None), list, tuple, dict):
+        return value
+    raise InvalidInput(f"{type(value).__qualname__} cannot be sent; JSON does not have it")
+
+
+_AS_IT_IS = Coder(_scalar, lambda plain: plain)
+_BYTES = Coder(lambda value: value, lambda plain: plain)  # the body of a message
+_ANYTHING = Coder(_checked, lambda plain: plain)
+_OPERATIONS = Coder(_operations, lambda plain: plain)
+
+
+@cache
+def _coder(kind: Any) -> Coder:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return _struct_coder(kind)
+    if origin in (Union, types.UnionType):
+        return _optional_coder(arguments)
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _sequence_coder(arguments[0])
+    if origin is tuple:
+        coders = [_coder(argument) for argument in arguments]
+        return Coder(
+            lambda value: [each.plain(part) for each, part in zip(coders, value, strict=True)],
+            lambda plain: tuple(
+                [each.value(part) for each, part in zip(coders, plain, strict=True)]
+            ),
+        )
+    if origin is list:
+        return Coder(_sequence_coder(arguments[0]).plain, lambda plain: plain)
+    if origin is Sequence:
+        return _sequence_coder(arguments[0])
+    if origin in (dict, Mapping) and arguments[1] is not Any:
+        part = _coder(arguments[1])
+        return Coder(
+            lambda value: (
+                {name: part.plain(inner) for name, inner in value.items()}
+                if isinstance(value, Mapping)
+                else _checked(value)
+            ),
+            lambda plain: (
+                {name: part.value(inner) for name, inner in plain.items()}
+                if isinstance(plain, dict)
+                else plain
+            ),
+        )
+    if kind is bytes:
+        return _BYTES
+    return _ANYTHING if kind is Any or origin in (dict, Mapping) else _AS_IT_IS
+
+
+def _sequence_coder(kind: Any) -> Coder:
+    part = _coder(kind)
+    return Coder(
+        lambda value: (
+            [part.plain(inner) for inner in value]
+            if isinstance(value, list | tuple)
+            else _checked(value)
+        ),
+        lambda plain: (
+            tuple([part.value(inner) for inner in plain]) if isinstance(plain, list) else plain
+        ),
+    )
+
+
+def _optional_coder(kinds: tuple[Any, ...]) -> Coder:
+    if Resolution in kinds:
+        return Coder(
+            lambda value: (
+                {"delete": True} if value is Resolution.DELETE else {"value": _checked(value)}
+            ),
+            lambda plain: Resolution.DELETE if "delete" in plain else plain["value"],
+        )
+    rest = [kind for kind in kinds if kind is not type(None)]
+    inner = _coder(rest[0]) if len(rest) == 1 else _AS_IT_IS
+    return Coder(
+        lambda value: None if value is None else inner.plain(value),
+        lambda plain: None if plain is None else inner.value(plain),
+    )
+
+
+def _struct_coder(kind: type[Struct]) -> Coder:
+    hints = get_type_hints(kind)
+    members = [
+        (
+            name,
+            _STORED.get((kind, name), name),
+            _OPERATIONS if name == "operations" else _coder(hints[name]),
+        )
+        for name in kind.__struct_fields__
+    ]
+    stored = {name for name, _, _ in members if (kind, name) in _STORED}
+    flat = {name for name, _, _ in members if name == "view" and hints[name] is View}
+
+    def plain(value: Any) -> Any:
+        if not isinstance(value, kind):
+            return _checked(value)  # whoever takes it refuses it
+        made: dict[str, Any] = {}
+        for name, wire_name, coder in members:
+            part = getattr(value, name)
+            if name in stored:
+                made[wire_name] = None if part is None else Raw(part)
+            elif name in flat:
+                made |= coder.plain(part)
+            else:
+                made[wire_name] = coder.plain(part)
+        return made
+
+    def value(plain: Any) -> Any:
+        if type(plain) is not dict:
+            return plain
+        made: dict[str, Any] = {}
+        for name, wire_name, coder in members:
+            if name in flat:
+                made[name] = coder.value(plain)
+            elif wire_name not in plain:
+                continue
+            elif name in stored:
+                made[name] = _stored_bytes(kind, plain, wire_name)
+            else:
+                made[name] = coder.value(plain[wire_name])
+        return kind(**made)
+
+    names = {wire_name for name, wire_name, _ in members if name not in flat}
+    names |= {"branch", "version"} if flat else set()
+    return Coder(plain, value, frozenset(names))
+
+
+def _stored_bytes(kind: type[Struct], plain: dict[str, Any], name: str) -> bytes | None:
+    """Return canonical bytes that were copied as they are. JSON null is a value where one was set, or
+    left by a compaction."""
+    stored = plain[name]
+    if stored is None or bytes(stored) == b"null":
+        is_value = plain.get("op") == "set" or (kind is LeftFact and plain["op"] == "patch")
+        is_gone = plain.get("erased") or plain.get("remains") is not None
+        return b"null" if is_value and not is_gone else None
+    return bytes(stored)
+
+
+# -- slices ----------------------------------------------------------------------------------------
+
+
+@cache
+def _sliced_type(kind: Any) -> Any:
+    """Return the type that decodes to slices of the text where stored bytes stand; Any where none do."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        hints = get_type_hints(kind)
+        fields: list[tuple[str, Any, Any]] = [
+            (_STORED[kind, name], Raw, Raw(b"null"))
+            if (kind, name) in _STORED
+            else (name, _sliced_type(hints[name]), None)
+            for name in kind.__struct_fields__
+        ]
+        if all(inner is Any for _, inner, _ in fields):
+            return Any
+        return msgspec.defstruct(f"Sliced{kind.__name__}", fields)
+    inner = [_sliced_type(each) for each in arguments if each not in (Ellipsis, type(None))]
+    found = next((each for each in inner if each is not Any), Any)
+    if found is Any:
+        return Any
+    if origin in (tuple, list, Sequence):
+        return list[found]  # type: ignore[valid-type]
+    return dict[str, found] if origin is dict else found | None  # type: ignore[valid-type]
+
+
+def _with_slices(plain: Any, sliced: Any) -> Any:
+    if isinstance(sliced, Raw):
+        return sliced
+    if isinstance(sliced, list):
+        return [_with_slices(*each) for each in zip(plain, sliced, strict=True)]
+    if isinstance(sliced, Struct):
+        names = sliced.__struct_fields__
+        return {
+            name: _with_slices(part, getattr(sliced, name)) if name in names else part
+            for name, part in plain.items()
+        }
+    if isinstance(sliced, dict) and isinstance(plain, dict):
+        return {name: _with_slices(part, sliced[name]) for name, part in plain.items()}
+    return plain

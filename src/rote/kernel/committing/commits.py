@@ -1,0 +1,31 @@
+"""Commits as callers ask for them."""
+
+from rote.contract import Caller, Commit
+from rote.contract.commands import MakeCommit
+from rote.kernel.committing.committer import Committer
+from rote.kernel.committing.jobs import Task, job_of, task_job
+from rote.kernel.committing.rechecks import commit_with_answers
+from rote.kernel.state.open_space import OpenSpace
+from rote.values import Json
+
+
+def make_commit(space: OpenSpace, command: MakeCommit, caller: Caller) -> Commit:
+    if command.answers:
+        return commit_with_answers(space, command, caller)
+    job = job_of(command, caller, space.wiring.tokens.token())
+    return space.part(Committer).commit(job)
+
+
+def commit_task(
+    space: OpenSpace,
+    task: Task,
+    branch: str,
+    *,
+    key: str | None,
+    call: dict[str, Json],
+    caller: Caller,
+) -> Commit:
+    """Make the commit of a task; its key stands for the call."""
+    attempt = space.wiring.tokens.token()
+    job = task_job(branch, task, key=key, call=call, caller=caller, attempt=attempt)
+    return space.part(Committer).commit(job)
