@@ -115,8 +115,9 @@ class Committer:
                     writes = SpaceWriter(space, rows)
                     head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
-                        space, writes, head.version, head.version, head.hash or None, head.at,
-                        self._followed, not optimistic, presumes,
+                        space.did, head.version, head.hash or None, head.at, space=space,
+                        reads=writes, base=head.version, followed=self._followed,
+                        locked=not optimistic, presumes=presumes,
                     )  # fmt: skip
                     self._plan(draft, jobs, take, answers)
                     if draft.commits:
@@ -165,9 +166,7 @@ class Committer:
 
     def _append(self, draft: Draft) -> None:
         number, rows = draft.space.number, draft.reads.rows
-        rows.append(number, draft.batch())
-        for row in draft.sides.values():
-            rows.put_side(number, row)
+        draft.write(rows, number)
         for blob in draft.blobs.values():
             rows.put_blob(number, blob)
         if draft.oldest is not None or draft.erased is not None:
@@ -185,8 +184,8 @@ class Committer:
             space = draft.space
             space.committed(
                 draft.base, draft.version, draft.entries, hash=draft.hash,
-                presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
-                oldest=draft.oldest,
+                presumed=draft.presumed, branch=next(iter(draft.branches.values()), None),
+                erased=draft.erased, oldest=draft.oldest,
             )  # fmt: skip
             space.presumes |= draft.found_new
             if draft.presumed:
