@@ -96,7 +96,7 @@ class Appender(Struct):
                 version=version,
                 branch=branch.name,
                 previous=self.hash,
-                facts=[fact.hash for fact in facts],
+                facts=facts,
                 at=shown_at,
                 author=author,
                 key=key,

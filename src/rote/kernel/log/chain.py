@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import orjson
 
-from rote.engines.rows import DELETE, PATCH, SET
+from rote.engines.rows import DELETE, PATCH, SET, FactRow
 
 OPERATION_NAMES = {SET: "set", PATCH: "patch", DELETE: "delete"}
 
@@ -49,7 +49,7 @@ def commit_hash(
     version: int,
     branch: str,
     previous: bytes | None,
-    facts: Sequence[bytes],
+    facts: Sequence[FactRow],
     at: str,
     author: str | None,
     key: str | None,
@@ -57,7 +57,7 @@ def commit_hash(
     event: bytes | None,
 ) -> bytes:
     """`space` and `branch` need no escaping: their names allow nothing that JSON escapes."""
-    hashes = ",".join([f'"{fact.hex()}"' for fact in facts])
+    hashes = ",".join([f'"{fact.hash.hex()}"' for fact in facts])
     meta_digest = "null" if meta is None else f'"{sha256(meta).hexdigest()}"'
     previous_hash = "null" if previous is None else f'"{previous.hex()}"'
     return sha256(

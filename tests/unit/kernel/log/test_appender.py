@@ -40,7 +40,7 @@ def test_facts_follow_their_entity_and_commits_each_other() -> None:
     assert appender.facts[2].parent == two.hash
     assert appender.hash == commit_hash(
         space=DID, version=2, branch="main", previous=appender.commits[0].hash,
-        facts=[appender.facts[2].hash], at=SHOWN, author=None, key=None, meta=None, event=None,
+        facts=appender.facts[2:], at=SHOWN, author=None, key=None, meta=None, event=None,
     )  # fmt: skip
     assert (appender.version, appender.at) == (2, 2)
 
