@@ -67,8 +67,8 @@ def reuse_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         append(self, space, batch)
 
-    def behind(*arguments: Any, **fields: Any) -> Draft:
-        draft = Draft(*arguments, **fields)
+    def behind(*arguments: Any) -> Draft:
+        draft = Draft(*arguments)
         if draft.version == 3:
             draft.version = 2
         return draft

@@ -115,9 +115,8 @@ class Committer:
                     writes = SpaceWriter(space, rows)
                     head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
-                        space.did, head.version, head.hash or None, head.at, space=space,
-                        reads=writes, base=head.version, followed=self._followed,
-                        locked=not optimistic, presumes=presumes,
+                        space.did, head.version, head.hash or None, head.at, space, writes,
+                        head.version, self._followed, not optimistic, presumes,
                     )  # fmt: skip
                     self._plan(draft, jobs, take, answers)
                     if draft.commits:
@@ -182,10 +181,10 @@ class Committer:
         if draft.commits:
             assert draft.hash is not None
             space = draft.space
+            branch = next(iter(draft.branches.values())) if draft.branches else None
             space.committed(
                 draft.base, draft.version, draft.entries, hash=draft.hash,
-                presumed=draft.presumed, branch=next(iter(draft.branches.values()), None),
-                erased=draft.erased, oldest=draft.oldest,
+                presumed=draft.presumed, branch=branch, erased=draft.erased, oldest=draft.oldest,
             )  # fmt: skip
             space.presumes |= draft.found_new
             if draft.presumed:

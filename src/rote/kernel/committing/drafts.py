@@ -19,7 +19,7 @@ from rote.kernel.state.space_reader import SpaceWriter
 from rote.schemas import REGISTRY_ID
 
 
-class Draft(Appender, kw_only=True):
+class Draft(Appender):
     """Grows by whole commits."""
 
     space: OpenSpace
