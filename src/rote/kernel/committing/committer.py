@@ -98,8 +98,8 @@ class Committer:
                     writes = SpaceWriter(space, rows)
                     head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
-                        space, writes, head.version, head.version, head.hash or None, head.at,
-                        self._followed, not optimistic, presumes,
+                        space.did, head.version, head.hash or None, head.at, space, writes,
+                        head.version, self._followed, not optimistic, presumes,
                     )  # fmt: skip
                     self._plan(draft, jobs, take, answers)
                     if draft.commits:
@@ -148,9 +148,7 @@ class Committer:
 
     def _append(self, draft: Draft) -> None:
         number, rows = draft.space.number, draft.reads.rows
-        rows.append(number, draft.batch())
-        for row in draft.sides.values():
-            rows.put_side(number, row)
+        draft.write(rows, number)
         for blob in draft.blobs.values():
             rows.put_blob(number, blob)
         if draft.oldest is not None or draft.erased is not None:
@@ -166,10 +164,10 @@ class Committer:
         if draft.commits:
             assert draft.hash is not None
             space = draft.space
+            branch = next(iter(draft.branches.values())) if draft.branches else None
             space.committed(
                 draft.base, draft.version, draft.entries, hash=draft.hash,
-                presumed=draft.presumed, branch=draft.branch, erased=draft.erased,
-                oldest=draft.oldest,
+                presumed=draft.presumed, branch=branch, erased=draft.erased, oldest=draft.oldest,
             )  # fmt: skip
             space.presumes |= draft.found_new
             if draft.presumed:

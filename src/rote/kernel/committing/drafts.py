@@ -1,4 +1,4 @@
-"""A draft: what one transaction is about to append, and the space as it looks with it.
+"""A draft: an appender for whoever plans, and the space as it looks with what it appends.
 
 Commits are planned one after the other against the draft, so each sees those before it. Planning
 one only reads; a commit that fails leaves the draft as it was.
@@ -6,18 +6,11 @@ one only reads; a commit that fails leaves the draft as it was.
 
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct, field
+from msgspec import field
 
 from rote.contract.operations import Operation
-from rote.engines.rows import (
-    Batch,
-    BlobRow,
-    BranchRow,
-    CommitRow,
-    EntityRow,
-    FactRow,
-    SideRecord,
-)
+from rote.engines.rows import BlobRow, SideRecord
+from rote.kernel.log.appender import Appender
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.seals import KEY
 from rote.kernel.state.index_coverage import Coverage, IndexChange
@@ -26,30 +19,21 @@ from rote.kernel.state.space_reader import SpaceWriter
 from rote.schemas import REGISTRY_ID
 
 
-class Draft(Struct):
+class Draft(Appender):
     """Grows by whole commits."""
 
     space: OpenSpace
     reads: SpaceWriter  # planning only reads; a task that rewrites history also writes
     base: int  # the version it starts from
-    version: int  # of the newest commit, drafted ones included
-    hash: bytes | None
-    at: int  # of the newest commit
     followed: tuple[str, ...]  # prefixes of ids whose changes indexes want to know
     locked: bool  # nobody else can write to the space meanwhile
     presumes: bool = False  # whether what nothing is known of is taken for new, without a look
-    commits: list[CommitRow] = field(default_factory=list)
-    facts: list[FactRow] = field(default_factory=list)
-    entries: dict[tuple[int, str], Entry] = field(default_factory=dict)
-    entities: dict[tuple[int, str], EntityRow] = field(default_factory=dict)
-    sides: dict[tuple[str, str], SideRecord] = field(default_factory=dict)
     blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
     changes: list[IndexChange] = field(default_factory=list)
     presumed: set[str] = field(default_factory=set)  # entities that were taken for new so
     found_new: bool = False  # whether something was new that was looked for
     coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
-    branch: BranchRow | None = None  # made or deleted by the last commit; nothing comes after it
-    erased: str | None = None  # the entity that it erases; the same
+    erased: str | None = None  # the entity that the last commit erases; nothing comes after it
     oldest: int | None = None  # the oldest version that can be read after it, where it moves
 
     def look_up(
@@ -111,9 +95,3 @@ class Draft(Struct):
         }
         missing = [id for id in ids if id not in drafted and id not in self.presumed]
         return {**self.reads.rows.salts(self.space.number, missing), **drafted}
-
-    def batch(self) -> Batch:
-        batch = Batch(self.commits, self.facts, list(self.entities.values()))
-        if self.branch is not None:
-            batch.branches.append(self.branch)
-        return batch

@@ -1,40 +1,35 @@
-"""Planning one commit: validate its reads, apply its operations, hash, and add it to the draft.
+"""Planning one commit: validate its reads, apply its operations, and append it to the draft.
 
 Everything is decided before anything is added, so a commit that cannot be made leaves no mark. The
 salts of new entities are drawn last, in operation order, when nothing can fail any more.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import UNSET
 
 from rote.contract import Commit, Guard, IdSource
 from rote.contract.operations import DELETE, PATCH, SET, Operation
-from rote.engines.rows import BranchRow, CommitRow, EntityRow, FactRow, SideRecord
+from rote.engines.rows import BranchRow
 from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
 from rote.kernel.committing.documents import patched, stamped
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.committing.schema_checks import check_conformance
+from rote.kernel.log.appender import Step
 from rote.kernel.log.branches import writable
-from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, empty_hash, fact_hash
+from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.entries import Entry
 from rote.kernel.log.events import told_of_call
-from rote.kernel.log.seals import KEY, side_record
+from rote.kernel.log.key_rows import meaning_of
+from rote.kernel.log.seals import side_record
 from rote.kernel.state.index_coverage import IndexChange
 from rote.schemas import REGISTRY_ID, RESERVED_PREFIX
 from rote.values import canonical, decode_canonical, format_time
 
 SALT_BYTES = 16
-
-
-# One operation, applied: what the fact is (a patch that found nothing became a set), its body, the
-# snapshot kept beside it, and the entity before and after, the latter still without version, hash
-# and salt. A plain tuple: there are as many as operations.
-Applied = tuple[Operation, int, bytes | None, bytes | None, Entry, Entry]
 
 
 def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
@@ -51,7 +46,9 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
         current = _look_up(draft, job) if job.known is None else job.known
         steps = apply_operations(draft, job.branch, job.operations, current, at)
         commit = _add(draft, job, outcome.branch, steps, at=at, ids=ids, event=outcome.event)
-        draft.branch, draft.oldest = outcome.changed, outcome.oldest
+        if outcome.changed is not None:
+            draft.branches[outcome.changed.branch] = outcome.changed
+        draft.oldest = outcome.oldest
         return commit
     branch = writable(draft.space.branches, job.branch)
     current = _look_up(draft, job)
@@ -102,14 +99,6 @@ def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
 def _set_instead(operation: Operation) -> tuple[str, str] | None:
     """The fact of a patch that found nothing."""
     return None if operation.otherwise is None else (operation.id, OPERATION_NAMES[SET])
-
-
-def meaning_of(row: SideRecord) -> tuple[int, str | None]:
-    """What the row of a key says: the version of its commit, and the digest of what was asked for."""
-    made: Any = decode_canonical(row.body)
-    if type(made) is not dict or made.keys() != {"payload", "version"}:
-        raise Corrupt(f"the row of key {row.key!r} was changed; run `rote verify`")
-    return made["version"], made["payload"]
 
 
 def commit_at(draft: Draft, version: int) -> Commit:
@@ -171,13 +160,13 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
 
 def apply_operations(
     draft: Draft, branch: str, operations: Sequence[Operation], current: dict[str, Entry], at: int
-) -> list[Applied]:
+) -> list[Step]:
     """The operations in order, each on what those before it left, and the values that come out of
-    them as the schemas will have them."""
+    them as the schemas will have them. A patch that found nothing is a set; no step has its salt."""
     if not operations:
         return []  # of a commit that only records an event
     is_free = draft.is_ungoverned(branch)
-    steps: list[Applied] = []
+    steps: list[Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
         is_free = is_free and not id.startswith(RESERVED_PREFIX)
@@ -197,87 +186,60 @@ def apply_operations(
             data = stamped(data, stamp, at)
         size = len(data)
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
-        steps.append((operation, SET, data, None, before, after))
+        steps.append((id, operation.quoted_id, SET, data, None, before, after))
         current[id] = after
     if not is_free:
-        check_conformance(draft, branch, current, [step[0].id for step in steps])
+        check_conformance(draft, branch, current, [step[0] for step in steps])
     return steps
 
 
-def _change(operation: Operation, before: Entry, at: int) -> Applied:
+def _change(operation: Operation, before: Entry, at: int) -> Step:
+    id, quoted_id = operation.id, operation.quoted_id
     if operation.kind == DELETE:
-        return operation, DELETE, None, None, before, Entry(0, None, None, False)
+        return id, quoted_id, DELETE, None, None, before, Entry(0, None, None, False)
     assert operation.data is not None
     change = patched(before, operation.data, operation.stamp, at)
-    return operation, PATCH, change.operations, change.snapshot, before, change.entry
+    return id, quoted_id, PATCH, change.operations, change.snapshot, before, change.entry
 
 
 def _add(
     draft: Draft,
     job: Job,
     branch: BranchRow,
-    steps: list[Applied],
+    steps: list[Step],
     *,
     at: int,
     ids: IdSource,
     event: bytes | None = None,
 ) -> Commit:
-    """Hash the steps into facts and the facts into a commit, and take all of it into the draft."""
-    salts = _salts(draft, job, steps, ids)
-    version, number = draft.version + 1, branch.branch
-    entries, pointers = draft.entries, draft.entities
-    facts: list[FactRow] = []
-    changed: dict[str, Entry | None] = {}  # what indexes follow, as the branch had it before
-    for position, (operation, op, body, snapshot, before, after) in enumerate(steps):
-        id, quoted_id = operation.id, operation.quoted_id
-        salt, parent = salts[id], before.hash or empty_hash(quoted_id)
-        hash = fact_hash(quoted_id, op, salt, body, parent)
-        after.version, after.hash, after.salt = version, hash, salt
-        facts.append(FactRow(number, version, position, id, op, hash, parent, salt, body, snapshot))
-        key = (number, id)
-        is_own = before.version > branch.fork_version  # the branch itself has facts of it
-        # A pointer to what lives on stays where it is: its page need not be written.
-        if not (is_own and before.exists and after.exists):
-            revived = before.version > 0 and not before.exists
-            if key in pointers:
-                revived = revived or pointers[key].revived
-            pointers[key] = EntityRow(number, id, version, position, after.exists, revived)
-        entries[key] = after
-        if id.startswith(draft.followed):
-            changed.setdefault(id, before if is_own else None)
+    """Append the steps to the draft as one commit."""
+    changed = _complete(draft, job, branch, steps, ids)
+    previous, version, number = draft.hash, draft.version + 1, branch.branch
+    facts = draft.append_facts(branch, version, steps)
     shown_at = format_time(at)
-    hash = commit_hash(
-        space=draft.space.did,
-        version=version,
-        branch=branch.name,
-        previous=draft.hash,
-        facts=[fact.hash for fact in facts],
-        at=shown_at,
-        author=job.author,
-        key=job.key,
-        meta=job.meta,
-        event=event,
-    )
-    row = CommitRow(version, number, hash, at, job.author, job.key, job.meta, event, job.attempt)
-    commit = commit_of(row, facts, previous=draft.hash, branch=branch.name, at=shown_at)
-    draft.version, draft.hash, draft.at = version, hash, at
-    draft.commits.append(row)
-    draft.facts += facts
+    row = draft.append_commit(
+        branch, version, facts, at=at, shown_at=shown_at, author=job.author, key=job.key,
+        meta=job.meta, event=event, attempt=job.attempt,
+    )  # fmt: skip
     for id, own in changed.items():
-        draft.changes.append(IndexChange(version, number, id, entries[(number, id)], own))
-    if job.key is not None or job.guards:
-        _add_sides(draft, job, version)
-    return commit
+        draft.changes.append(IndexChange(version, number, id, draft.entries[(number, id)], own))
+    if job.key is not None:
+        draft.note_key(job.key, job.payload)
+    for guard, body in job.guards:
+        _move_guard(draft, guard, body)
+    return commit_of(row, facts, previous=previous, branch=branch.name, at=shown_at)
 
 
-def _salts(draft: Draft, job: Job, steps: list[Applied], ids: IdSource) -> dict[str, bytes]:
-    """The salt of each entity, drawn where it is new. To draw may fail: nothing is added before."""
-    salts: dict[str, bytes] = {}
+def _complete(
+    draft: Draft, job: Job, branch: BranchRow, steps: list[Step], ids: IdSource
+) -> dict[str, Entry | None]:
+    """Give every step its entity's salt, drawn where it is new; to draw may fail, so nothing is
+    appended before. Return the entities that indexes follow, as the branch itself had them."""
+    changed: dict[str, Entry | None] = {}
     known: dict[str, bytes] | None = None
-    for operation, _, _, _, before, _ in steps:
-        id, salt = operation.id, before.salt
-        if id in salts:
-            continue
+    followed = draft.followed
+    for id, _, _, _, _, before, after in steps:
+        salt = before.salt
         if salt is None:
             if known is None:
                 known = draft.known_salts(job.operations)
@@ -286,19 +248,16 @@ def _salts(draft: Draft, job: Job, steps: list[Applied], ids: IdSource) -> dict[
             if salt is None:
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)
             draft.found_new = True
-        salts[id] = salt
-    return salts
+        after.salt = salt
+        if id.startswith(followed) and id not in changed:
+            changed[id] = before if before.version > branch.fork_version else None
+    return changed
 
 
-def _add_sides(draft: Draft, job: Job, version: int) -> None:
-    did = draft.space.did
-    if job.key is not None:
-        body = canonical({"payload": job.payload, "version": version})
-        draft.sides[(KEY, job.key)] = side_record(did, KEY, job.key, 1, body)
-    for guard, body in job.guards:
-        if guard.stamped:
-            made = {"version": version, "at": format_time(draft.at)}
-            body = canonical({**decode_canonical(body), **made})
-        draft.sides[(guard.kind, guard.key)] = side_record(
-            did, guard.kind, guard.key, guard.fence + 1, body
-        )
+def _move_guard(draft: Draft, guard: Guard, body: bytes) -> None:
+    if guard.stamped:
+        made = {"version": draft.version, "at": format_time(draft.at)}
+        body = canonical({**decode_canonical(body), **made})
+    draft.sides[(guard.kind, guard.key)] = side_record(
+        draft.did, guard.kind, guard.key, guard.fence + 1, body
+    )

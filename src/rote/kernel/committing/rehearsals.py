@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import cast
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from rote.contract import Rehearsal, State
 from rote.contract.commands import Rehearse
@@ -19,7 +19,7 @@ from rote.schemas import REGISTRY_ID
 from rote.values import canonical
 
 
-class _Stage(Draft, Struct, kw_only=True):
+class _Stage(Draft, kw_only=True):
     """A draft that begins with a past state and what was rehearsed on it before."""
 
     own: dict[str, Entry]
@@ -46,8 +46,9 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
     reads.line(view.branch, version)  # so that the branch is known, or told to be unknown
     writable(reads.space.branches, view.branch)
     stage = _Stage(
-        space=reads.space, reads=cast(SpaceWriter, reads), base=version, version=version, hash=None, at=now,
-        followed=(), locked=False, own={id: _entry_of(state) for id, state in command.own.items()},
+        did=reads.space.did, version=version, hash=None, at=now, space=reads.space,
+        reads=cast(SpaceWriter, reads), base=version, followed=(), locked=False,
+        own={id: _entry_of(state) for id, state in command.own.items()},
     )  # fmt: skip
     current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))
     steps = apply_operations(stage, view.branch, parsed, current, now)
@@ -55,9 +56,9 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
         Rehearsal(
             OPERATION_NAMES[op],
             before.hash.hex() if before.hash else None,
-            _state_of(each.id, after),
+            _state_of(id, after),
         )
-        for each, op, _, _, before, after in steps
+        for id, _, op, _, _, before, after in steps
     )
 
 

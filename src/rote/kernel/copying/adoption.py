@@ -15,21 +15,16 @@ from msgspec import UNSET
 from rote.contract import Commit, Fact, LeftFact, Remains, SideRow
 from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines import Reader
-from rote.engines.rows import Batch, BranchRow, CommitRow, EntityRow, FactRow, Line, SideRecord
+from rote.engines.rows import BranchRow, FactRow, Line
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.kernel.branching.merges import merge_event
 from rote.kernel.committing.documents import patched
 from rote.kernel.committing.plans import SALT_BYTES
 from rote.kernel.keeping.compactions import follow_compaction
 from rote.kernel.keeping.erasures import forget, note_of
+from rote.kernel.log.appender import Appender, Step
 from rote.kernel.log.branch_replay import Lineage
-from rote.kernel.log.chain import (
-    OPERATION_NAMES,
-    commit_hash,
-    empty_hash,
-    fact_hash,
-    fact_hash_of,
-)
+from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.commit_graph import CommitGraph, Merge, last_node, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, entry_of
 from rote.kernel.log.erased_facts import check_remains, encode_remains
@@ -43,7 +38,7 @@ from rote.kernel.log.events import (
     read_event,
 )
 from rote.kernel.log.page_sizes import Pace, size_of
-from rote.kernel.log.seals import KEY, side_record
+from rote.kernel.log.seals import KEY
 from rote.kernel.state.space_reader import SpaceWriter
 from rote.patch import encode_operations, normalize
 from rote.values import (
@@ -79,16 +74,10 @@ _Place = tuple[str, str]  # branch, entity
 
 
 class Adoption:
-    """What one transaction takes in, on top of a log that ends at `head`."""
+    """Takes commits that came, checked, into the appender of one transaction."""
 
     def __init__(
-        self,
-        writes: SpaceWriter,
-        *,
-        version: int,
-        hash: bytes | None,
-        at: int,
-        attempt: Callable[[], bytes],
+        self, writes: SpaceWriter, appender: Appender, attempt: Callable[[], bytes]
     ) -> None:
         self._space = writes.space
         self._reads: Reader = writes.rows
@@ -96,20 +85,15 @@ class Adoption:
         self._attempt = attempt
         self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
         self._entries: dict[_Place, Entry] = {}
-        self._entities: dict[_Place, EntityRow] = {}
         self._lineage = Lineage(writes.space.did, writes.space.branches.rows())
-        self._branches: dict[int, BranchRow] = {}  # new and changed ones, by number
-        self._made: set[str] = set()  # names of the new ones
+        self._made: set[str] = set()  # names of new branches
         self._passed: dict[tuple[int, str], list[Entry]] = {}  # all that came, by number and id
         self._salts: dict[str, bytes] = {}
         self._remains: Mapping[tuple[int, int], Remains] = {}  # of facts, by version and index
         self._erased: str | None = None  # by the last commit
         self._written: dict[int, list[int]] = {}  # versions with facts that came, by branch
         self._graph: CommitGraph | None = None
-        self.version, self.hash, self.at = version, hash, at  # of the newest commit so far
-        self.commits: list[CommitRow] = []
-        self.facts: list[FactRow] = []
-        self.sides: dict[str, SideRecord] = {}  # of the keys, by key
+        self.appender = appender
         self.has_shrunk = False  # a compaction came, and took something away
 
     def take(self, pairs: Sequence[_Pair], remains: Mapping[tuple[int, int], Remains]) -> None:
@@ -140,7 +124,7 @@ class Adoption:
         """What is erased or compacted is written first. Before the first branch of all nobody keeps
         what a branch may inherit, so it is written first, too."""
         first = group[0][0]
-        return bool(self.commits) and (
+        return bool(self.appender.commits) and (
             _is(first, "erase")
             or _is(first, "compact")
             or (self._lineage.branches.is_alone and _is(first, "branch.create"))
@@ -150,18 +134,13 @@ class Adoption:
         """Do what the last commit did, if it erased; whether copies may be left in the files."""
         if self._erased is None:
             return False
-        id, branches = self._erased, self._lineage.branches
-        forgotten = forget(writes, branches, id, version=self.version)
+        id, version = self._erased, self.appender.version
+        forgotten = forget(writes, self._lineage.branches, id, version=version)
         for pointer in forgotten.pointers:
-            self._entities[(branches.name(pointer.branch), id)] = pointer
+            self.appender.entities[(pointer.branch, id)] = pointer
         if forgotten.facts:
-            writes.rows.put_side(writes.number, note_of(writes, id, self.version))
+            writes.rows.put_side(writes.number, note_of(writes, id, version))
         return forgotten.facts > 0
-
-    def batch(self) -> Batch:
-        return Batch(
-            self.commits, self.facts, list(self._entities.values()), list(self._branches.values())
-        )
 
     # -- what is there already ---------------------------------------------------------------------
 
@@ -183,7 +162,7 @@ class Adoption:
         sizes = []
         number = self._space.number
         for branch, ids in by_branch.items():
-            line = self._lineage.branches.line(branch, self.version)
+            line = self._lineage.branches.line(branch, self.appender.version)
             if branch in self._made:
                 ids = self._inherit(branch, ids, line)
             for start in range(0, len(ids), PAGE_MAX):
@@ -223,7 +202,7 @@ class Adoption:
         if commit.key is None:
             return
         taken = self._reads.side(self._space.number, KEY, commit.key)
-        if taken is not None or commit.key in self.sides:
+        if taken is not None or (KEY, commit.key) in self.appender.sides:
             raise _refusal(commit, f"its key {commit.key!r} already stands for another commit")
 
     # -- one commit --------------------------------------------------------------------------------
@@ -236,33 +215,21 @@ class Adoption:
     def _take(self, commit: Commit, key: SideRow | None) -> None:
         at = self._check_links(commit)
         branch, event = self._record(commit)
-        facts = [self._fact(commit, fact, index, at) for index, fact in enumerate(commit.facts)]
-        hash = commit_hash(
-            space=self._space.did,
-            version=commit.version,
-            branch=branch.name,
-            previous=self.hash,
-            facts=[row.hash for row in facts],
-            at=commit.at,
-            author=commit.author,
-            key=commit.key,
-            meta=commit.meta_data,
-            event=event,
-        )
-        if hash.hex() != commit.hash:
-            raise InvalidInput("its content does not match its hash")
-        self.commits.append(
-            CommitRow(
-                commit.version, branch.branch, hash, at, commit.author, commit.key,
-                commit.meta_data, event, self._attempt(),
-            )
+        steps = [
+            self._step(branch, commit, fact, index, at) for index, fact in enumerate(commit.facts)
+        ]
+        facts = self.appender.append_facts(branch, commit.version, steps)
+        check_facts(facts, commit.facts)
+        row = self.appender.append_commit(
+            branch, commit.version, facts, at=at, shown_at=commit.at, author=commit.author,
+            key=commit.key, meta=commit.meta_data, event=event, attempt=self._attempt(),
         )  # fmt: skip
-        self.facts += facts
+        if row.hash.hex() != commit.hash:
+            raise InvalidInput("its content does not match its hash")
         if facts:
             self._written.setdefault(branch.branch, []).append(commit.version)
         if commit.key is not None:
-            self.sides[commit.key] = key_row(self._space.did, commit, key)
-        self.version, self.hash, self.at = commit.version, hash, at
+            self.appender.note_key(commit.key, payload_of(commit, key))
 
     def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
         """The branch of the commit after its event, and the bytes of the event."""
@@ -271,7 +238,7 @@ class Adoption:
             happening, branch=commit.branch, version=commit.version, facts=len(commit.facts)
         )
         if row is not None:
-            self._branches[row.branch] = row
+            self.appender.branches[row.branch] = row
             if isinstance(happening, BranchCreated):
                 self._made.add(row.name)
         branch = self._lineage.branches.find(commit.branch)
@@ -286,11 +253,12 @@ class Adoption:
     def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
         """It names the heads and bases that the log has."""
         branches, space = self._lineage.branches, self._space.number
+        version = self.appender.version
         if self._graph is None:
             self._graph = self._writes.graph().copy()
         graph, source = self._graph, branches.number(merged.source)
-        theirs = last_node(graph, self, space, branches, (source, self.version))
-        ours = last_node(graph, self, space, branches, (target, self.version))
+        theirs = last_node(graph, self, space, branches, (source, version))
+        ours = last_node(graph, self, space, branches, (target, version))
         if theirs is None:
             raise InvalidInput("it merges nothing")
         left = [] if ours is None else [ours]
@@ -311,61 +279,42 @@ class Adoption:
 
     def _check_links(self, commit: Commit) -> int:
         """The commit continues the log; its time."""
-        previous = None if self.hash is None else self.hash.hex()
-        if (commit.version, commit.previous) != (self.version + 1, previous):
+        newest = self.appender
+        previous = None if newest.hash is None else newest.hash.hex()
+        if (commit.version, commit.previous) != (newest.version + 1, previous):
             raise InvalidInput("it does not follow the commit before it")
         at = parse_time(commit.at)
-        if format_time(at) != commit.at or at < self.at:
+        if format_time(at) != commit.at or at < newest.at:
             raise InvalidInput("its time is malformed, or before that of the commit before it")
         return at
 
-    def _fact(self, commit: Commit, fact: Fact, index: int, at: int) -> FactRow:
+    def _step(self, branch: BranchRow, commit: Commit, fact: Fact, index: int, at: int) -> Step:
         op = OPERATIONS.get(fact.op)
         if op is None or (fact.version, fact.index, fact.commit) != (
             commit.version, index, commit.hash,
         ):  # fmt: skip
             raise InvalidInput(f"fact {index} is not a fact of this commit")
-        place = (commit.branch, fact.id)
+        place = (branch.name, fact.id)
         before = self._entries[place]
-        quoted_id = quoted(fact.id)
-        parent = before.hash or empty_hash(quoted_id)
-        if fact.parent != parent.hex():
-            raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
-        remains = self._remains_of(op, fact) if fact.erased else None
-        if remains is None:
-            salt = self._salts[fact.id] = salt_of(fact, before.salt or self._salts.get(fact.id))
-            hash = fact_hash(quoted_id, op, salt, fact.data, parent)
+        if fact.erased:
+            after, kept = emptied(op, fact, self._remains[(fact.version, fact.index)])
         else:
-            salt, hash = None, fact_hash_of(quoted_id, op, remains.body, parent)
-        if fact.hash != hash.hex():
-            raise InvalidInput(f"the content of {fact.id} does not match its hash")
-        after, kept = _applied(op, fact, before, at) if remains is None else _emptied(remains)
-        after.version, after.hash, after.salt = commit.version, hash, salt
-        number = self._lineage.branches.find(commit.branch).branch
-        if not self._lineage.branches.is_alone:
-            self._passed.setdefault((number, fact.id), []).append(after)
-        self._point(place, number, before, after, index)
-        return FactRow(
-            number, commit.version, index, fact.id, op, hash, parent, salt, fact.data, kept
-        )
-
-    def _remains_of(self, op: int, fact: Fact) -> Remains:
-        remains = self._remains[(fact.version, fact.index)]
-        check_remains(op, fact.version, remains)
-        if fact.data is not None or fact.salt is not None:
-            raise InvalidInput(f"{fact.id} was erased, and has content")
-        return remains
-
-    def _point(self, place: _Place, branch: int, before: Entry, after: Entry, index: int) -> None:
-        """Move the entity's pointer to its new fact."""
-        earlier = self._entities.get(place)
-        revived = (not before.exists and before.version > 0) or (
-            earlier is not None and earlier.revived
-        )
+            salt = self._salts[fact.id] = salt_of(fact, before.salt or self._salts.get(fact.id))
+            after, kept = _applied(op, fact, before, at)
+            after.salt = salt
         self._entries[place] = after
-        self._entities[place] = EntityRow(
-            branch, place[1], after.version, index, after.exists, revived
-        )
+        if not self._lineage.branches.is_alone:
+            self._passed.setdefault((branch.branch, fact.id), []).append(after)
+        return fact.id, quoted(fact.id), op, fact.data, kept, before, after
+
+
+def check_facts(rows: Iterable[FactRow], facts: Iterable[Fact | LeftFact]) -> None:
+    """InvalidInput unless the facts that were appended are those that came."""
+    for row, fact in zip(rows, facts, strict=True):
+        if row.parent.hex() != fact.parent:
+            raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
+        if row.hash.hex() != fact.hash:
+            raise InvalidInput(f"the content of {fact.id} does not match its hash")
 
 
 def check_names(commit: Commit) -> Happening | None:
@@ -426,8 +375,11 @@ def salt_of(fact: Fact | LeftFact, known: bytes | None) -> bytes:
     return salt
 
 
-def _emptied(remains: Remains) -> tuple[Entry, bytes | None]:
+def emptied(op: int, fact: Fact | LeftFact, remains: Remains) -> tuple[Entry, bytes | None]:
     """The entity after an erased fact, and what is kept of that."""
+    check_remains(op, fact.version, remains)
+    if fact.data is not None or fact.salt is not None:
+        raise InvalidInput(f"{fact.id} was erased, and has content")
     return Entry(0, None, None, False, erased=True), encode_remains(remains)
 
 
@@ -453,8 +405,8 @@ def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes 
     return change.entry, change.snapshot
 
 
-def key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
-    """What the commit's key stands for. No hash covers the payload, so its shape is all there is."""
+def payload_of(commit: Commit, row: SideRow | None) -> str | None:
+    """The payload that the commit's key stands for. No hash covers it, so its shape is all there is."""
     body = None if row is None else row.body
     members = body if type(body) is dict and len(body) == 2 else {}
     version, payload = members.get("version"), members.get("payload")
@@ -466,7 +418,7 @@ def key_row(did: str, commit: Commit, row: SideRow | None) -> SideRecord:
         or not _can_be_payload(commit, payload)
     ):
         raise InvalidInput(f"the row of its key {commit.key!r} does not lead to it")
-    return side_record(did, KEY, row.key, row.fence, canonical(body))
+    return payload if type(payload) is str else None
 
 
 def _can_be_payload(commit: Commit, payload: Json) -> bool:

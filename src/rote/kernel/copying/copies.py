@@ -27,6 +27,7 @@ from rote.kernel.copying.adoption import Adoption
 from rote.kernel.keeping import checkpoints
 from rote.kernel.keeping.compactions import give_room_back
 from rote.kernel.keeping.erasures import scrub
+from rote.kernel.log.appender import Appender
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.outcomes import settle
@@ -112,23 +113,22 @@ def copy_in(space: OpenSpace, command: CopyIn) -> Head:
                 writes = SpaceWriter(space, rows)
                 adoption = _adopt(writes, page, attempt)
                 is_unclean = adoption.erase(writes)
-                if adoption.commits:
-                    writes.rows.append(writes.number, adoption.batch())
-                for row in adoption.sides.values():
-                    writes.rows.put_side(writes.number, row)
+                if adoption.appender.commits:
+                    adoption.appender.write(writes.rows, writes.number)
         except Contended:
             continue
         except OutcomeUnknown as error:
             settle(
                 space.engine,
                 space.number,
-                [] if adoption is None else adoption.commits,
+                [] if adoption is None else adoption.appender.commits,
                 error,
                 refusal="the store failed while committing; this page was not written,"
                 " run the copy again",
             )
         assert adoption is not None
-        if not adoption.commits:
+        appender = adoption.appender
+        if not appender.commits:
             # Answered from the log alone: its writer may have died before its own sync.
             space.engine.harden()
         elif is_unclean:
@@ -137,9 +137,9 @@ def copy_in(space: OpenSpace, command: CopyIn) -> Head:
                 scrub(space)
         if adoption.has_shrunk:
             give_room_back(space)
-        if adoption.hash is None:
+        if appender.hash is None:
             return Head(0, None, None)
-        return Head(adoption.version, adoption.hash.hex(), adoption.at)
+        return Head(appender.version, appender.hash.hex(), appender.at)
     raise Busy("others commit to this space all the time; try again")
 
 
@@ -147,9 +147,8 @@ def _adopt(writes: SpaceWriter, page: CopyPage, attempt: Callable[[], bytes]) ->
     """The commits of the page that the log does not have, checked."""
     head = writes.sync() or _NOTHING
     _check_continues(writes, page, head)
-    adoption = Adoption(
-        writes, version=head.version, hash=head.hash or None, at=head.at, attempt=attempt
-    )
+    appender = Appender(writes.space.did, head.version, head.hash or None, head.at)
+    adoption = Adoption(writes, appender, attempt)
     keys = {row.key: row for row in page.keys}
     adoption.take(
         [

@@ -27,16 +27,25 @@ from rote.contract.operations import DELETE, PATCH
 from rote.contract.page_checks import check_foundation_page
 from rote.contract.wire import decode_page
 from rote.engines import Abandoning, OutcomeUnknown, Reader
-from rote.engines.rows import Batch, BranchRow, CommitRow, EntityRow, FactRow
+from rote.engines.rows import BranchRow, CommitRow, FactRow
 from rote.errors import Corrupt, InvalidInput, LimitExceeded, NotFound
 from rote.kernel.blobs.blob_data import chunks_of, token_of
 from rote.kernel.committing.side_rows import sealed_row
-from rote.kernel.copying.adoption import OPERATIONS, check_names, key_row, salt_of
+from rote.kernel.copying.adoption import (
+    OPERATIONS,
+    check_facts,
+    check_names,
+    emptied,
+    payload_of,
+    salt_of,
+)
 from rote.kernel.keeping import checkpoints
+from rote.kernel.log.appender import Appender, Step
 from rote.kernel.log.branch_replay import Lineage
-from rote.kernel.log.chain import OPERATION_NAMES, commit_hash, fact_hash, fact_hash_of
+from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.commits import commit_of
-from rote.kernel.log.erased_facts import check_remains, encode_remains, remains_in
+from rote.kernel.log.entries import ABSENT, Entry
+from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.foundations import (
     Foundation,
     commits_below,
@@ -181,12 +190,12 @@ def foundation_in(space: OpenSpace, command: FoundationIn) -> Head:
         settle(
             space.engine,
             space.number,
-            [] if founding is None else founding.commits[-1:],
+            [] if founding is None or founding.newest is None else [founding.newest],
             error,
             refusal="the store failed while committing; nothing was written, run the copy again",
         )
-    assert founding is not None
-    line = founding.commits[-1]
+    assert founding is not None and founding.newest is not None
+    line = founding.newest
     return Head(line.version, line.hash.hex(), line.at)
 
 
@@ -216,10 +225,11 @@ class _Founding:
         self._attempt = attempt
         self._foundation = Foundation(page.before, page.version, page.checkpoint, 1)
         self._lineage = Lineage(writes.space.did)
+        self._appender = Appender(writes.space.did, 0, None, 0)
         self._place = _START
-        self._last: FactRow | None = None  # of the facts that came
+        self._last = ((0, ""), ABSENT)  # branch and id of the last fact, the entity after it
         self._line: dict[str, FactRow] = {}  # what the line's own commit leaves, by id
-        self.commits: list[CommitRow] = []  # the last two, the line's own last
+        self.newest: CommitRow | None = None  # the line's own, in the end
 
     def take(self, page: FoundationPage) -> None:
         check_foundation_page(page)
@@ -231,6 +241,7 @@ class _Founding:
             for commit in page.commits:
                 self._pass(("", "", commit.version))
                 self._commit(commit, keys)
+            self._flush()
             self._facts(page.facts)
         except (InvalidInput, LimitExceeded, NotFound) as error:
             raise _refusal(str(error)) from error
@@ -240,140 +251,107 @@ class _Founding:
             raise InvalidInput("it is not in order")
         self._place = place
 
+    def _flush(self) -> None:
+        """Write what came so far, and go on from there."""
+        appender = self._appender
+        if appender.commits or appender.facts:
+            appender.write(self._writes.rows, self._space.number)
+        self._appender = Appender(appender.did, appender.version, appender.hash, appender.at)
+
     # -- commits -----------------------------------------------------------------------------------
 
     def _commit(self, commit: Commit, keys: dict[str, SideRow]) -> None:
         is_line = commit.version == self._foundation.before
         if commit.version > self._foundation.before or (commit.facts and not is_line):
             raise InvalidInput(f"commit {commit.version} is not one that was left")
+        appender, branch, at = self._appender, self._record(commit), parse_time(commit.at)
+        if format_time(at) != commit.at or at < appender.at:
+            raise InvalidInput("the time of a commit is malformed, or before that of another")
+        if is_line and appender.version != commit.version - 1:
+            raise InvalidInput("the commit before the line is missing")
+        steps = [self._line_step(commit, fact, index) for index, fact in enumerate(commit.facts)]
+        facts = appender.append_facts(branch, commit.version, steps)
+        check_facts(facts, commit.facts)
+        # Of the commits that came only the line's can be recomputed; it names the one before it.
+        hash = bytes.fromhex(commit.hash)
+        self.newest = appender.append_commit(
+            branch, commit.version, facts, at=at, shown_at=commit.at, author=commit.author,
+            key=commit.key, meta=commit.meta_data,
+            event=None if commit.event is None else canonical(commit.event),
+            attempt=self._attempt(), hash=None if is_line else hash,
+        )  # fmt: skip
+        if self.newest.hash != hash:
+            raise InvalidInput("the commit at the line does not match its hash")
+        self._line = {fact.id: fact for fact in facts}
+        if commit.key is not None:
+            appender.note_key(commit.key, payload_of(commit, keys.get(commit.key)))
+
+    def _record(self, commit: Commit) -> BranchRow:
+        """The branch of the commit after its event."""
         happening = check_names(commit)
-        changed: list[BranchRow] = []
-        if happening is not None or is_line:
+        if happening is not None or commit.version == self._foundation.before:
             row = self._lineage.follow(
                 happening, branch=commit.branch, version=commit.version, facts=len(commit.facts)
             )
-            changed = [] if row is None else [row]
-        branch = self._lineage.branches.find(commit.branch).branch
-        at = parse_time(commit.at)
-        if format_time(at) != commit.at or (self.commits and at < self.commits[-1].at):
-            raise InvalidInput("the time of a commit is malformed, or before that of another")
-        facts = [self._line_fact(commit, fact, branch, index)
-                 for index, fact in enumerate(commit.facts)]  # fmt: skip
-        event = None if commit.event is None else canonical(commit.event)
-        made = CommitRow(
-            commit.version, branch, bytes.fromhex(commit.hash), at, commit.author, commit.key,
-            commit.meta_data, event, self._attempt(),
-        )  # fmt: skip
-        if is_line:
-            self._check_line(commit, made, facts)
-        self.commits = [*self.commits[-1:], made]
-        self._line = {fact.id: fact for fact in facts}
-        pointers = [
-            EntityRow(branch, fact.id, fact.version, fact.index, _is_live(fact))
-            for fact in self._line.values()
-        ]
-        self._writes.rows.append(self._space.number, Batch([made], facts, pointers, changed))
-        if commit.key is not None:
-            record = key_row(self._space.did, commit, keys.get(commit.key))
-            self._writes.rows.put_side(self._space.number, record)
+            if row is not None:
+                self._appender.branches[row.branch] = row
+        return self._lineage.branches.find(commit.branch)
 
-    def _line_fact(self, commit: Commit, fact: Fact, branch: int, index: int) -> FactRow:
-        op = OPERATIONS.get(fact.op)
-        if op is None or (fact.version, fact.index) != (commit.version, index):
+    def _line_step(self, commit: Commit, fact: Fact, index: int) -> Step:
+        if (fact.version, fact.index) != (commit.version, index):
             raise InvalidInput(f"{fact.id} is not of the commit at the line")
-        if fact.erased:
-            return _erased_row(
-                branch, fact, op, next(self._remains), parent=bytes.fromhex(fact.parent)
-            )
-        if (fact.data is None) != (op == DELETE):
-            raise InvalidInput(f"the content of {fact.id} is missing")
-        salt, parent = salt_of(fact, None), bytes.fromhex(fact.parent)
-        hash = fact_hash(quoted(fact.id), op, salt, fact.data, parent)
-        if hash.hex() != fact.hash:
-            raise InvalidInput(f"the content of {fact.id} does not match its hash")
-        return FactRow(
-            branch, fact.version, index, fact.id, op, hash, parent, salt, fact.data, None
-        )
-
-    def _check_line(self, commit: Commit, row: CommitRow, facts: list[FactRow]) -> None:
-        """Of the commits that came only this one can be recomputed; it names the one before it."""
-        last = self.commits[-1] if self.commits else None
-        if (0 if last is None else last.version) != commit.version - 1:
-            raise InvalidInput("the commit before the line is missing")
-        hash = commit_hash(
-            space=self._space.did,
-            version=commit.version,
-            branch=commit.branch,
-            previous=None if last is None else last.hash,
-            facts=[fact.hash for fact in facts],
-            at=commit.at,
-            author=commit.author,
-            key=commit.key,
-            meta=commit.meta_data,
-            event=row.event,
-        )
-        if hash != row.hash:
-            raise InvalidInput("the commit at the line does not match its hash")
+        return _step(fact, next(self._remains) if fact.erased else None)
 
     # -- facts -------------------------------------------------------------------------------------
 
     def _facts(self, facts: Iterable[LeftFact]) -> None:
-        rows: list[FactRow] = []
-        pointers: dict[tuple[int, str], EntityRow] = {}
-        results: list[FactRow] = []  # of patches at the line
+        results: list[FactRow] = []  # of the line's commit
         for left in facts:
             self._pass((left.branch, left.id, left.version))
-            row = self._row(left)
-            there = self._line.get(row.id)
-            if row.version == self._foundation.before:
-                is_erased = row.salt is None
-                if there != (row if is_erased else structs.replace(row, value=None)):
-                    raise InvalidInput(f"{row.id} is not what the commit at the line left")
-                results += [] if is_erased else [row]
-                continue
-            rows.append(row)
-            if there is None or there.branch != row.branch:
-                pointers[(row.branch, row.id)] = self._pointer(row, pointers)
-            self._last = row
-        if rows:
-            self._writes.rows.append(self._space.number, Batch([], rows, list(pointers.values())))
+            check_entity_id(left.id)
+            step = _step(left, left.remains)
+            _check_value(left)
+            if left.version == self._foundation.before:
+                results.append(self._result(left))
+            else:
+                self._fact(left, step)
+        self._flush()
         if results:
             self._writes.rows.rewrite_facts(self._space.number, results)
 
-    def _pointer(self, row: FactRow, pointers: dict[tuple[int, str], EntityRow]) -> EntityRow:
-        last, earlier = self._last, pointers.get((row.branch, row.id))
-        follows = last is not None and (last.branch, last.id) == (row.branch, row.id)
-        revived = follows and last is not None and not _is_live(last)
-        revived = revived or (earlier is not None and earlier.revived)
-        return EntityRow(row.branch, row.id, row.version, row.index, _is_live(row), revived)
+    def _result(self, left: LeftFact) -> FactRow:
+        """The fact of the line's commit; one of a patch gets the value that the patch leaves."""
+        fact = self._line.get(left.id)
+        if fact is not None and fact.op == PATCH and fact.salt is not None:
+            fact = structs.replace(fact, value=left.data)
+        if fact is None or _left(self._lineage.branches.name(fact.branch), fact) != left:
+            raise InvalidInput(f"{left.id} is not what the commit at the line left")
+        return fact
 
-    def _row(self, left: LeftFact) -> FactRow:
-        """A fact as it is kept here; what can be proven of it by itself is."""
-        check_entity_id(left.id)
-        branch = self._lineage.branches.find(left.branch).branch
-        op, data = OPERATIONS.get(left.op), left.data
-        if op is not None and left.remains is not None and data is None:
-            parent = bytes.fromhex(left.parent)
-            return _erased_row(branch, left, op, left.remains, parent=parent)
-        if op is None or (data is None) != (op == DELETE) or left.version > self._foundation.before:
-            raise InvalidInput(f"{left.id} is not what a compaction leaves")
-        if data is not None and canonical(decode(data, size_bytes_max=VALUE_BYTES_MAX)) != data:
-            raise InvalidInput(f"the value of {left.id} is not canonical JSON")
-        salt = salt_of(left, None)
-        hash, parent = bytes.fromhex(left.hash), bytes.fromhex(left.parent)
-        if op != PATCH and fact_hash(quoted(left.id), op, salt, data, parent) != hash:
-            raise InvalidInput(f"the content of {left.id} does not match its hash")
-        there = self._line.get(left.id) if left.version == self._foundation.before else None
-        operations = None if there is None else there.body
-        body, value = (operations, data) if op == PATCH else (data, None)
-        return FactRow(
-            branch, left.version, left.index, left.id, op, hash, parent, salt, body, value
-        )
+    def _fact(self, left: LeftFact, step: Step) -> None:
+        """Take a fact below the line; what can be proven of it by itself is."""
+        branch = self._lineage.branches.find(left.branch)
+        id, quoted_id, op, body, value, before, after = step
+        place = (branch.branch, id)
+        if op == PATCH and (left.remains is None or left.remains.body is None):
+            # Its operations are gone. The digest of it all proves its hash.
+            after.hash = bytes.fromhex(left.hash)
+            body, value = None, value or body
+        if self._last[0] == place:
+            before.version, before.exists = self._last[1].version, self._last[1].exists
+        self._last = (place, after)
+        step = (id, quoted_id, op, body, value, before, after)
+        facts = self._appender.append_facts(branch, left.version, [step], left.index)
+        check_facts(facts, [left])
+        newest = self._line.get(id)
+        if newest is not None and newest.branch == branch.branch:
+            # The line's commit has written it again, and has led the pointer there.
+            self._appender.entities.pop(place, None)
 
     def finish(self) -> None:
         """All of it is what the space's key has signed, or none of it stays."""
         space, before = self._space, self._foundation.before
-        if not self.commits or self.commits[-1].version != before:
+        if self.newest is None or self.newest.version != before:
             raise _refusal("the commit at the line is missing")
         try:
             left = standing(
@@ -393,21 +371,23 @@ class _Founding:
         self._writes.rows.put_side(space.number, horizon_record(space.did, self._foundation))
 
 
-def _is_live(fact: FactRow) -> bool:
-    return fact.op != DELETE and fact.salt is not None
+def _step(fact: Fact | LeftFact, remains: Remains | None) -> Step:
+    """A fact as it came, on an entity of which only its parent is known."""
+    op = OPERATIONS.get(fact.op)
+    if op is None or (remains is None and (fact.data is None) != (op == DELETE)):
+        raise InvalidInput(f"{fact.id} is not what a compaction leaves")
+    before = Entry(0, bytes.fromhex(fact.parent), None, False)
+    if remains is None:
+        after, kept = Entry(0, None, salt_of(fact, None), op != DELETE), None
+    else:
+        after, kept = emptied(op, fact, remains)
+    return fact.id, quoted(fact.id), op, fact.data, kept, before, after
 
 
-def _erased_row(
-    branch: int, fact: Fact | LeftFact, op: int, remains: Remains, *, parent: bytes
-) -> FactRow:
-    """An erased fact as it is kept here. The digest of it all proves what its hash no longer can."""
-    check_remains(op, fact.version, remains)
-    hash = bytes.fromhex(fact.hash)
-    proves = op != PATCH or remains.body is not None
-    if proves and fact_hash_of(quoted(fact.id), op, remains.body, parent) != hash:
-        raise InvalidInput(f"what remains of {fact.id} does not match its hash")
-    kept = encode_remains(remains)
-    return FactRow(branch, fact.version, fact.index, fact.id, op, hash, parent, None, None, kept)
+def _check_value(left: LeftFact) -> None:
+    data = left.data
+    if data is not None and canonical(decode(data, size_bytes_max=VALUE_BYTES_MAX)) != data:
+        raise InvalidInput(f"the value of {left.id} is not canonical JSON")
 
 
 def _refusal(reason: str) -> Corrupt:

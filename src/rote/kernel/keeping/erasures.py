@@ -23,12 +23,13 @@ from rote.kernel.blobs.blob_references import described_by, references_in
 from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
-from rote.kernel.committing.plans import commit_at, meaning_of
+from rote.kernel.committing.plans import commit_at
 from rote.kernel.keeping.declared_sides import forget_in_sides
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.erased_facts import erased_row, remains_in
 from rote.kernel.log.events import BranchMerged, event_rows, read_event
 from rote.kernel.log.foundations import foundation_of
+from rote.kernel.log.key_rows import key_record, meaning_of
 from rote.kernel.log.seals import KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
@@ -207,8 +208,7 @@ def _blur_keys_below(writes: SpaceWriter, before: int) -> None:
 
 
 def _blur_key(writes: SpaceWriter, key: str, version: int) -> None:
-    body = canonical({"payload": None, "version": version})
-    writes.rows.put_side(writes.number, side_record(writes.space.did, KEY, key, 1, body))
+    writes.rows.put_side(writes.number, key_record(writes.space.did, key, version, None))
 
 
 # -- the payloads ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from rote.contract.operations import DELETE, PATCH, SET
+from rote.engines.rows import FactRow
 from rote.values.canonical import quoted
 
 OPERATION_NAMES = {SET: "set", PATCH: "patch", DELETE: "delete"}
@@ -43,7 +44,7 @@ def commit_hash(
     version: int,
     branch: str,
     previous: bytes | None,
-    facts: Sequence[bytes],
+    facts: Sequence[FactRow],
     at: str,
     author: str | None,
     key: str | None,
@@ -51,7 +52,7 @@ def commit_hash(
     event: bytes | None,
 ) -> bytes:
     """`space` and `branch` need no escaping: their names allow nothing that JSON escapes."""
-    hashes = ",".join([f'"{fact.hex()}"' for fact in facts])
+    hashes = ",".join([f'"{fact.hash.hex()}"' for fact in facts])
     meta_digest = "null" if meta is None else f'"{sha256(meta).hexdigest()}"'
     previous_hash = "null" if previous is None else f'"{previous.hex()}"'
     return sha256(

@@ -39,6 +39,13 @@ def encode_remains(remains: Remains) -> bytes:
     return canonical(structs.asdict(remains))
 
 
+def digest_in(kept: bytes | None) -> str | None:
+    """The salted digest of the body, out of encoded remains that were checked."""
+    remains: Any = decode_canonical(kept or b"")
+    digest: str | None = remains["body"]
+    return digest
+
+
 def remains_in(row: FactRow) -> Remains:
     """What remains of an erased fact; Corrupt when its content went some other way."""
     try:

@@ -147,7 +147,7 @@ def _commit_hash(
             version=row.version,
             branch=inspection.branches.name(row.branch),
             previous=None if previous is None else previous.hash,
-            facts=[fact.hash for fact in facts],
+            facts=facts,
             at=format_time(row.at),
             author=row.author,
             key=row.key,

@@ -6,9 +6,11 @@ import pytest
 
 from rote.engines.rows import MAIN, EntityRow
 from rote.engines.sqlite import SqliteEngine
+from rote.kernel.copying import foundation_copies
 from rote.opening.keys import MemoryKeys
-from rote.space import Space
+from rote.space import Space, Store
 from rote.testing import StoreSettings, open_on
+from rote.values.limits import PAGE_BYTES_MAX
 
 A = "urn:a"
 
@@ -19,8 +21,13 @@ def engine(tmp_path: Path) -> SqliteEngine:
 
 
 @pytest.fixture
-def space(engine: SqliteEngine) -> Space:
-    return open_on(engine, StoreSettings(), keys=MemoryKeys()).space("notes")
+def store(engine: SqliteEngine) -> Store:
+    return open_on(engine, StoreSettings(), keys=MemoryKeys())
+
+
+@pytest.fixture
+def space(store: Store) -> Space:
+    return store.space("notes")
 
 
 def pointers(engine: SqliteEngine) -> list[EntityRow]:
@@ -77,6 +84,52 @@ def test_a_pointer_below_the_line_of_a_compaction_is_no_fault(
     assert pointers(engine) == [EntityRow(MAIN, A, 1, 0, True)]
     assert space.verify().ok
     assert [state.value for state in space.at(7).scan()] == [6]
+
+
+def test_a_copy_has_the_pointers_of_its_source(
+    engine: SqliteEngine, store: Store, space: Space, tmp_path: Path
+) -> None:
+    space.set(A, 1)
+    child = space.create_branch("child")
+    for number in range(3):
+        child.set(A, number)
+        space.set("urn:b", number)
+    space.delete(A)
+    space.set(A, 2)
+    space.set(A, 3)
+    child.delete(A)
+    target = SqliteEngine(tmp_path / "copy.db", durability="os")
+    with open_on(target, StoreSettings(), keys=MemoryKeys()) as copy:
+        assert store.copy("notes", copy).ok
+        assert pointers(target) == pointers(engine)
+
+
+@pytest.mark.parametrize("page_bytes_max", [1, PAGE_BYTES_MAX])
+def test_a_copy_of_what_was_compacted_has_one_pointer_for_each_entity_of_a_branch(
+    store: Store,
+    space: Space,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    page_bytes_max: int,
+) -> None:
+    """Each fork keeps a fact of both entities, and the line's own commit writes one of them again."""
+    monkeypatch.setattr(foundation_copies, "PAGE_BYTES_MAX", page_bytes_max)
+    both = (A, "urn:b")
+    space.transact([{"op": "set", "id": id, "value": 1} for id in both])
+    space.create_branch("first")
+    space.transact([{"op": "delete", "id": id} for id in both])
+    space.create_branch("second")
+    space.transact([{"op": "set", "id": id, "value": 2} for id in both])
+    space.create_branch("third")
+    space.set(A, 3)
+    space.set("urn:c", 1)
+    space.compact(before=7)
+    target = SqliteEngine(tmp_path / "copy.db", durability="os")
+    with open_on(target, StoreSettings(), keys=MemoryKeys()) as copy:
+        assert store.copy("notes", copy).ok
+        live = [(A, 7, 0), ("urn:b", 5, 1), ("urn:c", 8, 0)]
+        assert pointers(target) == [EntityRow(MAIN, *place, True) for place in live]
+        assert copy.space("notes").verify().ok
 
 
 @pytest.mark.parametrize(("version", "index"), [(2, 0), (3, 0), (4, 1), (1, 1), (1, 2**63 - 1)])
