@@ -83,9 +83,7 @@ class ResultGraph:
         self._places_max = PLACES_PER_ENTITY_MAX * entities_max + PLACES_MORE_MAX
         self._shows_deleted = shows_deleted
         self._spots: dict[Place, _Spot] = {}
-        self._sources: dict[
-            Place, set[Place]
-        ] = {}  # the places that link to a place, also to one that is too far
+        self._sources: dict[Place, set[Place]] = {}  # of links, also of links that lead too far
         self._roots: set[Place] = set()
         self._places: dict[str, set[Place]] = {}  # by entity
         self._readers: dict[str, set[Place]] = {}  # places whose links were judged by an entity
