@@ -1,4 +1,4 @@
-"""Docstrings begin with a verb or a noun; a line of a page holds one whole sentence.
+"""Check that docstrings begin with a verb or a noun, and lines of pages hold one sentence.
 
 Docstrings. None begins with a word of OPENINGS. "Whether" begins only the docstring of a function
 that returns a bool, or of a field that is one.
