@@ -4,9 +4,9 @@ Docstrings. None begins with a word of OPENINGS. "Whether" begins only the docst
 that returns a bool, or of a field that is one.
 
 Pages. A sentence ends with `.`, `!`, `?` or `…`. The next one begins with a capital letter, a
-quotation mark or code, and on a new line. A bold label at the start of a line belongs to its first
-sentence. A colon ends a sentence only at the end of a line. An item of a list needs no full stop.
-Tables, code, headings and comments are not checked.
+quotation mark, code or a link, and on a new line. A bold label at the start of a line belongs to its
+first sentence. A colon ends a sentence only at the end of a line. An item of a list needs no full
+stop. Tables, code, headings and comments are not checked.
 
 python -m tools.language src tests
 """
@@ -29,7 +29,7 @@ _word = re.compile(r"\s*([A-Za-z]+)")
 # Marks that may stand between the end of a sentence and the space after it, and before the next.
 _CLOSING = r"[\"'”’)\]*_]*"
 _OPENING = r"[\"'“‘(\[*_]*"
-_end_in_line = re.compile(rf"[.!?…]{_CLOSING} +(?={_OPENING}[A-Z`\"'“‘])")
+_end_in_line = re.compile(rf"[.!?…]{_CLOSING} +(?={_OPENING}[A-Z`\"'“‘\[])")
 _end_of_line = re.compile(rf"[.!?:…]{_CLOSING}$")
 _abbreviation = re.compile(r"\b(?:e\.g|i\.e|etc|cf|vs)\.$")
 

@@ -138,6 +138,7 @@ def test_whether_begins_only_the_docstring_of_a_bool(
         "It is (one.) It is two.",
         "It is one. **It** is two.",
         "It is one. [It](two.md) is two.",
+        "It is one. [two.py](two.py) is two.",
         "It is one, two, … The third is three.",
         "- It is one. It is two.",
         "1. It is one. It is two.",
