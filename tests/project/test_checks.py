@@ -209,7 +209,7 @@ def test_only_pages_that_git_knows_are_checked(
 
 
 def lint(folder: Path, where: str, code: str) -> str:
-    """What lint says about a file of this project at `where` that holds `code`."""
+    """Return the words of lint about a file of this project at `where` that holds `code`."""
     path = folder / where
     path.parent.mkdir(parents=True)
     path.write_text(f'"""A file."""\n\n{code}\n')
