@@ -1,1 +1,1 @@
-"""Benchmarks: what Rote costs on top of the raw engine. Run `python -m bench`; see docs/benchmarks.md."""
+"""Benchmarks of Rote against the raw engine. Run `python -m bench`; see docs/benchmarks.md."""

@@ -75,7 +75,7 @@ def _measure(benchmark: Benchmark, rounds: int, quick: bool, status: Status) -> 
     def report(doing: str, left: int) -> None:
         status.update(f"{benchmark.name}: {doing}, {left} rounds to go")
 
-    # Where the system keeps temporary files: a real disk, or the rows with fsync mean nothing.
+    # The system's folder for temporary files must be on a real disk for the rows with fsync.
     with tempfile.TemporaryDirectory(prefix="rote-bench-") as folder:
         effort = Effort(Path(folder), rounds, quick, report)
         row = Row(benchmark, benchmark.run(effort))

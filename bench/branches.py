@@ -1,8 +1,8 @@
-"""What branches cost: making, reading through ancestors, comparing, merging.
+"""The cost of branches: making, reading through ancestors, comparing, merging.
 
-The size of a space must not matter: each row compares the same work in a small and in a large one.
-Reads compare a branch with ancestors with main; each side reads every entity once, from a store that
-was just opened.
+The size of a space must not matter: each row compares the same work in a small and in a large space.
+Reads compare a branch that has ancestors with main. Each side reads every entity once, from a store
+that was just opened.
 """
 
 import random
@@ -78,7 +78,7 @@ def _compare(effort: Effort, changes: int, work: _Work) -> Result:
 
 
 def _changed(space: Space, size: int, changes: int, turns: int, work: _Work) -> Measure:
-    """The work on so many branches, each with so many changes all over the space."""
+    """Measure the work on `turns` branches, each with `changes` changes all over the space."""
     seconds = 0.0
     for _ in range(turns):
         branch = space.create_branch(f"b{space.version}")
@@ -91,7 +91,7 @@ def _changed(space: Space, size: int, changes: int, turns: int, work: _Work) -> 
 
 
 def _spaces(effort: Effort) -> list[Space]:
-    """A small and a large one."""
+    """Return a small and a large space."""
     spaces = []
     for name, count in zip(("small", "large"), _sizes(effort), strict=True):
         effort.report(f"writing {count:,} entities", effort.rounds)

@@ -1,4 +1,4 @@
-"""What a commit costs: validated, hashed and chained, against inserting the same rows by hand."""
+"""The cost of a commit that validates, hashes and chains, against inserting the same rows."""
 
 import threading
 from functools import partial
@@ -10,7 +10,7 @@ from bench.raw import RawFile, RawRows
 from rote import Space
 
 THREADS = 16
-# Commits before each turn: statements are prepared, caches filled.
+# Commits before each turn, which prepare statements and fill caches.
 WARM_UP = 32
 
 _Note = tuple[str, Document]
@@ -26,14 +26,14 @@ def sets_by_100(effort: Effort) -> Result:
 
 
 def threads(effort: Effort) -> Result:
-    """The raw side writes the same commits alone: what is won by going together."""
+    """Compare threads that commit together with one raw writer that writes the same commits."""
     count = effort.count(100, 10) * THREADS
     sides = _Sides(effort, 1, "fsync")
     return compare_rates(effort, partial(sides.raw, count // 4), partial(sides.threads, count))
 
 
 def judged_sets(effort: Effort) -> Result:
-    """The raw side is Rote without a registry: what it costs that values must conform."""
+    """Compare commits that check a schema with commits of Rote without a registry."""
     count = effort.count(2_000, 50)
     free, governed = (_Judged(effort, name) for name in ("free", "governed"))
     governed.govern()
@@ -46,7 +46,7 @@ def _compared(effort: Effort, commits: int, size: int, durability: str) -> Resul
 
 
 class _Sides:
-    """Both files, which grow from turn to turn with the same documents."""
+    """The files of both sides, which grow from turn to turn with the same documents."""
 
     def __init__(self, effort: Effort, size: int, durability: str) -> None:
         self._raw_path = effort.folder / "raw.db"
@@ -88,7 +88,7 @@ class _Sides:
 
 
 class _Judged:
-    """A file of Rote's, which grows from turn to turn."""
+    """A file of Rote that grows from turn to turn."""
 
     def __init__(self, effort: Effort, name: str) -> None:
         self._path = effort.folder / f"{name}.db"

@@ -1,4 +1,4 @@
-"""The documents that are written and read: notes of an agent, of three sizes. Same seed, same ones."""
+"""Documents to write and read: notes of an agent, of three sizes. A seed gives the same ones again."""
 
 import random
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _SPEECH = (
 _WORDS = tuple(_SPEECH.split())
 _TAGS = ("travel", "work", "family", "health", "money", "style", "plans", "food")
 
-# What every note conforms to.
+# The schema of every note.
 NOTE_SCHEMA: Document = {
     "type": "object",
     "required": ["kind", "title", "text", "tags", "confidence", "uses", "source", "pinned"],
@@ -42,14 +42,14 @@ NOTE_SCHEMA: Document = {
 
 
 class Documents:
-    """An endless supply of new ones."""
+    """An endless supply of new documents."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
         self._number = 0
 
     def notes(self, count: int) -> list[tuple[str, Document]]:
-        """Ids, in order, with documents of about 300 bytes."""
+        """Return ids in order, with documents of about 300 bytes."""
         return [self._numbered(self.note()) for _ in range(count)]
 
     def note(self) -> Document:
@@ -66,12 +66,12 @@ class Documents:
         }
 
     def profile(self, size_bytes: int) -> Document:
-        """A document of about that size, with many small parts to patch."""
+        """Return a document of about that size, with many small parts to patch."""
         notes = [self.note() for _ in range(max(size_bytes // 300, 1))]
         return {"kind": "profile", "name": self._text(20), "uses": 0, "notes": notes}
 
     def patches(self, profile: Document) -> Iterator[list[dict[str, Any]]]:
-        """Small changes to a profile, one after the other, that leave its size as it is."""
+        """Yield small changes to a profile that keep its size, one after the other."""
         places = len(profile["notes"])
         while True:
             number, place = self._random.randrange(100, 1000), self._random.randrange(places)

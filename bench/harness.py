@@ -1,9 +1,9 @@
-"""How things are measured: both sides in turn, in one process, and compared by their medians.
+"""Measuring: both sides take turns in one process and are compared by their medians.
 
 A machine is never quiet, so no figure means anything alone. The raw side and Rote take turns (A B
 A B ...), the first turn of each is dropped, and a row is the ratio of the two medians. Before each
-turn everything that is already there is put out of the garbage collector's sight, so that neither
-side pays for what the other left behind; collections of its own work it does pay for.
+turn all existing objects are hidden from the garbage collector. So a side pays for collecting its
+own objects, and not for those that the other side left behind.
 """
 
 import gc
@@ -31,17 +31,17 @@ class Measure:
 
     @property
     def micros(self) -> float:
-        """Microseconds for one operation."""
+        """Return the microseconds of one operation."""
         return self.seconds / self.count * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a benchmark found."""
+    """The result of a benchmark."""
 
-    raw: float  # what it is compared with
+    raw: float  # the value of the raw side
     rote: float
-    unit: str  # of both
+    unit: str  # of both values
     ratio: float
     low: float  # the lowest and the highest ratio of one round
     high: float
@@ -49,11 +49,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much a run does, and where."""
+    """The amount of work of a run, and its folder."""
 
     folder: Path  # empty, for the files of one benchmark
-    rounds: int  # counted ones; one more warms up
-    quick: bool = False  # too little to mean anything, enough to see that it works
+    rounds: int  # counted rounds; one more round warms up
+    quick: bool = False  # does just enough to show that everything works
     report: Callable[[str, int], None] = field(default=lambda doing, left: None)
 
     def count(self, full: int, quick: int) -> int:
@@ -62,12 +62,12 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One line of the table in the design, or one half of a line that names two figures."""
+    """One row of the table, with its floor and its aim."""
 
     name: str  # group/what, for ONLY
     operation: str
     floor: float  # must hold
-    aim: float  # where this goes next
+    aim: float  # the next goal
     run: Callable[[Effort], Result]
     direction: Direction = "at least"
 
@@ -88,7 +88,7 @@ class Row:
 
 
 def timed(count: int, work: Callable[[], object]) -> Measure:
-    """One turn: `work` does `count` operations."""
+    """Measure one turn, in which `work` does `count` operations."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -98,7 +98,7 @@ def timed(count: int, work: Callable[[], object]) -> Measure:
 
 
 def interleave(effort: Effort, raw: Turn, rote: Turn) -> tuple[list[Measure], list[Measure]]:
-    """The turns of both sides, without the first."""
+    """Return the turns of both sides, without the first turn of each."""
     turns: list[tuple[Measure, Measure]] = []
     for done in range(effort.rounds + 1):
         effort.report("warming up" if done == 0 else "measuring", effort.rounds - done)
@@ -107,14 +107,14 @@ def interleave(effort: Effort, raw: Turn, rote: Turn) -> tuple[list[Measure], li
 
 
 def compare_rates(effort: Effort, raw: Turn, rote: Turn) -> Result:
-    """Operations a second, Rote over raw: more is better."""
+    """Compare operations a second, Rote over raw: more is better."""
     sides = interleave(effort, raw, rote)
     raws, rotes = ([measure.rate for measure in side] for side in sides)
     return compared(raws, rotes, "/s")
 
 
 def compare_times(effort: Effort, small: Turn, large: Turn) -> Result:
-    """Time for one operation, in a large setting over a small one: less is better."""
+    """Compare the time of one operation, in a large setting over a small one: less is better."""
     sides = interleave(effort, small, large)
     smalls, larges = ([measure.micros for measure in side] for side in sides)
     return compared(smalls, larges, "us")

@@ -1,4 +1,4 @@
-"""Whether a long history stays cheap: to read at any point, and to keep."""
+"""The cost of a long history: reading it at any point, and its size in the file."""
 
 import random
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from rote import Space
 KB = 1_000
 SHORT = 100
 
-# An entity, and a version that it had.
+# An entity and one of its versions.
 _Point = tuple[str, int]
 
 
 def point_in_time(effort: Effort) -> Result:
-    """Every point is read once, from pages that SQLite already holds: no cache can help."""
+    """Read every point once, so that no cache of Rote helps; SQLite already holds the pages."""
     long = effort.count(100_000, 1_000)
     shorts = effort.count(40, 4)
     path = effort.folder / "rote.db"
@@ -38,7 +38,7 @@ def point_in_time(effort: Effort) -> Result:
 
 
 def _grow(space: Space, ids: list[str], patches: int) -> list[_Point]:
-    """Each entity set and patched, one commit a patch; every point of their histories."""
+    """Set each entity and patch it, with one commit for each patch; return all points."""
     points: list[_Point] = []
     for seed, id in enumerate(ids):
         documents = Documents(seed)
@@ -65,7 +65,7 @@ def _read(space: Space, points: Iterator[_Point], count: int) -> Measure:
 
 
 def growth(effort: Effort) -> Result:
-    """Against the limit: 1 KB a patch and 20 documents. The file is measured when it is closed."""
+    """Compare the closed file with the limit: 1 KB for each patch and 20 documents."""
     patches = effort.count(10_000, 500)
     path = effort.folder / "rote.db"
     documents = Documents()

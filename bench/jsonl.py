@@ -1,4 +1,4 @@
-"""What retrieval from JSONL files costs: against decoding them, against the first time, in memory."""
+"""The cost of retrieval from JSONL files: against decoding, against the first time, in memory."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ MINUTE, EPOCH = 60_000_000, 1_767_225_600_000_000  # microseconds; 2026 begins
 
 
 def write_store(path: Path, records: int) -> None:
-    """A log of memories of about 500 bytes in the order of their times."""
+    """Write a log of memories of about 500 bytes, in the order of their times."""
     documents = Documents()
     texts = [" ".join(documents.note()["text"] for _ in range(3)) for _ in range(TEXTS)]
     with path.open("wb") as file:
@@ -45,7 +45,7 @@ def question(path: Path) -> dict[str, Any]:
 
 
 class _Store:
-    """A file, and how it is read."""
+    """A file, and the ways to read it."""
 
     def __init__(self, effort: Effort) -> None:
         self.records = effort.count(RECORDS, 500)
@@ -62,7 +62,7 @@ class _Store:
                 sha256(line).digest()
 
     def first(self) -> Measure:
-        CORPORA.forget(lambda place: True)  # as in a process that starts anew
+        CORPORA.forget(lambda place: True)  # as in a new process
         return self.again()
 
     def again(self) -> Measure:
@@ -71,20 +71,20 @@ class _Store:
 
 
 def cold(effort: Effort) -> Result:
-    """The first read against decoding and hashing every line."""
+    """Compare the first read with decoding and hashing every line."""
     store = _Store(effort)
     return compare_times(effort, store.decode, store.first)
 
 
 def repeat(effort: Effort) -> Result:
-    """How much faster the second read of an unchanged store is than the first."""
+    """Compare the second read of an unchanged store with the first."""
     store = _Store(effort)
     pairs = [(store.first().rate, store.again().rate) for _ in range(effort.rounds + 1)][1:]
     return compared([pair[0] for pair in pairs], [pair[1] for pair in pairs], "/s")
 
 
 def memory(effort: Effort) -> Result:
-    """What a first read takes at most, with the full list of the dropped, against its file."""
+    """Compare the peak memory of a first read that lists all dropped records with its file."""
     path = effort.folder / "store.jsonl"
     write_store(path, effort.count(RECORDS, 5_000))
     told = subprocess.run(
@@ -95,7 +95,7 @@ def memory(effort: Effort) -> Result:
 
 
 def measure_peak(path: Path) -> int:
-    """Bytes by which this process has grown at most, in a process of its own."""
+    """Return the bytes by which this process grows at most; run it in a process of its own."""
 
     small = path.with_name("small.jsonl")
     write_store(small, 1)
@@ -106,7 +106,7 @@ def measure_peak(path: Path) -> int:
 
 
 def _peak_bytes() -> int:
-    """What this process has held at most; the usage of resources begins with that of its parent."""
+    """Return the peak memory of this process; getrusage would begin with that of its parent."""
     fields = Path("/proc/self/status").read_text().splitlines()
     (line,) = [field for field in fields if field.startswith("VmHWM:")]
     return int(line.split()[1]) * 1_024

@@ -1,8 +1,8 @@
-"""PostgreSQL, on a server of our own with every safety on: against what its driver does by itself.
+"""Rote on PostgreSQL, on a server of its own with every safety on, against the driver alone.
 
 The raw side writes the same rows into the same tables, one statement each, between BEGIN and COMMIT,
-with the driver's prepared statements; the connection is a Unix socket, so a round trip is as cheap
-as it gets and what is won by having fewer of them is not exaggerated.
+with the driver's prepared statements. The connection is a Unix socket, where a round trip is
+cheapest. So the gain from fewer round trips is not exaggerated.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def server() -> PostgresServer:
 
 
 def fresh_schemas() -> None:
-    """The raw side has the same tables."""
+    """Drop both schemas; make the tables of the raw side, which are the same as Rote's."""
     url = server().url
     with psycopg.connect(url, autocommit=True) as connection:
         for schema in (RAW, ROTE):
@@ -52,7 +52,7 @@ def single(effort: Effort) -> Result:
 
 
 def by_100(effort: Effort) -> Result:
-    """Operations a second, so a commit of Rote counts 100 times."""
+    """Compare operations a second; a commit of 100 counts 100 times."""
     sides = _Sides()
     count = effort.count(300, 20)
     commits = effort.count(20, 2)
@@ -95,7 +95,7 @@ class _Sides:
             return timed(commits * size, lambda: _write(space, batches))
 
     def fill(self, count: int) -> list[str]:
-        """The same entities on both sides; their ids."""
+        """Write the same entities on both sides; return their ids."""
         notes = Documents().notes(count)
         with psycopg.connect(self._url, autocommit=True) as connection:
             _write_raw(connection, self._rows.commits([[note] for note in notes]))

@@ -1,8 +1,8 @@
-"""Whether processes that write to different spaces of one server wait for each other.
+"""The gain of processes that write to different spaces of one server instead of one.
 
-Eight processes commit single sets to eight spaces, then to one space; what is won is compared with
-what eight processes win that do the raw work of such a commit: insert its commit and its fact, and
-move the row of the space. The raw side waits for that row in one space as Rote does.
+Eight processes commit single sets to eight spaces, then to one space. Their gain is compared with
+the gain of eight processes that do the raw work of such a commit: insert its commit and its fact,
+and move the row of the space. In one space the raw side waits for that row as Rote does.
 """
 
 import multiprocessing
@@ -46,7 +46,7 @@ def spaces(effort: Effort) -> Result:
 
 
 def _rate(worker: _Worker, url: str, count: int, *, apart: bool = False) -> float:
-    """Commits a second of all processes together."""
+    """Return the commits a second of all processes together."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(PROCESSES + 1)
     processes = [

@@ -1,4 +1,4 @@
-"""What following links costs, what a frame costs in a large graph, and what watchers cost a writer."""
+"""The cost of following links, of a frame in a large graph, and of watchers for a writer."""
 
 import itertools
 import subprocess
@@ -24,7 +24,7 @@ FAN = 10
 BATCH = 1_000
 WATCHERS = 200
 STALLED = 20
-# Of the 400 notes that are written; each part is watched by several.
+# Parts of the 400 notes that are written; several watchers share each part.
 PARTS = 40
 
 
@@ -33,13 +33,13 @@ def id_of(number: int) -> str:
 
 
 def query_of(count: int) -> dict[str, Any]:
-    """Everything from the root of a tree."""
+    """Return a query for everything from the root of a tree."""
     select = {id_of(0): {"schema": True}}
     return {"select": select, "max_entities": count + 1, "max_depth": 100}
 
 
 def write_tree(space: Space, count: int) -> None:
-    """So many notes; each links to the next few that nobody links to yet."""
+    """Write `count` notes; each links to the next few that no other note links to."""
     notes = [note for _, note in Documents().notes(count)]
     for number, note in enumerate(notes):
         below = range(number * FAN + 1, min((number + 1) * FAN + 1, count))
@@ -53,7 +53,7 @@ def write_tree(space: Space, count: int) -> None:
 
 
 def traversal(effort: Effort) -> Result:
-    """A tree, walked from its root by a store that was just opened; against its entities by id."""
+    """Compare walking a tree, in a store that was just opened, with reading its entities by id."""
     effort.report("writing a tree", effort.rounds)
     count = effort.count(10_000, 300)
     path = effort.folder / "rote.db"
@@ -85,7 +85,7 @@ def traversal(effort: Effort) -> Result:
 
 
 def frame(effort: Effort) -> Result:
-    """One entity of a watched tree is written; the time until its frame is there, without pauses."""
+    """Measure the time from a write in a watched tree until its frame arrives, without pauses."""
     effort.report("writing trees", effort.rounds)
     with rote.open(effort.folder / "rote.db", durability="os") as store:
         sides = []
@@ -115,7 +115,7 @@ def _frames(space: Space, watcher: Watcher, count: int) -> Measure:
 
 
 def writer(effort: Effort, *, parts: int) -> Result:
-    """A writer with fsync, alone and while another process watches what it writes."""
+    """Compare a writer with fsync alone and while another process watches its entities."""
     path = effort.folder / "rote.db"
     count = effort.count(400, 30)
     names = (f"bench-{number}" for number in itertools.count())
@@ -136,7 +136,7 @@ def writer(effort: Effort, *, parts: int) -> Result:
 
 @contextmanager
 def watchers(path: Path, name: str, count: int, stalled: int, parts: int) -> Iterator[None]:
-    """A process with so many watchers, each of a part; the stalled ones stop after a frame."""
+    """Run a process with `count` watchers, each of one part; `stalled` of them stop after a frame."""
     numbers = [str(number) for number in (count, stalled, parts)]
     argv = [sys.executable, "-m", "bench.watchers", str(path), name, *numbers]
     with subprocess.Popen(

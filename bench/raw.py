@@ -1,6 +1,6 @@
 """The raw side: apsw alone, on the same tables with the same settings, and nothing on top.
 
-Rows are made beforehand; what is timed are prepared statements on one cursor. The writer leaves
+Rows are made beforehand; only prepared statements on one cursor are timed. The writer leaves
 `wal_autocheckpoint` at SQLite's default of 1,000 pages, so it pays for its own checkpoints, as Rote
 pays for those of its checkpointer. Both sides open their file before a turn and close it after,
 so that no side works in the background while the other is measured.
@@ -40,7 +40,7 @@ class RawCommit:
 
 
 class RawRows:
-    """Makes rows of the shape and size that Rote writes; the hashes are just bytes."""
+    """Rows of the shape and size that Rote writes; the hashes are random bytes."""
 
     def __init__(self) -> None:
         self._random = random.Random(2)
@@ -78,7 +78,7 @@ class RawFile:
             self.cursor.execute(TABLES)
 
     def write(self, commits: Iterable[RawCommit]) -> None:
-        """Each as one transaction."""
+        """Write each commit as one transaction."""
         execute = self.cursor.execute
         for commit in commits:
             execute("begin immediate")

@@ -1,7 +1,7 @@
-"""What reading an entity by id costs, against selecting its bytes by key and decoding them.
+"""The cost of reading an entity by id, against selecting its bytes by key and decoding them.
 
-Cold: a store that was just opened reads each of many entities once. Warm: the same few again and
-again. Both sides open their connection anew in every turn, so SQLite's pages come from the system.
+Cold: a store that was just opened reads each of many entities once. Warm: it reads the same few again
+and again. Both sides open a new connection in every turn, so SQLite's pages come from the system.
 """
 
 import random
@@ -52,7 +52,7 @@ def _pinned(space: Space) -> Space:
 
 
 class _Sides:
-    """The same entities in two files, and their ids shuffled."""
+    """Two files with the same entities, and their ids in random order."""
 
     def __init__(self, effort: Effort) -> None:
         effort.report("writing entities", effort.rounds)

@@ -1,4 +1,4 @@
-"""What memory records cost: against plain entities, and in large memories against small ones."""
+"""The cost of memory records: against plain entities, and in large memories against small ones."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +24,7 @@ from rote.values import canonical, format_time
 LARGE, SMALL = 200_000, 2_000
 MINUTE, EPOCH = 60_000_000, 1_767_225_600_000_000  # microseconds; 2026 begins
 BATCH = 50_000
-# Each tag, source and prefix is in so many records of either memory, so that equal lists are long.
+# Records with the same tag, source or prefix in either memory, so that their lists are equally long.
 SHARED = 120
 WARM_UP = 32
 
@@ -32,7 +32,7 @@ Records = list[dict[str, Any]]
 
 
 def put(effort: Effort, *, durability: str) -> Result:
-    """A new record against a new entity with the same payload."""
+    """Compare a new record with a new entity of the same payload."""
     count = effort.count(300 if durability == "fsync" else 1_500, 40)
     raw_documents, rote_documents = Documents(), Documents()
 
@@ -58,7 +58,7 @@ def put(effort: Effort, *, durability: str) -> Result:
 
 
 def append(effort: Effort) -> Result:
-    """To a record of 10,000 entries against one of 10."""
+    """Compare appending to a record of 10,000 entries with appending to one of 10."""
     count = effort.count(150, 20)
 
     def turn(entries: int) -> Measure:
@@ -75,7 +75,7 @@ def append(effort: Effort) -> Result:
 
 
 def lists(effort: Effort, *, arguments: tuple[Any, ...]) -> Result:
-    """The same list in a memory of 200,000 records against one of 2,000."""
+    """Compare the same list in a memory of 200,000 records and in one of 2,000."""
     turns = [
         _list_turn(effort, _memory(effort, size), arguments)
         for size in (SMALL, effort.count(LARGE, 2 * SMALL))
@@ -96,7 +96,7 @@ def _list_turn(effort: Effort, path: Path, arguments: tuple[Any, ...]) -> Callab
 
 
 def bring_in(effort: Effort) -> Result:
-    """Records from JSON lines against one plain commit of the same values."""
+    """Compare importing records from JSON lines with one plain commit of the same values."""
     count = effort.count(20_000, 200)
     records = _records(count)
     lines = b"".join(canonical(record) + b"\n" for record in records)
@@ -121,7 +121,7 @@ def bring_in(effort: Effort) -> Result:
 
 
 def _memory(effort: Effort, size: int) -> Path:
-    """A file with so many records."""
+    """Return the path of a file with `size` records."""
     path = effort.folder / f"{size}.db"
     with rote.open(path, durability="os") as store:
         memory = Memory(store.space("bench"))
@@ -134,7 +134,7 @@ def _memory(effort: Effort, size: int) -> Path:
 
 
 def _records(size: int) -> Records:
-    """Records of which groups of SHARED have a tag, a source, a prefix and a window in common."""
+    """Return records; each group of SHARED has a tag, a source, a prefix and a window in common."""
     documents = Documents().notes(size)
     return [
         {

@@ -1,6 +1,6 @@
-"""What a retrieval from a space costs, in processor time: the design gives it in milliseconds.
+"""The cost of a retrieval from a space, in processor time.
 
-The raw side is one millisecond, so a ratio is the number of them.
+The raw side is one millisecond, so a ratio is a number of milliseconds.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,24 +29,24 @@ Questions = Callable[[Store, int], Measure]
 
 
 def retrieval(effort: Effort, *, questions: Questions) -> Result:
-    """Questions to a space of which everything is kept that is kept at all."""
+    """Measure questions to a space after all caches were filled."""
     words = Words()
     with rote.open(effort.folder / "rote.db", durability="os") as store:
         _fill(effort, store, words)
-        for _ in range(20):  # the first reads everything, those after it list the words
+        for _ in range(20):  # the first one reads everything, the others build the vocabulary
             _ask(store, words.question(3))
         turn = partial(questions, store, effort.count(20, 2))
         return compare_times(effort, lambda: MILLISECOND, turn)
 
 
 def unchanged(store: Store, count: int) -> Measure:
-    """One question after the other."""
+    """Measure one question after the other."""
     words = Words()
     return _measured([words.question(3) for _ in range(count)], store)
 
 
 def changed(store: Store, count: int) -> Measure:
-    """A question after each of some commits, without what the commits themselves cost."""
+    """Measure a question after each of some commits, without the cost of the commits."""
     words, memory, seconds = Words(), Memory(store.space("bench")), 0.0
     for number in range(count):
         memory.put("ops", "note", f"{number % RECORDS_QUICK:08d}", {"text": words.text(number)})
@@ -55,7 +55,7 @@ def changed(store: Store, count: int) -> Measure:
 
 
 def _measured(questions: Sequence[str], store: Store) -> Measure:
-    """What it costs to ask them, in processor time."""
+    """Measure the processor time of asking the questions."""
     spent: list[float] = []
 
     def ask() -> None:
@@ -88,12 +88,12 @@ class Words:
         self._weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
 
     def text(self, number: int) -> str:
-        """About 440 bytes; the last word is in no other text."""
+        """Return about 440 bytes of text; no other text has its last word."""
         words = self._random.choices(self._words, cum_weights=self._weights, k=WORDS_IN_TEXT)
         return " ".join([*words, f"n{number}"])
 
     def question(self, terms: int) -> str:
-        """Words that are long enough to ask for."""
+        """Return words that are long enough for a query."""
         rare = [word for word in self._words[WORDS // 20 :] if len(word) > 4]
         return " ".join(self._random.sample(rare, terms))
 

@@ -1,4 +1,4 @@
-"""What a run costs: against the same retrieval and the same writes without one."""
+"""The cost of a run, against the same retrieval and the same writes without one."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,7 @@ def search(query: str) -> dict[str, Any]:
 
 
 def in_a_run(store: Store, space: Space, number: int) -> None:
-    """A retrieval, ten events with five calls, twenty writes, all in one run."""
+    """Do a retrieval, ten events with five calls and twenty writes, all in one run."""
     with space.run(
         workflow_id="bench", model=None, policy_set_id="p", mode="buffered_write", tools=TOOLS
     ) as run:
@@ -37,7 +37,7 @@ def in_a_run(store: Store, space: Space, number: int) -> None:
 
 
 def one_by_one(store: Store, space: Space, number: int) -> None:
-    """The same retrieval, calls and writes, each by itself."""
+    """Do the same retrieval, calls and writes, each by itself."""
     _ask(store)
     for index in range(CALLS):
         search(query=f"{number}/{index}")
@@ -46,7 +46,7 @@ def one_by_one(store: Store, space: Space, number: int) -> None:
 
 
 def at_once(store: Store, space: Space, number: int) -> None:
-    """The same with all writes as one transaction."""
+    """Do the same with all writes in one transaction."""
     _ask(store)
     for index in range(CALLS):
         search(query=f"{number}/{index}")

@@ -1,4 +1,4 @@
-"""A run's rows, for people and for programs."""
+"""The rows of a run, for people and for programs."""
 
 import platform
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def table_of(rows: Sequence[Row]) -> Table:
 
 
 def report_of(rows: Sequence[Row], *, rounds: int, quick: bool) -> dict[str, Any]:
-    """What --json prints."""
+    """Return the report that --json prints."""
     return {
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),

@@ -1,4 +1,4 @@
-"""What comparing traces costs: against parsing them, which nobody can do without."""
+"""The cost of comparing traces, against parsing them."""
 
 from functools import partial
 from typing import Any
@@ -15,12 +15,12 @@ EVENTS = 100_000
 
 
 def compare(effort: Effort) -> Result:
-    """Two equivalent runs as text: strict parsing, both checks and the comparison itself."""
+    """Measure two equivalent runs as text: strict parsing, both checks and the comparison."""
     count = effort.count(EVENTS, 100)
     texts = [canonical(_trace(run, count)) for run in ("left", "right")]
 
     def parse() -> None:
-        # Not our own decoder: it is part of what is measured.
+        # Our own decoder is part of the measured side, so the raw side uses orjson.
         parsed = [orjson.loads(text) for text in texts]
         assert len(parsed) == 2
 

@@ -1,4 +1,4 @@
-"""What it costs that bytes are canonical: the digest of a value, against sorted orjson and SHA-256."""
+"""The cost of canonical bytes: the digest of a value, against sorted orjson and SHA-256."""
 
 from functools import partial
 from hashlib import sha256

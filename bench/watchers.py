@@ -1,7 +1,7 @@
 """The other process of `watch/writer`: python -m bench.watchers PATH SPACE WATCHERS STALLED PARTS
 
-Each watches one of so many parts of the notes, or with 1 part all of them, until the standard
-input says something.
+Each watcher watches one of the parts of the notes, or all notes when there is one part, until
+something arrives on the standard input.
 """
 
 import os
@@ -22,7 +22,7 @@ def main(path: str, name: str, count: int, stalled: int, parts: int) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    os._exit(0)  # in the middle of whatever they do
+    os._exit(0)  # watchers may be in the middle of a frame
 
 
 def watch(space: rote.Space, prefix: str, begun: threading.Barrier, is_stalled: bool) -> None:

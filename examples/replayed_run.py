@@ -2,7 +2,7 @@
 
 Run it: python examples/replayed_run.py [FOLDER]. It needs nothing but Rote: the model is a function that
 decides by rules. Its two tools are real; one reads files, the other one adds. With a FOLDER, which must be
-new or empty, what it has made stays there.
+new or empty, its files stay there.
 """
 
 import sys
@@ -19,7 +19,7 @@ RECEIPTS = {"hotel.txt": "320", "train.txt": "140"}
 
 
 class Tools:
-    """What the agent can do in the world, and how often it did."""
+    """The tools of the agent, and the number of their calls."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +35,7 @@ class Tools:
 
 
 def model(names: list[str], amounts: list[int], total: int | None, rule: str) -> dict[str, Any]:
-    """In the place of a language model: what to do next."""
+    """Return the next step, in the place of a language model."""
     if len(amounts) < len(names):
         return {"tool": "read_receipt", "args": {"name": names[len(amounts)]}}
     if total is None:
@@ -44,7 +44,7 @@ def model(names: list[str], amounts: list[int], total: int | None, rule: str) ->
 
 
 def audit(run: Run, tools: Tools) -> str:
-    """The agent: it asks its memory for the rule, then goes on as the model says."""
+    """Run the agent: it asks its memory for the rule, then does what the model says."""
     package = run.retrieve({"query": "travel limit", "budget": {"max_excerpt_tokens": 50}})
     seen: dict[str, Any] = {
         "names": sorted(RECEIPTS),
@@ -101,7 +101,7 @@ def show(folder: Path) -> None:
             verdict = audit(recorded, tools)
         print(f"recorded: {verdict!r} after {tools.calls} tool calls; {recorded.state}")
 
-        # Nothing is left to read: every answer comes from the recording. Nothing is written either.
+        # The files are gone: every answer comes from the recording. Nothing is written either.
         for name in RECEIPTS:
             (receipts / name).unlink()
         tools = Tools(receipts)
@@ -110,8 +110,8 @@ def show(folder: Path) -> None:
         print(f"replayed: {verdict!r} after {tools.calls} tool calls")
         print(f"recorded and replayed are {compare(recorded, replayed).status}")
 
-        # The same run from the same memory, but the hotel has become dearer; and nobody wants the
-        # result, so the policy rejects it.
+        # The same run from the same memory, but the hotel has become dearer. The policy rejects the
+        # result, because nobody wants it.
         for name, amount in {**RECEIPTS, "hotel.txt": "420"}.items():
             (receipts / name).write_text(amount)
         tools = Tools(receipts)

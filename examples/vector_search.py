@@ -1,7 +1,7 @@
-"""A vector search that answers in another order every time, made to answer in one.
+"""A vector search that answers in another order every time, made to answer always in the same order.
 
 Run it: python examples/vector_search.py. It needs nothing but Rote: vectors are counts of letter pairs,
-and the index is a few random planes, so that records whose vectors lie on the same sides are found.
+and the index is a few random planes; it finds records whose vectors lie on the same sides of them.
 """
 
 import random
@@ -33,7 +33,7 @@ def similarity(left: Counter[str], right: Counter[str]) -> float:
 
 
 class PlaneIndex:
-    """Finds what lies on most of the same sides of some planes, and hands it out as it comes."""
+    """An index that finds vectors on the same sides of most planes; its answers have no order."""
 
     def __init__(self, notes: dict[str, str], shuffle: random.Random) -> None:
         planes = random.Random(7)  # the index itself is the same in every run

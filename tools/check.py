@@ -1,6 +1,6 @@
 """`make check`: every rule that can be checked without running the code, one line each.
 
-All steps run, also after a failure, so one run shows everything there is to mend.
+All steps run, also after a failure, so that one run shows every fault.
 """
 
 import subprocess
@@ -17,7 +17,7 @@ TREES = [name for name in ("src", "tests", "bench", "tools", "examples") if (ROO
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule: how to check it, and what to do when it is broken."""
+    """One rule: the command that checks it, and the way to mend a fault."""
 
     name: str
     command: list[str]

@@ -1,7 +1,7 @@
-"""Makes the virtual environment from the lock, when it is missing or out of date.
+"""Make the virtual environment from the lock, when it is missing or out of date.
 
-Called by make with whatever `python3` is there, so it uses the standard library alone and syntax
-that Python 3.6 can read: its first answer may be that this Python is too old.
+make calls it with any `python3` that it finds, which may be too old for Rote. So it uses the
+standard library alone, and syntax that Python 3.6 can read.
 
     python3 tools/environment.py .venv
 """
@@ -29,7 +29,7 @@ def main(name: str) -> int:
         fix = "name another one, as in: make PYTHON=python3.12 test"
         print(f"Rote needs Python 3.11 or newer and this is {found}; {fix}", file=sys.stderr)
         return 1
-    # Two makes at once: the second waits, then finds everything done.
+    # When two makes run at once, the second waits and then finds everything done.
     with open(str(ROOT / (name + ".guard")), "w") as guard:  # noqa: PTH123
         fcntl.flock(guard, fcntl.LOCK_EX)
         built = is_current(venv, LOCK) or build(venv)
@@ -47,12 +47,12 @@ def mark_current(venv: Path, source: Path) -> None:
 
 
 def digest_of(venv: Path, source: Path) -> str:
-    """What was installed, and where: scripts name the place, so a moved environment is stale."""
+    """Return a digest of the source and the place: scripts name the place, so it must not move."""
     return hashlib.sha256(source.read_bytes() + str(venv).encode()).hexdigest()
 
 
 def build(venv: Path) -> bool:
-    """A new environment with every package of the lock, in place of what was there."""
+    """Replace the environment by a new one with every package of the lock."""
     shutil.rmtree(str(venv), ignore_errors=True)
     version = ".".join(map(str, sys.version_info[:3]))
     report(f"environment: making {venv.name} with Python {version}")
@@ -81,7 +81,7 @@ def install(venv: Path, options: "list[str]", what: str, count: int) -> bool:
 
 
 def run(command: "list[str]", what: str, count: int) -> bool:
-    """Runs pip with one line of progress; its own output is shown only when it fails."""
+    """Run pip with one line of progress; show its own output only when it fails."""
     lines: "list[str]" = []
     done = 0
     report(f"environment: {what}")

@@ -1,4 +1,4 @@
-"""No file names a package index or a path of one machine: a clone must work anywhere.
+"""Check that no file names a package index or a path of one machine: clones work anywhere.
 
 python -m tools.foreign_places .
 """
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Written in two halves, so that this file passes its own check.
+# Each pattern is written in two halves, so that this file passes its own check.
 ADDRESS = re.compile("index" + "-url|find" + "-links|pypi" + r"\.org|python" + "hosted")
 PATH = re.compile(r"(?<![\w.~*-])/(?:wo" + "rk|ro" + "ot|home/[a-z]+)/")
 LINK = re.compile("://")

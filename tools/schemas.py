@@ -1,4 +1,4 @@
-"""`make schemas`: docs/schemas/ anew, one file for each format of traces.
+"""`make schemas`: write docs/schemas/ again, one file for each format of traces.
 
 python -m tools.schemas
 """
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 
 def files() -> dict[str, bytes]:
-    """What the folder holds, by name."""
+    """Return the files of the folder by name."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return {
         f"{name}.json": orjson.dumps(schema, option=options)

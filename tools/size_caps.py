@@ -1,4 +1,4 @@
-"""Files have at most 600 lines, functions at most 70: what is longer holds two things.
+"""Check that files have at most 600 lines and functions at most 70: longer ones do two things.
 
 python -m tools.size_caps src tests
 """

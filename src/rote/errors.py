@@ -67,8 +67,10 @@ class RoteError(Exception):
 
 
 def _sendable(part: Any) -> Any:
-    """Details as JSON can hold them: what callers sent may be in there, lone surrogates too. They
-    nest as deep as we nest them, so no input makes this recurse deeply."""
+    """Return details in a form that JSON can hold; texts from callers may hold lone surrogates.
+
+    Only our own code nests details, so no input makes this recurse deeply.
+    """
     if isinstance(part, str):
         return part.encode("utf-8", "backslashreplace").decode()
     if isinstance(part, dict):
@@ -93,13 +95,13 @@ class InvalidValue(InvalidInput):
     """A value outside the value domain."""
 
     def __init__(self, reason: str, *, pointer: str = "", is_text: bool = False) -> None:
-        # Of text that is no JSON there is no value to point into.
+        # Text that is no JSON has no value to point into.
         place = f"at {pointer}" if pointer else "at the top of the value"
         message = reason if is_text else f"not a storable value {place}: {reason}"
         super().__init__(message, pointer=pointer, reason=reason)
 
     def within(self, prefix: str) -> Self:
-        """The same error, told from one level further out."""
+        """Return the same error with a longer pointer, for a value around this one."""
         return type(self)(self.details["reason"], pointer=prefix + self.details["pointer"])
 
 
@@ -117,7 +119,7 @@ class PatchFailed(InvalidInput):
 
 
 class NotFound(RoteError):
-    """What was asked for by name is not there."""
+    """The caller named something that does not exist."""
 
 
 class VersionNotFound(NotFound):
@@ -187,7 +189,7 @@ class ReadConflict:
 
 
 class Conflict(RoteError):
-    """What the commit read has changed since; nothing was written."""
+    """Data that the commit read has changed since; nothing was written."""
 
     def __init__(self, conflicts: tuple[ReadConflict, ...]) -> None:
         shown = ", ".join(str(conflict) for conflict in conflicts[:3])
@@ -229,9 +231,10 @@ class RunAborted(RoteError):
 class RecordedError(RoteError):
     """A call of a run failed when it was recorded, so its replay fails too.
 
-    One that was recorded as a built-in error is that as well, so that whoever caught a ValueError
-    then catches one now; where that takes more than a message, it is the nearest base that does
-    not. `details["type"]` has the name of what was raised.
+    A recorded built-in error is raised as an error that is that built-in too, so a program that
+    caught a ValueError catches one in the replay. If the built-in needs more than a message, the
+    nearest base that needs only a message takes its place. `details["type"]` has the name of the
+    error that was recorded.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -239,7 +242,7 @@ class RecordedError(RoteError):
         self._message = message
 
     def __str__(self) -> str:
-        # Some built-in errors show something else than their message.
+        # Some built-in errors show another text than their message.
         return self._message
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -247,20 +250,20 @@ class RecordedError(RoteError):
 
     @staticmethod
     def of(kind: str, message: str) -> "RecordedError":
-        """The error for a recorded name and message."""
+        """Return the error for a recorded name and message."""
         builtin = getattr(builtins, kind, None)
         if isinstance(builtin, type) and issubclass(builtin, Exception):
             for base in builtin.__mro__[: builtin.__mro__.index(Exception)]:
                 both: type[RecordedError] = type(RecordedError.__name__, (RecordedError, base), {})
                 try:
                     return both(kind, message)
-                except (TypeError, ValueError):  # the few that are made of more than a message
+                except (TypeError, ValueError):  # a few built-in errors need more than a message
                     continue
         return RecordedError(kind, message)
 
 
 class LimitExceeded(RoteError):
-    """Larger than Rote takes."""
+    """The input is larger than Rote accepts."""
 
     def __init__(
         self, what: str, *, size: int, limit: int, advice: str = "make it smaller"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import foreign_places, size_caps
+from tools import foreign_places, language, size_caps
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -63,6 +63,149 @@ def test_a_relative_path_or_a_link_is_no_foreign_place(tmp_path: Path, line: str
 def test_an_address_in_the_lock_is_found(tmp_path: Path) -> None:
     (tmp_path / "requirements.lock").write_text("# from https://example.org\n")
     assert foreign_places.main(str(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("word", sorted(language.OPENINGS))
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ('"""{} it is."""\n', 1),
+        ('class A:\n    """{} it is."""\n', 2),
+        ('def f() -> bool:\n    """{} it is."""\n', 2),
+        (
+            'class A:\n    async def f(self) -> int:\n        """\n        {}\n        it is."""\n',
+            3,
+        ),
+        ('class A:\n    x: int\n    """{} it is."""\n', 3),
+    ],
+)
+def test_a_docstring_with_a_wrong_first_word_is_found(
+    tmp_path: Path, code: str, line: int, word: str
+) -> None:
+    path = tmp_path / "planted.py"
+    path.write_text(code.format(word))
+    [fault] = language.docstring_faults_in(path)
+    assert fault.startswith(f"{path}:{line}: a docstring begins with '{word}'")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""Names of entities."""\n',
+        'def f() -> int:\n    """Return the sum."""\n',
+        'def f() -> int:\n    """Item that is next; what follows it is not read."""\n',
+        'def f() -> int:\n    """Italic text."""\n',
+        'def f() -> int:\n    x = "What is it?"\n    return len(x)\n',
+        "def f() -> int:\n    # What it is.\n    return 1\n",
+    ],
+)
+def test_a_docstring_may_begin_with_any_other_word(tmp_path: Path, code: str) -> None:
+    path = tmp_path / "fine.py"
+    path.write_text(code)
+    assert list(language.docstring_faults_in(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "is_fine"),
+    [
+        ('def f() -> bool:\n    """Whether it is."""\n', True),
+        ('def f(x: object) -> TypeGuard[int]:\n    """Whether it is."""\n', True),
+        ('class A:\n    x: bool\n    """Whether it is."""\n', True),
+        ('class A:\n    x: bool = True\n    """Whether it is."""\n', True),
+        ('def f() -> int:\n    """Whether it is."""\n', False),
+        ('def f() -> list[bool]:\n    """Whether it is."""\n', False),
+        ('def f():\n    """Whether it is."""\n', False),
+        ('class A:\n    """Whether it is."""\n', False),
+        ('class A:\n    x: int\n    """Whether it is."""\n', False),
+        ('"""Whether it is."""\n', False),
+    ],
+)
+def test_whether_begins_only_the_docstring_of_a_bool(
+    tmp_path: Path, code: str, is_fine: bool
+) -> None:
+    path = tmp_path / "planted.py"
+    path.write_text(code)
+    assert (list(language.docstring_faults_in(path)) == []) is is_fine
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "It is one. It is two.",
+        "Is it one? It is.",
+        "It is one! `two` is another.",
+        'It is "one." It is two.',
+        "It is (one.) It is two.",
+        "It is one. **It** is two.",
+        "It is one. [It](two.md) is two.",
+        "It is one. [two.py](two.py) is two.",
+        "It is one, two, … The third is three.",
+        "- It is one. It is two.",
+        "1. It is one. It is two.",
+        "**One.** It is one. It is two.",
+    ],
+)
+def test_a_line_with_two_sentences_is_found(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"# Page\n\n{line}\n")
+    [fault] = language.page_faults_in(path)
+    assert fault.startswith(f"{path}:3: holds more than one sentence")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is one\nand two.",
+        "It is one,\nand two.",
+        "It is `one.`\nIt is two.",
+        "- It is one\n  and two.",
+        "1. It is one\n   and two.",
+    ],
+)
+def test_a_sentence_on_two_lines_is_found(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"# Page\n\nIt is none.\n{text}\n")
+    [fault] = language.page_faults_in(path)
+    assert fault.startswith(f"{path}:5: goes on with the sentence")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is one.\nIt is two.",
+        "It is one:\n- one\n- two",
+        "Look at\n\n| a | b |\n|---|---|\n| One. Two. | It is\n",
+        "1. First one.\n   It is the first.\n2. Second one.\n",
+        "See e.g. Rote, i.e. This one, or rote.toml and version 1.2.",
+        "The file `a. B` is one.\nThe other is [two](a. B).",
+        "**Pace.** It is one.",
+        "Kept: `one`, `two`.",
+        "Kept: JSON.",
+        "```text\nIt is one. It is two. It is\nthree\n```\nIt is four.",
+        "````text\n```\nIt is one. It is two.\n````",
+        "<!-- It is one. It is two. -->\n<!--\nIt is one. It is\n-->\nIt is three.",
+        "Look:\n\n    It is one. It is two. It is\n    three\n",
+        "## It is one. It is two",
+    ],
+)
+def test_a_page_of_whole_sentences_passes(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"# Page\n\n{text}\n")
+    assert list(language.page_faults_in(path)) == []
+
+
+def test_only_pages_that_git_knows_are_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ["README.md", "notes.md", "docs/formats/one.md", "tests/golden/log.md"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("It is one. It is two.\n")
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    subprocess.run(["git", "add", "README.md", "docs", "tests"], check=True)
+    assert language.main([]) == 1
+    found = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert found == ["README.md", "docs/formats/one.md"]
 
 
 def lint(folder: Path, where: str, code: str) -> str:

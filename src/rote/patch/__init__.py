@@ -1,4 +1,4 @@
-"""How documents change: JSON pointers, patches and their effects. Pure."""
+"""Changes of documents: JSON pointers, patches and their effects. Pure functions."""
 
 from rote.patch import threeway
 from rote.patch.apply import apply, replay

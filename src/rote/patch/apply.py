@@ -1,11 +1,11 @@
-"""Applying patches: RFC 6902 and `splice`, by copying the path and nothing else.
+"""Applying patches: RFC 6902 and `splice`. Only containers on a changed path are copied.
 
     before  {a, b, c}            after  {a, b, c'}       a and b are the same objects in both
                  └ [x, y, z]                   └ [x, y', z]
 
 A container is copied the first time an operation writes into it; later operations of the same call
-write into that copy. So the input is never mutated, values of operations are never mutated, and a
-hundred operations on one list copy it once. `copy` makes a value of its own, not a second reference.
+write into that copy. So neither the input nor the values of operations are mutated, and a hundred
+operations on one list copy it once. `copy` makes a copy of the value, not a second reference to it.
 """
 
 from collections.abc import Iterable
@@ -21,15 +21,15 @@ from rote.values.types import Json
 
 
 def apply(value: Json, operations: Any) -> Json:
-    """`value` after the operations, in order; PatchFailed names the first that does not apply.
+    """Return `value` after the operations; PatchFailed names the first one that does not apply.
 
-    The result shares what did not change with `value`, and what was inserted with `operations`.
+    The result shares unchanged parts with `value`, and inserted parts with `operations`.
     """
     return replay(value, (normalize(operations),))
 
 
 def replay(value: Json, patches: Iterable[list[Operation]]) -> Json:
-    """`value` after many patches in normal form, copying each touched container once for all."""
+    """Return `value` after many patches in normal form; each changed container is copied once."""
     document = _Document(value)
     for operations in patches:
         document.copied_bytes = 0
@@ -43,7 +43,7 @@ def replay(value: Json, patches: Iterable[list[Operation]]) -> Json:
 
 
 class _Fails(Exception):
-    """Why an operation does not apply, and which of its pointers is to blame."""
+    """The reason why an operation does not apply, and the member with the pointer at fault."""
 
     def __init__(self, reason: str, member: str = "path") -> None:
         self.reason = reason
@@ -51,25 +51,25 @@ class _Fails(Exception):
 
 
 class _Document:
-    """A value being patched and the containers in it that are ours to write into."""
+    """A value being patched, and the containers in it that are copies already."""
 
     __slots__ = ("copied_bytes", "owned", "root")
 
     def __init__(self, root: Json) -> None:
         self.root = root
-        # By id; the reference keeps the container alive, so its id stays its own.
+        # By id. The reference keeps the container alive, so no other object gets its id.
         self.owned: dict[int, Any] = {}
         self.copied_bytes = 0
 
     def find(self, tokens: tuple[str, ...], member: str) -> Json:
-        """The value at a path."""
+        """Return the value at a path."""
         node = self.root
         for token in tokens:
             node = _child(node, token, member)
         return node
 
     def writable(self, tokens: tuple[str, ...], member: str) -> Any:
-        """The container at a path, it and all above it made ours."""
+        """Return the container at a path, after copying it and all containers above it once."""
         node = self.root = self._own(self.root)
         for token in tokens:
             child = _child(node, token, member)
@@ -80,9 +80,9 @@ class _Document:
         return node
 
     def duplicate(self, value: Json) -> Json:
-        """A value like this one that shares no container with it.
+        """Return a copy that shares no container with the value.
 
-        What one patch may copy is bounded: a copy into itself doubles, and sixty of them never end.
+        One patch may copy a bounded number of bytes: each copy of a value into itself doubles it.
         """
         try:
             data = canonical(value)
@@ -192,7 +192,7 @@ def _test(document: _Document, operation: Operation) -> None:
     value = document.find(parse_pointer(operation["path"]), "path")
     expected = operation["value"]
     try:
-        # Canonical bytes decide: 1 is 1.0, and true is not 1.
+        # Canonical bytes decide: 1 equals 1.0, and true does not equal 1.
         equal = canonical(value) == canonical(expected)
     except InvalidInput as error:
         raise _Fails(str(error)) from None

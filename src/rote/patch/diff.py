@@ -1,6 +1,6 @@
-"""What turns one value into another, as a patch.
+"""The patch that turns one value into another.
 
-Objects are compared member by member, arrays after cutting off what is equal at both ends.
+Objects are compared member by member. Arrays are compared without their equal elements at both ends.
 The answer is exact, deterministic and usually short; it is not always the shortest.
 """
 
@@ -11,7 +11,7 @@ from rote.patch.pointer import format_pointer
 from rote.values.canonical import canonical
 from rote.values.types import Json
 
-# About what an operation weighs beside its value; below it, replacing is not worth splitting.
+# About the bytes of an operation without its value. Smaller replacements are not split.
 _OPERATION_BYTES = 40
 
 _Path = tuple[str | int, ...]
@@ -19,14 +19,14 @@ _Pair = tuple[_Path, Json, Json]
 
 
 def diff(before: Json, after: Json) -> list[Operation]:
-    """The operations that turn `before` into `after`; none when they are the same value.
+    """Return the operations that turn `before` into `after`; none when they are equal.
 
     The operations hold parts of `after`, not copies of them.
     """
     if canonical(before) == canonical(after):
         return []
     operations: list[Operation] = []
-    # Last in, first out: members are pushed in reverse, so the answer runs in key order.
+    # Last in, first out: members are pushed in reverse, so that the answer is in key order.
     pending: list[_Pair | Operation] = [((), before, after)]
     while pending:
         entry = pending.pop()
@@ -85,7 +85,7 @@ def _array_steps(path: _Path, old: Any, new: Any) -> list[_Pair | Operation]:
 
 
 def _equal_run(old: Any, new: Any) -> int:
-    """How many elements are the same from the start."""
+    """Return the number of equal elements at the start."""
     count = 0
     for pair in zip(old, new, strict=False):
         if not _same(*pair):
@@ -95,7 +95,7 @@ def _equal_run(old: Any, new: Any) -> int:
 
 
 def _weight(pair: _Pair) -> int:
-    """What changing one element on its own adds to the patch, near enough."""
+    """Return about the bytes that changing one element on its own adds to the patch."""
     _, old, new = pair
     inside = (type(old) is dict and type(new) is dict) or (_is_array(old) and _is_array(new))
     return _OPERATION_BYTES + (0 if inside else len(canonical(new)))

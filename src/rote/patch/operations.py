@@ -1,4 +1,4 @@
-"""The operations of a patch and their normal form, which is what is stored and hashed.
+"""The operations of a patch and their normal form, which is stored and hashed.
 
     {"op": "add" | "replace" | "test", "path", "value"}
     {"op": "remove", "path"}
@@ -18,7 +18,7 @@ from rote.values.types import Json
 
 Operation = dict[str, Json]
 
-# The list of operations, the operation, and the list of a splice stand around the values.
+# Levels around a value: the list of operations, the operation, and the list of a splice.
 _DEPTH_AROUND = 3
 
 _Kind = Literal["pointer", "value", "values", "count"]
@@ -34,10 +34,10 @@ _MEMBERS: dict[str, tuple[tuple[str, _Kind], ...]] = {
 
 
 def normalize(operations: Any) -> list[Operation]:
-    """The normal form of an operation list.
+    """Return the normal form of an operation list; values are not copied.
 
-    PatchFailed names the first malformed operation; InvalidValue the pointer, from the list on, of
-    a value outside the domain. Values are taken as they are, not copied.
+    Raises PatchFailed, which names the first malformed operation, and InvalidValue, which names the
+    pointer of a value outside the domain, beginning at the list.
     """
     if type(operations) not in (list, tuple):
         raise InvalidInput(f"a patch is a list of operations, not {type(operations).__qualname__}")
@@ -45,7 +45,7 @@ def normalize(operations: Any) -> list[Operation]:
 
 
 def encode_operations(operations: list[Operation]) -> bytes:
-    """The canonical bytes of a normal form; its values may be as deep as values may be."""
+    """Return the canonical bytes of a normal form; each value may have the full depth."""
     return canonical(operations, depth_max=DEPTH_MAX + _DEPTH_AROUND)
 
 
@@ -88,7 +88,7 @@ def _checked(index: int, member: str, kind: _Kind, value: Any) -> Json:
 
 
 def _check_value(value: Json, pointer: str, depth_max: int) -> None:
-    # Most operations carry a plain scalar, which needs no encoder to be judged.
+    # Most operations carry a plain scalar, which is checked without an encoder.
     kind = type(value)
     if (
         (kind is str and value.isascii())

@@ -1,8 +1,8 @@
-"""Which part of a document a patch writes, for checking the reads of a commit.
+"""The parts of a document that a patch writes, for checking the reads of a commit.
 
 Adding or removing an array element moves its neighbours, so such an operation writes the array.
-Whether a token is an index or the key of an object is not known here; it counts as an index, which
-may report an overlap that is none and never misses one.
+A number in a path may be an index or the key of an object. Here it counts as an index: this never
+misses an overlap, but may report one that does not exist.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _Tokens = tuple[str, ...]
 
 
 def written_paths(operations: Sequence[Operation]) -> list[_Tokens]:
-    """The paths that operations in normal form write, in their order."""
+    """Return the paths that operations in normal form write, in their order."""
     paths: list[_Tokens] = []
     for operation in operations:
         name = operation["op"]

@@ -1,6 +1,6 @@
 """JSON pointers (RFC 6901): text into tokens and back.
 
-A token stays text; whether it is a key or an index is known only at the container it meets.
+A token stays text: only the container at its place shows whether it is a key or an index.
 """
 
 import re
@@ -11,12 +11,12 @@ from rote.values import Json
 
 _bad_escape = re.compile(r"~(?![01])").search
 _index = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
-# No list is longer than its canonical bytes, so more digits than these are past every end.
+# No list has more elements than canonical bytes, so an index with more digits is past every end.
 _INDEX_CHARACTERS_MAX = 12
 
 
 def parse_pointer(text: str) -> tuple[str, ...]:
-    """The tokens of a pointer; `""` is the whole document and has none."""
+    """Return the tokens of a pointer; `""` is the whole document and has none."""
     if type(text) is not str:
         raise InvalidInput(f"a JSON pointer must be str, not {type(text).__qualname__}")
     if not text:
@@ -32,12 +32,12 @@ def parse_pointer(text: str) -> tuple[str, ...]:
 
 
 def format_pointer(tokens: Sequence[str | int]) -> str:
-    """The pointer of tokens; integers are indexes."""
+    """Return the pointer of tokens; integers are indexes."""
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
 def find(value: Json, tokens: Sequence[str], absent: Json = None) -> Json:
-    """What stands at a pointer, or `absent` where nothing does."""
+    """Return the value at a pointer, or `absent` when there is none."""
     for token in tokens:
         kind = type(value)
         if kind is dict and token in value:
@@ -53,7 +53,10 @@ def find(value: Json, tokens: Sequence[str], absent: Json = None) -> Json:
 
 
 def parse_index(token: str) -> int | None:
-    """The array index a token names, None when it names none (RFC 6901: no leading zeros)."""
+    """Return the array index that a token names, None when it names none.
+
+    RFC 6901 allows no leading zeros.
+    """
     if len(token) > _INDEX_CHARACTERS_MAX or not _index(token):
         return None
     return int(token)

@@ -1,9 +1,9 @@
-"""Merging two values that came from one: objects member by member, everything else as a whole.
+"""Merging two values with a common base: objects member by member, all else as a whole.
 
     base {a, b, c}    ours {a', b, c}    theirs {a, b', d}    merged {a', b', d}
 
-A member that both sides changed, each in its own way, is a conflict; so is one that one side removed
-and the other changed. Where the base held no object, two objects are merged as if it were {}.
+It is a conflict when both sides changed a member differently, or when one side removed a member that
+the other changed. Two objects whose base is no object are merged as if the base were {}.
 """
 
 from typing import Any
@@ -22,15 +22,15 @@ MISSING = _Missing()
 
 
 class Merged(Struct, frozen=True):
-    """A merge that went through; the value shares parts with what was merged."""
+    """A merge without conflicts; the value shares parts with the merged values."""
 
     value: Json
 
 
 def merge(base: Json | _Missing, ours: Json, theirs: Json) -> Merged | None:
-    """What both changes give together, or None when they conflict."""
+    """Return `base` with the changes of both sides, None when they conflict."""
     root: dict[str, Any] = {}
-    # Triples of values, and the member of the result that each becomes.
+    # Each entry is a triple of values, and the container and key of their merged value.
     waiting: list[tuple[Any, Any, Any, dict[str, Any], str]] = [(base, ours, theirs, root, "")]
     while waiting:
         old, one, other, target, name = waiting.pop()

@@ -1,5 +1,7 @@
-"""Queries: what is selected, which links are followed, and what comes of it. Pure: whoever calls
-brings the states."""
+"""Queries: selecting entities, following their links and building the result.
+
+Pure: the caller reads the states.
+"""
 
 from rote.query.expansion import Place
 from rote.query.filling import Filling

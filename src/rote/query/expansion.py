@@ -1,4 +1,4 @@
-"""From a place to the places that its links lead to."""
+"""Expanding a place: finding the places that its links lead to."""
 
 from collections.abc import Iterator
 
@@ -19,26 +19,26 @@ from rote.query.schemas import TRUE, Schemas
 from rote.values import Json
 from rote.values.limits import NARROWED_MAX, QUERY_PATH_MAX
 
-# An entity, a path in it, and the schema that decides what is followed from there.
+# An entity, a path in it, and the schema that decides which links are followed from there.
 Place = tuple[str, Path, Schema]
 
 
 class Expansion:
-    """What is followed from one place."""
+    """The places that are followed from one place."""
 
     __slots__ = ("cut", "follows", "perhaps")
 
     def __init__(self) -> None:
         self.follows: set[Place] = set()
         self.perhaps: set[Place] = set()  # followed if the value behind the link matches
-        self.cut = False  # something was left out because it was more than is bearable
+        self.cut = False  # something was left out because of a bound
 
 
-_NOTHING_FOLLOWED = Expansion()  # never changed: most places of most watches have it
+_NOTHING_FOLLOWED = Expansion()  # shared and never changed: most places of a watch have it
 
 
 def expand(schemas: Schemas, place: Place, value: Json) -> Expansion:
-    """The places behind the links that are followed from a place whose entity has this value."""
+    """Return the places behind the followed links of a place whose entity has this value."""
     _, path, schema = place
     if schema is NOTHING and not path:
         return _NOTHING_FOLLOWED
@@ -65,7 +65,7 @@ def expand(schemas: Schemas, place: Place, value: Json) -> Expansion:
             target = behind(schemas, link, schema)
             if not combines(target[2]):
                 found.follows.add(target)
-            elif effort.spend(reach(target[2])):  # which is what judging it will cost
+            elif effort.spend(reach(target[2])):  # judging it will cost as many steps
                 found.perhaps.add(target)
             else:
                 found.cut = True
@@ -94,7 +94,7 @@ def _containers(value: Json) -> list[Json]:
 
 
 def parts(flat: Schema, value: Json) -> Iterator[tuple[str | int, Json, Schema]]:
-    """The containers in a value, each with its key and its schema."""
+    """Yield the containers in a value, each with its key and its schema."""
     if type(value) is dict:
         for name, child in value.items():
             if type(child) is dict or type(child) is list:
@@ -106,16 +106,16 @@ def parts(flat: Schema, value: Json) -> Iterator[tuple[str | int, Json, Schema]]
 
 
 def behind(schemas: Schemas, link: Link, schema: Schema) -> Place:
-    """The place behind a link, under the schema of its context narrowed with its own."""
+    """Return the place behind a link, with the schema of the context narrowed by the link's own."""
     own = schemas.read_link(link.schema) if link.has_schema else TRUE
     return (link.id, link.path, narrowed(schema, own))
 
 
 def turned(schemas: Schemas, turn: Turn, schema: Schema) -> Place | None:
-    """The place behind a link on a path; None when the path has become too long.
+    """Return the place behind a link on a path, None when the path has become too long.
 
-    Where the path goes on, the schema is not about what the link leads to, so its own counts only
-    at the end of the path.
+    The schema is about the value at the end of the path. So the schema of a link counts only when
+    the path ends at this link.
     """
     if not turn.rest:
         return behind(schemas, turn.link, schema)
@@ -124,7 +124,7 @@ def turned(schemas: Schemas, turn: Turn, schema: Schema) -> Place | None:
 
 
 def look(value: Json, path: Path) -> Json | Absent | tuple[str, Path]:
-    """What a path leads to, or where to look on: behind a link on it, at its end, or without one."""
+    """Return the value at a path; where a link is met, its id and the path behind it."""
     met = walk_path(value, path)
     if isinstance(met, Turn):
         further = met.link.path + met.rest

@@ -1,6 +1,6 @@
-"""Values with what their links lead to in the links' places, and with the defaults of schemas.
+"""Values in which links are replaced by the values they lead to, and defaults are filled in.
 
-Everything was read by a walk before; here nothing is looked up and nothing stored is changed.
+A walk has read everything before. Nothing is read here, and nothing stored is changed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,15 +31,15 @@ _Spot = tuple[str, Path]
 
 
 class _Job(Struct, frozen=True, gc=False):
-    """A value to be copied into a container, links replaced."""
+    """A value to copy into a container, with its links replaced."""
 
     value: Json
-    schemas: tuple[Schema, ...]  # those that say what is followed from here
+    schemas: tuple[Schema, ...]  # they decide which links are followed from here
     target: Any  # the container
     key: str | int
-    depth: int  # of containers around it
-    trail: tuple[_Spot, ...]  # what it was reached through
-    effort: Effort  # of what stands in one place
+    depth: int  # number of containers around it
+    trail: tuple[_Spot, ...]  # the spots on the way to it
+    effort: Effort  # shared by everything in one place
 
 
 class Filling:
@@ -56,7 +56,7 @@ class Filling:
         self.truncated: Truncated | None = None
 
     def fill(self, place: Place) -> Json | Absent:
-        """The value at a place; ABSENT when nothing is there."""
+        """Return the filled value at a place, ABSENT when there is none."""
         met = self._resolve(place[:2], (place[2],))
         if met is None:
             return ABSENT
@@ -70,7 +70,7 @@ class Filling:
     def _resolve(
         self, spot: _Spot, schemas: tuple[Schema, ...]
     ) -> tuple[Json, tuple[Schema, ...], _Spot] | None:
-        """The value at a spot, through links on its path."""
+        """Return the value at a spot, its schemas and its final spot, behind links on the path."""
         for _ in range(LOOK_THROUGH_MAX):
             state = self._facts.get(spot[0])
             if state is None or not state.exists:
@@ -111,7 +111,7 @@ class Filling:
         members = value.items() if type(value) is dict else enumerate(value)
         jobs = []
         for key, child in members:
-            copy[key] = None  # in this order, whatever is done first
+            copy[key] = None  # fixes the order of keys, whichever job is done first
             schemas = tuple(dict.fromkeys(inner.get(key, ())))
             jobs.append(_Job(child, schemas, copy, key, job.depth + 1, job.trail, job.effort))
         if type(value) is dict:
@@ -120,7 +120,7 @@ class Filling:
         waiting += reversed(jobs)
 
     def _replace(self, job: _Job, link: Link, waiting: list[_Job]) -> bool:
-        """Whether the value behind a link takes its place."""
+        """Put the value behind a link in its place; return False when the link stays."""
         places = [
             behind(self._schemas, link, schema) for schema in job.schemas if schema is not NOTHING
         ]
@@ -144,13 +144,13 @@ class Filling:
         return True
 
     def _depth(self, spot: _Spot, value: Json) -> int:
-        """Looked up once: many links may lead to what is too deep for all of them."""
+        """Return the depth of the value at a spot; it is kept, because many links may lead there."""
         if spot not in self._depths:
             self._depths[spot] = depth_of(value)
         return self._depths[spot]
 
     def _defaults(self, job: _Job, flats: list[Schema], value: dict[str, Json]) -> dict[str, Json]:
-        """What declared properties that are missing are by default; the first that says so counts."""
+        """Return the defaults of declared properties that are missing; the first default counts."""
         found: dict[str, Json] = {}
         reason = None
         for node in (node for flat in flats for node in sorted(flat, key=order_of)):

@@ -1,4 +1,4 @@
-"""Links: how a value refers to another entity, and steps along a path that meets them.
+"""Links, by which a value refers to another entity, and steps along a path that meets them.
 
 A link is `{"/": {"link@1": {"id": …, "path": […]?, "schema": …?}}}`; anything else is plain data.
 """
@@ -20,26 +20,26 @@ Path = tuple[str, ...]
 class Link(Struct, frozen=True, gc=False):
     id: str
     path: Path
-    schema: Json  # as written, perhaps no schema at all
+    schema: Json  # as written; it may be no valid schema
     has_schema: bool
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """A path goes on behind a link."""
+    """A path that goes on behind a link."""
 
     link: Link
     rest: Path
 
 
 class Absent:
-    """What stands for a value that is not there: null is one."""
+    """The mark for a value that is not there; null is a value."""
 
 
 ABSENT: Final = Absent()
 
 
 def link_in(value: Json) -> Link | None:
-    """The link that a value is, if it is one."""
+    """Return the value as a link, None when it is no link."""
     if type(value) is not dict or len(value) != 1:
         return None
     outer = value.get("/")
@@ -71,7 +71,7 @@ def _is_id(id: object) -> bool:
 
 
 def walk_path(value: Json, path: Path) -> Json | Turn | Absent:
-    """What a path leads to in a value; a link that it meets, at its end too, takes a turn."""
+    """Return the value at a path; a Turn when the path meets a link, also at its end."""
     for position, step in enumerate(path):
         link = link_in(value)
         if link is not None:

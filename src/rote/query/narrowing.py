@@ -1,11 +1,11 @@
-"""What a schema lets a walk follow: narrowing, matching and the schemas of members.
+"""Schemas that decide which links a walk follows: narrowing, matching and schemas of members.
 
-A narrowed schema is the set of the nodes that were narrowed with each other. A set does not grow by
-narrowing with what is in it, so walks along cycles end.
+A narrowed schema is the set of the nodes that were narrowed with each other. Narrowing with a node
+that is in the set does not change the set, so walks along cycles end.
 
-    {}               true: every link
-    {node, …}        all of them at once
-    {FALSE}          nothing
+    {}               true: every link is followed
+    {node, …}        a link is followed if all nodes allow it
+    {FALSE}          no link is followed
 """
 
 from collections.abc import Collection, Iterable
@@ -23,7 +23,7 @@ NOTHING: Final[Schema] = frozenset((FALSE,))
 
 
 def schema_of(nodes: Iterable[Node]) -> Schema:
-    """Nodes narrowed with each other: false wins, true yields, disjoint types are false."""
+    """Narrow nodes with each other: false wins, true yields, disjoint types are false."""
     found = {_collapsed(node) for node in nodes}
     if FALSE in found:
         return NOTHING
@@ -42,7 +42,7 @@ def schema_of(nodes: Iterable[Node]) -> Schema:
 
 
 def narrowed(schema: Schema, node: Node) -> Schema:
-    """The schema of a context at a link with a schema of its own."""
+    """Return the schema of a context, narrowed with the own schema of a link."""
     if node is TRUE or schema is NOTHING or node in schema:
         return schema
     return schema_of((*schema, node))
@@ -54,7 +54,7 @@ def combines(schema: Schema) -> bool:
 
 
 def _collapsed(node: Node) -> Node:
-    """A reference with nothing beside it is what it refers to."""
+    """Return the target of a node that only refers, TRUE for one that says nothing, else the node."""
     plain = node.reference is not None and node.says_nothing() and not node.combines
     if plain and not node.has_default and node.reference is not None:
         return node.reference
@@ -75,7 +75,7 @@ def _is_open(node: Node) -> bool:
 
 
 def member(flat: Schema, name: str) -> Schema:
-    """The schema of an object's member: those that declare it; none does: what all say of others."""
+    """Return the schema of a member: of the nodes that declare it, else of additionalProperties."""
     declared = [
         node.properties[name]
         for node in flat
@@ -93,7 +93,7 @@ def member(flat: Schema, name: str) -> Schema:
 
 
 def element(flat: Schema, index: int) -> Schema:
-    """The schema of an array's element."""
+    """Return the schema of an array's element."""
     found = []
     for node in flat:
         if node.prefix is not None and index < len(node.prefix):
@@ -106,7 +106,7 @@ def element(flat: Schema, index: int) -> Schema:
 
 
 def default_of(node: Node) -> Json | Absent:
-    """What stands for a declared property that is missing."""
+    """Return the default of a declared property, ABSENT when it has none."""
     return node.chain.default[0] if node.chain.default else ABSENT
 
 
@@ -115,7 +115,7 @@ def order_of(node: Node) -> tuple[bytes, int]:
 
 
 def in_order(flats: list[Schema]) -> list[Schema]:
-    """The same in every run: sets of nodes have no order of their own."""
+    """Return schemas in the same order in every run; sets of nodes have no order of their own."""
     return sorted(flats, key=lambda flat: sorted(map(order_of, flat)))
 
 
@@ -123,12 +123,12 @@ def in_order(flats: list[Schema]) -> list[Schema]:
 
 
 def matches(schema: Schema, value: Json | Absent) -> bool:
-    """Whether a value, looked at from outside, is what all nodes ask for."""
+    """Whether a value matches all nodes, by the keywords that need no look at its members."""
     return schema <= _matching(schema, _reachable(schema), value)
 
 
 class Effort:
-    """How much may still be looked at while one place is expanded."""
+    """The number of steps that are left while one place is expanded."""
 
     __slots__ = ("_left",)
 
@@ -140,14 +140,16 @@ class Effort:
         return self._left < 0
 
     def spend(self, steps: int) -> bool:
-        """Whether so many are bearable; a few are always."""
+        """Take steps from what is left, the free ones aside; return False when none are left."""
         self._left -= max(steps - EXPANSION_STEPS_FREE, 0)
         return not self.is_spent
 
 
 def alternatives(schema: Schema, value: Json, effort: Effort) -> tuple[list[Schema], bool]:
-    """The sets of nodes to follow by, one for each way to choose among options; none when the value
-    does not match. And whether there were more than are bearable."""
+    """Return the sets of nodes to follow, and whether a bound has left some out.
+
+    There is one set for each way to choose among options, and none when the value does not match.
+    """
     if effort.is_spent:
         return [], True
     nodes = _reachable(schema)
@@ -159,7 +161,7 @@ def alternatives(schema: Schema, value: Json, effort: Effort) -> tuple[list[Sche
     if not any(node.reference or node.combines for node in schema):
         return [schema], False
     found: dict[Schema, None] = {}
-    # What is chosen so far, what is to be opened, and what was opened to get there.
+    # The nodes chosen so far; the nodes still to open, each with those opened on the way to it.
     waiting: list[tuple[Schema, tuple[tuple[Node, Schema], ...]]] = [
         (EVERYTHING, tuple((node, EVERYTHING) for node in sorted(schema, key=order_of)))
     ]
@@ -190,10 +192,10 @@ def alternatives(schema: Schema, value: Json, effort: Effort) -> tuple[list[Sche
 
 
 def _matching(schema: Schema, nodes: Collection[Node], value: Json | Absent) -> set[Node]:
-    """Of the nodes of a schema and all that their options lead to, those that match.
+    """Return the nodes that match, among those of a schema and those their options lead to.
 
-    Nodes may lead to themselves, so it starts with those that ask for no other and goes on to those
-    that have waited for them.
+    Nodes may lead to themselves. So it starts with nodes that depend on no other node and goes on to
+    the nodes that depend on them.
     """
     text = _Text(value)
     able = {node for node in nodes if _matches_itself(node, value, text)}
@@ -218,7 +220,7 @@ def _matching(schema: Schema, nodes: Collection[Node], value: Json | Absent) -> 
 
 
 def _asked_by(node: Node) -> list[list[Node]]:
-    """Groups of which each must have one that matches."""
+    """Return groups of nodes; in each of them one node must match."""
     groups = [*node.any_of, *([option] for option in node.all_of)]
     return groups if node.reference is None else [*groups, [node.reference]]
 
@@ -242,12 +244,12 @@ def _reachable(schema: Schema) -> Collection[Node]:
 
 
 def reach(schema: Schema) -> int:
-    """How many nodes there are to look at to say whether a value matches."""
+    """Return the number of nodes that deciding whether a value matches may look at."""
     return len(_reachable(schema))
 
 
 class _Text:
-    """The canonical form of a value, made when it is asked for."""
+    """The canonical form of a value, made at its first use."""
 
     def __init__(self, value: Json | Absent) -> None:
         self._value = value
@@ -261,7 +263,10 @@ class _Text:
 
 
 def _matches_itself(node: Node, value: Json | Absent, text: _Text) -> bool:
-    """By its own keywords, options and references left aside. What is missing matches true alone."""
+    """Whether a node matches by its own keywords, without options and references.
+
+    A value that is missing matches only a node that says nothing.
+    """
     if node is FALSE:
         return False
     if value is ABSENT:

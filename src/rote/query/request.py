@@ -1,4 +1,4 @@
-"""A query as it was asked, checked: selectors, limits, and the cursor that continues it."""
+"""A checked query: selectors, limits, and the cursor that continues it."""
 
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Selector(Struct, frozen=True, gc=False):
 
 
 class Cursor(Struct, frozen=True, gc=False):
-    """Where a page ended, and in which state."""
+    """The state of a page, and the id that the page ended with."""
 
     space: str  # its did
     branch: str
@@ -59,7 +59,7 @@ class Cursor(Struct, frozen=True, gc=False):
 
 
 class Query(Struct, frozen=True, gc=False):
-    """A query that makes sense."""
+    """A query that was checked."""
 
     named: dict[str, Selector]
     prefixes: tuple[Selector, ...]  # in the order of their prefixes
@@ -73,7 +73,7 @@ class Query(Struct, frozen=True, gc=False):
     cursor: Cursor | None
 
     def selectors(self, id: str) -> list[Selector]:
-        """Those that an id is selected by, the most specific one first."""
+        """Return the selectors that select an id, the most specific one first."""
         found = [selector for selector in self.prefixes if id.startswith(selector.text)]
         found.reverse()
         if id in self.named:
@@ -87,7 +87,7 @@ class Query(Struct, frozen=True, gc=False):
         return any(id.startswith(selector.text) for selector in self.prefixes)
 
     def ranges(self) -> list[str]:
-        """The prefixes that no other one covers, in order."""
+        """Return the prefixes that no other prefix covers, in order."""
         found: list[str] = []
         for selector in self.prefixes:
             if not found or not selector.text.startswith(found[-1]):
@@ -95,12 +95,12 @@ class Query(Struct, frozen=True, gc=False):
         return found
 
     def continue_at(self, cursor: Cursor) -> str:
-        """The text that stands for a cursor of this query."""
+        """Return the text of a cursor of this query."""
         return _text_of([self.digest, cursor.space, cursor.branch, cursor.version, cursor.after])
 
 
 def parse_query(raw: Any, schemas: Schemas, *, is_watch: bool = False) -> Query:
-    """The query, or the first thing that is wrong with it."""
+    """Return the checked query; raise InvalidInput for its first fault."""
     if not isinstance(raw, Mapping):
         raise InvalidInput("a query is an object with `select`", key="select")
     for key in raw:
@@ -174,7 +174,7 @@ def _selector(text: Any, raw: Any, schemas: Schemas) -> Selector:
 
 
 def _named(key: str, check: Any, value: Any) -> None:
-    """A check whose error names the key of the query."""
+    """Run a check; its error names the key of the query."""
     try:
         check(value)
     except InvalidInput as error:

@@ -1,13 +1,15 @@
-"""What a watch holds: the places that its query reaches, kept as entities change.
+"""The result of a watched query: the places that the query reaches, kept as entities change.
 
-The same places as a walk finds, with their depths and with the links between them. When entities
-change, only their places are expanded again. Links that are gone may have been the shortest way to
-somewhere, so depths are mended in two steps:
+It holds the places that a walk finds, with their depths and the links between them. When entities
+change, only their places are expanded again. A removed link may have been the shortest way to a
+place, so depths are mended in two steps:
 
-    lost     from places that lost a link, outwards: who has no neighbour one step nearer is unsettled
-    gained   from the neighbours of those, and from new links, inwards to outwards: the least depth
+    lost     from places that lost a link, outwards: a place without a neighbour that is one step
+             nearer to a root becomes unsettled
+    gained   from the neighbours of unsettled places, and from new links, outwards: each place gets
+             its least depth
 
-Who is still unsettled then is not reached any more, however many of them hold on to each other.
+A place that is still unsettled then is not reached any more, also when unsettled places link to it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,46 +28,46 @@ _Key = TypeVar("_Key", str, Place)
 
 
 class Overflow(Exception):
-    """More is reached than the limits of the query allow; what is shown then depends on order."""
+    """The query reaches more than its limits allow, and then the result depends on the order."""
 
 
 class _Spot:
-    """A place that is reached."""
+    """A place that the query reaches."""
 
     __slots__ = ("depth", "edges", "read")
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
         self.edges: frozenset[Place] = frozenset()
-        self.read: frozenset[str] = frozenset()  # entities that were looked at behind its links
+        self.read: frozenset[str] = frozenset()  # entities that were read to judge its links
 
 
 _Levels = dict[int, set[Place]]
 
 
 class _Fresh:
-    """States of now that an update has read."""
+    """Current states that an update has read."""
 
     def __init__(self, fetch: Fetch, changed: Mapping[str, State]) -> None:
         self._fetch = fetch
         self.states = dict(changed)
 
     def take(self, ids: Sequence[str]) -> Mapping[str, State]:
-        """Read and keep: they are part of the answer."""
+        """Return the states of entities and keep them as part of the answer."""
         unknown = [id for id in ids if id not in self.states]
         if unknown:
             self.states.update(self._fetch(unknown))
         return self.states
 
     def peek(self, ids: Sequence[str]) -> Mapping[str, State]:
-        """Read, only to look at them."""
+        """Return the states of entities without keeping them."""
         unknown = [id for id in ids if id not in self.states]
         read = dict(self._fetch(unknown)) if unknown else {}
         return {id: self.states.get(id) or read[id] for id in ids}
 
 
 class ResultGraph:
-    """After an Overflow it is of no more use."""
+    """The places that a query reaches; an Overflow leaves it unusable."""
 
     def __init__(
         self,
@@ -81,13 +83,13 @@ class ResultGraph:
         self._places_max = PLACES_PER_ENTITY_MAX * entities_max + PLACES_MORE_MAX
         self._shows_deleted = shows_deleted
         self._spots: dict[Place, _Spot] = {}
-        self._sources: dict[Place, set[Place]] = {}  # of links, also to what is too far away
+        self._sources: dict[Place, set[Place]] = {}  # of links, also of links that lead too far
         self._roots: set[Place] = set()
         self._places: dict[str, set[Place]] = {}  # by entity
-        self._readers: dict[str, set[Place]] = {}  # who looked at an entity behind a link
-        self._beyond: set[Place] = set()  # what links lead to that is too far away
-        self._shown: dict[str, bool] = {}  # what is in the result, and whether it exists
-        self.truncated: Truncated | None = None  # what is too far away, as a walk would tell it
+        self._readers: dict[str, set[Place]] = {}  # places whose links were judged by an entity
+        self._beyond: set[Place] = set()  # targets of links that are too far
+        self._shown: dict[str, bool] = {}  # ids in the result, and whether they exist
+        self.truncated: Truncated | None = None  # the same that a walk would report
 
     def concerns(self, id: str) -> bool:
         return id in self._places or id in self._readers
@@ -104,8 +106,10 @@ class ResultGraph:
         added: Iterable[Place] = (),
         removed: Iterable[Place] = (),
     ) -> Mapping[str, State | None]:
-        """Take in changed entities and roots. What may be shown otherwise now, with its state; None
-        for what is not reached any more."""
+        """Apply changed entities and roots; return the entities whose part in the result may differ.
+
+        Each comes with its state; None for an entity that is not reached any more.
+        """
         fresh = _Fresh(fetch, changed)
         lost, gained = self._expand_again(changed, fresh)
         gone = self._roots.intersection(removed)
@@ -136,7 +140,7 @@ class ResultGraph:
         return touched
 
     def _adds(self, place: Place) -> bool:
-        """Whether leaving out a place that is too far away leaves anything out."""
+        """Whether the result lacks something because this place is too far away."""
         id, path, schema = place
         if id in self._places:
             return self._shown.get(id, False) and (bool(path) or schema is not NOTHING)
@@ -147,7 +151,7 @@ class ResultGraph:
     def _expand_again(
         self, changed: Mapping[str, State], fresh: _Fresh
     ) -> tuple[list[Place], list[tuple[Place, Place]]]:
-        """Expand the places of changed entities; targets that lost a link, and new links."""
+        """Expand the places of changed entities; return targets that lost a link, and new links."""
         stale: set[Place] = set()
         for id in changed:
             stale |= self._places.get(id, set())
@@ -164,7 +168,7 @@ class ResultGraph:
     def _expanded(
         self, places: Iterable[Place], fresh: _Fresh
     ) -> Iterator[tuple[Place, frozenset[Place], frozenset[str]]]:
-        """Each place with what is followed from it, and what was looked at to say so."""
+        """Yield each place with the places followed from it, and the entities read to judge links."""
         for batch in batches(sorted(places, key=lambda place: place[:2])):
             states = fresh.take([place[0] for place in batch])
             found = {
@@ -204,7 +208,7 @@ class ResultGraph:
     # -- depths ------------------------------------------------------------------------------------
 
     def _unsettle(self, suspects: Iterable[Place]) -> set[Place]:
-        """Those that have no neighbour one step nearer any more, and all that depend on them."""
+        """Return places that no neighbour one step nearer holds, and all that depend on them."""
         levels: _Levels = {}
         for place in suspects:
             if place in self._spots:
@@ -236,12 +240,12 @@ class ResultGraph:
         return min((self._spots[source].depth + 1 for source in sources), default=_FAR)
 
     def _settle(self, levels: _Levels, fresh: _Fresh) -> None:
-        """Give every place the least depth that it is reached at, new ones too."""
+        """Give every place, new ones too, the least depth at which it is reached."""
         while levels:
             depth = min(levels)
             places = levels.pop(depth)
             if depth > self._depth_max:
-                return  # and so are all that are left
+                return  # all places that are left are too far as well
             nearer = [place for place in places if depth < self._depth_of(place)]
             new = {place for place in nearer if place not in self._spots}
             for place in nearer:
@@ -263,7 +267,7 @@ class ResultGraph:
         return _FAR if spot is None else spot.depth
 
     def _is_too_much(self) -> bool:
-        # What is not reached any more is still in here, so there may be twice as many for a while.
+        # Places that are not reached any more are dropped later, so twice as many are allowed here.
         return len(self._shown) > 2 * self._entities_max or len(self._spots) > self._places_max
 
     # -- entities ----------------------------------------------------------------------------------
@@ -285,7 +289,7 @@ class ResultGraph:
 
 
 def _discard(sets: dict[_Key, set[Place]], key: _Key, place: Place) -> None:
-    """Take a place out of one of the sets, and the set away when it is empty."""
+    """Remove a place from one of the sets, and the set when it is empty."""
     places = sets[key]
     places.discard(place)
     if not places:

@@ -1,7 +1,7 @@
 """Schemas as a walk uses them: the keywords that choose links, as nodes that may form cycles.
 
-A document becomes one node for each schema in it. Nodes are compared by identity and a document is
-read once, so the places of a walk are finite however its schemas refer to each other.
+Each schema of a document becomes one node. Nodes are compared by identity and a document is read
+once, so a walk has finitely many places, also when schemas refer to each other in cycles.
 """
 
 from collections.abc import Iterable
@@ -32,17 +32,19 @@ _Tokens = tuple[str | int, ...]
 
 
 class _Chain(Struct, frozen=True, gc=False):
-    """What a node and those that it refers to, one after the other, say together; options are left
-    aside."""
+    """The rules of a node and of the nodes that it refers to, one after the other, together.
 
-    ends: bool = True  # False when it leads to false, or to itself
-    kinds: frozenset[str] | None = None  # those that all of them allow
+    Options are not part of it.
+    """
+
+    ends: bool = True  # False when the references lead to false, or back to the node
+    kinds: frozenset[str] | None = None  # the kinds that all nodes allow
     combines: bool = False
-    default: tuple[Json, ...] = ()  # that of the first that has one
+    default: tuple[Json, ...] = ()  # the default of the first node that has one
 
 
 class Node:
-    """One schema. What is None was not written."""
+    """One schema; a keyword that was not written is None."""
 
     __slots__ = (
         "additional", "all_of", "allowed", "any_of", "chain", "default", "has_default", "items",
@@ -62,7 +64,7 @@ class Node:
         self.reference: Node | None = None  # $ref
         self.default: Json = None
         self.has_default = False
-        self.order: tuple[bytes, int] = (b"", 0)  # its document, and its place in there
+        self.order: tuple[bytes, int] = (b"", 0)  # its document, and its place in it
         self.chain = _Chain()
 
     @property
@@ -70,7 +72,7 @@ class Node:
         return bool(self.any_of or self.all_of)
 
     def says_nothing(self) -> bool:
-        """Whether it is like true, but for its options and what it refers to."""
+        """Whether it is like true, apart from its options and its reference."""
         return (
             self.kinds is None and self.allowed is None and not self.required
             and self.properties is None and self.additional is None
@@ -93,7 +95,7 @@ class Schemas:
         return len(self._documents)
 
     def read(self, document: Json) -> Node:
-        """The node of a whole document; InvalidInput when it is no schema."""
+        """Return the node of a whole document; InvalidInput when it is no schema."""
         if document is True:
             return TRUE
         if document is False:
@@ -108,7 +110,7 @@ class Schemas:
         return node
 
     def read_link(self, document: Json) -> Node:
-        """The same for a schema in data: one that is invalid says nothing."""
+        """Return the node of a schema in a link; an invalid schema gives TRUE."""
         try:
             return self.read(document)
         except InvalidInput:
@@ -119,7 +121,7 @@ class _Document:
     def __init__(self, root: Json, text: bytes) -> None:
         self._root = root
         self._text = text
-        self._nodes: dict[int, Node] = {}  # by the identity of what was written
+        self._nodes: dict[int, Node] = {}  # by the identity of the raw schema
         self._waiting: list[tuple[dict[str, Any], Node, _Tokens]] = []
         self._references: list[tuple[Node, str]] = []
 
@@ -191,7 +193,7 @@ class _Document:
         return [self._node(option, (*place, name, index)) for index, option in enumerate(options)]
 
     def _resolve(self, reference: str) -> Node:
-        """What a reference leads to; FALSE when it leads nowhere."""
+        """Return the node that a reference leads to, FALSE when it leads nowhere."""
         if not reference.startswith(_DEFINITIONS):
             return FALSE
         try:
@@ -212,8 +214,10 @@ class _Document:
 
 
 def _end_of(node: Node, ends: dict[Node, Node]) -> Node:
-    """Where a chain of references that say nothing themselves ends; FALSE when it never does. `ends`
-    remembers."""
+    """Return the end of a chain of nodes that only refer, FALSE when it has no end.
+
+    `ends` keeps the ends that were found.
+    """
     met: dict[Node, None] = {}
     while node not in ends and node not in met and _only_refers(node):
         met[node] = None
@@ -234,7 +238,7 @@ def _only_refers(node: Node) -> bool:
 
 
 def _chain_up(nodes: Iterable[Node]) -> None:
-    """Tell every node what it says together with those that it refers to."""
+    """Give every node the rules of itself and the nodes that it refers to, together."""
     done: set[Node] = {TRUE, FALSE}
     for node in nodes:
         met: dict[Node, None] = {}
@@ -242,7 +246,7 @@ def _chain_up(nodes: Iterable[Node]) -> None:
         while last is not None and last not in done and last not in met:
             met[last] = None
             last = last.reference
-        # Who leads to itself allows nothing.
+        # A node whose references lead back to it allows nothing.
         below = _Chain() if last is None else last.chain if last in done else FALSE.chain
         for each in reversed(met):
             below = each.chain = _chained(each, below)

@@ -1,6 +1,6 @@
 """The walk: from selected entities along links, breadth first, level by level in id order.
 
-A level is read in batches. Nothing is decided by the order in which data lie, so a walk that a limit
+A level is read in batches. The order in which data is stored decides nothing, so a walk that a limit
 ends has the same answer every time.
 """
 
@@ -22,7 +22,7 @@ from rote.values.limits import (
     PLACES_PER_ENTITY_MAX,
 )
 
-# The states of these ids, all from one state of the space; absent ones too.
+# Returns the states of ids, absent entities too, all from one state of the space.
 Fetch = Callable[[Sequence[str]], Mapping[str, State]]
 
 _Item = TypeVar("_Item")
@@ -32,7 +32,7 @@ ENTITIES = "max_entities"
 
 
 class Truncated(Struct, frozen=True, gc=False):
-    """Why something was left out, and the first id that was."""
+    """The reason why something was left out, and the first id that was left out."""
 
     reason: str
     at: str
@@ -50,7 +50,7 @@ class Root(Struct, frozen=True, gc=False):
 
 
 class Walk:
-    """One walk. `facts` and `missing` are what it found, `truncated` what kept it from more."""
+    """One walk. `facts` and `missing` hold its result; `truncated` says which limit ended it."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Walk:
         entities_max: int,
         named: Iterable[str] = (),
     ) -> None:
-        # named  ids asked for by name, also on other pages: they are shown when they are deleted
+        # named: ids that the query asks for by name, also on other pages; they are shown when deleted.
         self._fetch = fetch
         self._schemas = schemas
         self._depth_max = depth_max
         self._entities_max = entities_max
         self._places_max = PLACES_PER_ENTITY_MAX * entities_max + PLACES_MORE_MAX
-        self.seen: set[Place] = set()  # every place that was followed to
+        self.seen: set[Place] = set()  # every place that the walk has reached
         self._shows_deleted = set(named)
         self._ahead: dict[str, State] = {}  # read to judge links; the next level needs them
         self.facts: dict[str, State] = {}
@@ -75,7 +75,7 @@ class Walk:
         self.truncated: Truncated | None = None
 
     def run(self, roots: Sequence[Root]) -> None:
-        """Follow everything from these roots, which are in id order."""
+        """Follow links from these roots, which are in id order."""
         level: dict[str, list[Place]] = {}
         for root in roots:
             self._ahead[root.state.id] = root.state
@@ -95,7 +95,7 @@ class Walk:
         return id in self.facts or id in self.missing
 
     def _cut(self, reason: str, level: dict[str, list[Place]]) -> None:
-        """The first id of a level that is not visited, if that leaves anything out."""
+        """Set `truncated` to the first id of a level that is left out, if one adds to the result."""
         for id in sorted(level):
             state = self.facts.get(id)
             leads_on = any(path or schema is not NOTHING for _, path, schema in level[id])
@@ -139,8 +139,11 @@ class Walk:
         return (judged.place for judged in judge(perhaps, self._read) if judged.follows)
 
     def _read(self, ids: Sequence[str]) -> Mapping[str, State]:
-        """For looking through links: what is here already is not read again, and not more is kept
-        than the next level may need."""
+        """Return the states that judging links needs.
+
+        States that are held already are not read again. Only as many as the next level may need are
+        kept.
+        """
         while len(self._ahead) > self._entities_max - len(self.facts):
             self._ahead.popitem()
         unknown = [id for id in ids if id not in self.facts and id not in self._ahead]
@@ -150,7 +153,7 @@ class Walk:
 
 
 class Judged(Struct, frozen=True, gc=False):
-    """Whether a link with options is followed, and which entities that was read from."""
+    """The decision on a link with options, and the entities that were read for it."""
 
     place: Place
     follows: bool
@@ -158,9 +161,9 @@ class Judged(Struct, frozen=True, gc=False):
 
 
 def judge(places: Iterable[Place], fetch: Fetch) -> Iterator[Judged]:
-    """Look through links to the values behind them, batch by batch."""
+    """Yield the decision on each place, from the values behind its links, batch by batch."""
     for batch in batches(sorted(places, key=_order)):
-        # Where to look for each place, and where it was looked already.
+        # For each place the next spot to read, and the spots that were read already.
         waiting: dict[Place, tuple[str, Path]] = {place: place[:2] for place in batch}
         looked: dict[Place, dict[tuple[str, Path], None]] = {place: {} for place in batch}
         while waiting:
@@ -188,7 +191,7 @@ def _order(place: Place) -> tuple[str, Path]:
 
 
 def is_deleted(state: State) -> bool:
-    """Whether it was there once: not missing, and not erased either."""
+    """Whether the entity existed once and was deleted, but not erased."""
     return not state.exists and state.version > 0 and not state.erased
 
 

@@ -1,4 +1,4 @@
-"""Questions: what a retrieval may ask, in its one normal form. Pure, and frozen: hashes depend on it."""
+"""Questions of retrievals, in their normal form. Pure. Frozen: hashes depend on the form."""
 
 from rote.questions.instants import NO_INSTANT, NormalTimes, read_column
 from rote.questions.request import (

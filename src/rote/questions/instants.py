@@ -1,4 +1,4 @@
-"""The times of stored memories: written by many programs, so more forms are read than elsewhere.
+"""The times of stored memories. Many programs write them, so more forms are read than elsewhere.
 
     date                          2026-01-31
     date and time                 2026-01-31T12:00, 2026-01-31 12:00:00.25
@@ -24,7 +24,7 @@ _form = re.compile(
 
 
 def read_instant(text: str) -> int | None:
-    """Microseconds since the epoch; None when the text is no time."""
+    """Return microseconds since the epoch, None when the text is no time."""
     match = _form(text)
     if match is None:
         return None
@@ -38,19 +38,19 @@ def read_instant(text: str) -> int | None:
         return None
 
 
-# What most programs write, and what is in normal form already.
+# Most programs write this form, which is the normal form already.
 _normal_form = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.(?!000000)[0-9]{6})?Z"
 ).fullmatch
 
-# Before every time that can be written, so that those without one come last.
+# Earlier than every time that can be written, so that memories without a time come last.
 NO_INSTANT = -(1 << 63)
 
 
 class NormalTimes(dict[str | None, tuple[int, str | None]]):
     """Texts of times to instants and their normal form, `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`.
 
-    What is no time has NO_INSTANT and None. It remembers: logs repeat their times.
+    A text that is no time has NO_INSTANT and None. Results are kept, because logs repeat their times.
     """
 
     def __missing__(self, text: str | None) -> tuple[int, str | None]:
@@ -83,10 +83,10 @@ _decode_texts = msgspec.json.Decoder(list[str | None]).decode
 
 
 def read_column(texts: Sequence[str | None]) -> tuple[list[int], Sequence[str | None]] | None:
-    """Instants and normal forms of many texts at once; None if one of them is not as most are.
+    """Return instants and normal forms of many texts; None if one of them has a rare form.
 
-    What ends with Z and is written as it was read is in normal form. +00:00 is as good as Z, and
-    no fraction as good as one of zeros.
+    A text is in normal form if it ends with Z and formatting its instant gives the same text. A text
+    with +00:00 instead of Z, or with a fraction of zeros, is read here too.
     """
     given = _encode(texts)
     normal = given.replace(b'+00:00"', b'Z"').replace(b'.000000Z"', b'Z"')

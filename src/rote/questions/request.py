@@ -1,4 +1,4 @@
-"""The request: checked in a fixed order, so that the same mistake always gives the same error."""
+"""The request. Its parts are checked in a fixed order, so the same mistake gives the same error."""
 
 import posixpath
 from collections.abc import Mapping
@@ -24,35 +24,35 @@ _DENIED_DEFAULT = ("malicious",)
 
 
 class Budget(Struct, frozen=True):
-    """How much may come back."""
+    """Bounds of the answer."""
 
     max_excerpt_tokens: int
-    per_item_max_excerpt_tokens: int  # never more than the whole
+    per_item_max_excerpt_tokens: int  # never more than the budget of all items
     max_items: int
 
 
 class Scoring(Struct, frozen=True):
-    """What counts, and how much."""
+    """Parts of a score, and their weights."""
 
-    enable_recency_weight: bool  # false too when nobody said what time it is
+    enable_recency_weight: bool  # false also when the request has no time
     recency_half_life_days: int
     enable_tag_overlap: bool
     query_terms: tuple[str, ...]
 
 
 class TrustFilter(Struct, frozen=True):
-    """Which classifications keep a memory out, and who says so."""
+    """Classifications that exclude a memory, and the source of these classifications."""
 
     deny_classifications: tuple[str, ...]
     trust_snapshot_path: str | None
 
 
 class Request(Struct, frozen=True):
-    """What was asked, with every default in its place."""
+    """A request with every default filled in."""
 
-    query: str  # as it was given
+    query: str  # as the caller gave it
     normal_query: str
-    store_paths: tuple[str, ...]  # normal, each once, in the order of reading
+    store_paths: tuple[str, ...]  # in normal form, each once, in the order of reading
     budget: Budget
     scoring: Scoring
     trust_filter: TrustFilter
@@ -60,7 +60,7 @@ class Request(Struct, frozen=True):
 
 
 def parse_request(request: Any, *, has_store: bool) -> Request:
-    """The request, or the first thing that is wrong with it."""
+    """Return the checked request; raise InvalidInput for its first fault."""
     given = _section(
         request, "the request", "invalid_input",
         ("query", "store_paths", "budget", "scoring", "trust_filter", "now_utc"),
@@ -120,7 +120,10 @@ def _store_paths(paths: Any, has_store: bool) -> tuple[str, ...]:
 
 
 def _normal_path(path: str) -> str:
-    """Without a look at what is there; and what names a file never becomes what names a space."""
+    """Return the normal form of a path, without a look at the file system.
+
+    The normal form of a file never begins like the name of a space.
+    """
     normal = posixpath.normpath(path)
     return f"./{normal}" if normal.startswith(SPACE_SCHEME) else normal
 
@@ -198,7 +201,7 @@ def _now(now: Any) -> int | None:
 
 
 def _section(given: Any, name: str, code: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
-    """A part of the request, with none but its own keys."""
+    """Return a section of the request; refuse unknown keys."""
     if type(given) is not dict:
         raise InvalidInput(f"{name} must be an object", code=code)
     for key in given:

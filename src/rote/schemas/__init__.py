@@ -1,4 +1,4 @@
-"""Schemas: what values must be to be stored. Pure: whoever calls brings registry, schemas, values."""
+"""Schemas that stored values must conform to. Pure: the caller reads registry, schemas and values."""
 
 from rote.schemas.registry import (
     REGISTRY_ID,

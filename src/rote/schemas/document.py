@@ -1,7 +1,7 @@
-"""A schema document: the schemas in it, which of them apply to what, and where references lead.
+"""A schema document: the schemas in it, the parts of a value they apply to, and their references.
 
-Only a document that stands alone is taken: references stay within it, and no part of it has an
-address of its own. A document that is read here is known to be valid by the metaschema.
+A document must stand alone: references stay within it, and no part of it has an address of its own.
+The caller has checked the document against the metaschema.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from rote.schemas.violations import Violated
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-# Where schemas are, by what they apply to (JSON Schema core, sections 8 and 10).
+# Keywords that hold schemas, by what those apply to (JSON Schema core, sections 8 and 10).
 _HERE = ("not", "if", "then", "else")
 _HERE_LISTS = ("allOf", "anyOf", "oneOf")
 _HERE_MAPS = ("dependentSchemas", "dependencies")
@@ -24,8 +24,8 @@ _APART_MAPS = ("$defs", "definitions")
 _REFERENCES = ("$ref", "$dynamicRef")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
 
-# Lists that are gone through at every evaluation, and what one of their members costs then: the
-# library compares a value with an enum one by one, and slowly.
+# Lists that every evaluation reads to the end, and the cost of one of their members. The library
+# compares a value with the members of an enum one by one, and slowly.
 _WEIGHTS = {"enum": 16, "required": 1, "patternProperties": 1, "dependentRequired": 1}
 
 _Tokens = tuple[str, ...]
@@ -33,7 +33,7 @@ Key = str | int  # a member, or an element
 
 
 class Node:
-    """One schema, and the schemas that it applies."""
+    """One schema, and the schemas that it applies to the value or to its parts."""
 
     __slots__ = ("any_element", "any_member", "here", "keys", "number", "tokens", "weight")
 

@@ -1,7 +1,8 @@
-"""The registry: which schema governs which entities.
+"""The registry of schemas by the ids that they govern.
 
-It is one entity, `urn:schemas`, an object of id prefixes and names. The longest prefix of an id
-decides, and an id without one is free. The schema called `note` is the entity `urn:schema:note`.
+It is one entity, `urn:schemas`, whose value is an object of id prefixes and names of schemas. The
+longest prefix of an id decides; an id that no prefix fits has no schema. The schema called `note` is
+the entity `urn:schema:note`.
 """
 
 from functools import lru_cache
@@ -17,7 +18,7 @@ from rote.values.limits import SCHEMA_PREFIXES_MAX, VALIDATORS_KEPT_MAX
 
 REGISTRY_ID = "urn:schemas"
 SCHEMA_PREFIX = "urn:schema:"
-# Ids that begin otherwise are neither.
+# Only ids that begin so can be the registry or a schema.
 RESERVED_PREFIX = "urn:schema"
 
 _RULE = "registry"
@@ -30,7 +31,7 @@ class Registry(Struct, frozen=True):
     lengths: tuple[int, ...]  # of the prefixes, longest first
 
     def name_for(self, id: str) -> str | None:
-        """The schema that governs an entity; None when it is free."""
+        """Return the name of the schema that governs an entity, None when there is none."""
         for length in self.lengths:
             name = self.names.get(id[:length])
             if name is not None:
@@ -38,13 +39,13 @@ class Registry(Struct, frozen=True):
         return None
 
     def prefix_of(self, name: str) -> str | None:
-        """The first prefix that a schema is registered for."""
+        """Return the first prefix that a schema is registered for."""
         return min((prefix for prefix in self.names if self.names[prefix] == name), default=None)
 
 
 @lru_cache(maxsize=VALIDATORS_KEPT_MAX)
 def parse_registry(data: bytes) -> Registry | Violation:
-    """The registry in a canonical value, or what is wrong with it."""
+    """Return the registry in a canonical value, or the first violation in it."""
     try:
         return _parsed(decode_canonical(data))
     except Violated as error:

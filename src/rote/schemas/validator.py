@@ -1,7 +1,7 @@
-"""Compiled schemas: the library that judges values, and the bounds it works within.
+"""Compiled schemas: the library that judges values, and the bounds that it works within.
 
-Patterns run in an engine whose time is linear in the text: it has neither look-around nor
-back-references. Nothing is fetched. `format` is a note, as draft 2020-12 has it, and judges nothing.
+Patterns run in an engine whose time is linear in the text; it has no look-around and no
+back-references. Nothing is fetched. `format` is an annotation, as in draft 2020-12, and is not checked.
 """
 
 from functools import cache, lru_cache
@@ -31,14 +31,14 @@ _GOES_BACK = (
     " no large counts"
 )
 _NO_PATTERN = "not a valid pattern, or one with large counts or back-references by name"
-# Where the schema of schemas says what a type is.
+# The place of the metaschema that defines types.
 _TYPE_OF_SCHEMA = ["properties", "type", "anyOf"]
 _NO_TYPE = "it is one of array, boolean, integer, null, number, object, string, or a list of such"
 
 
 @lru_cache(maxsize=VALIDATORS_KEPT_MAX)
 def compile_schema(data: bytes) -> "Validator | Violation":
-    """The schema in a canonical value, ready to judge, or what is wrong with it."""
+    """Return the compiled schema of a canonical value, or the first violation in it."""
     if len(data) > SCHEMA_BYTES_MAX:
         return Violation("", _RULE, f"a schema may have {SCHEMA_BYTES_MAX:,} bytes; split it")
     schema = decode_canonical(data)
@@ -46,7 +46,7 @@ def compile_schema(data: bytes) -> "Validator | Violation":
         _check_dialect(schema)
         _check_metaschema(schema)
         document = Document(schema)
-        # First: what this refuses must not be compiled.
+        # This comes first: a schema that it refuses must not be compiled.
         work, weight = evaluations(document), evaluations(document, weighted=True)
         return Validator(_compiled(schema), work, weight, has_options=document.has_options)
     except Violated as error:
@@ -66,13 +66,13 @@ class Validator:
     ) -> None:
         self._compiled = compiled
         self._work = work  # evaluations of one place, by the depth of the value
-        self._weight = weight  # and what they cost
+        self._weight = weight  # the cost of these evaluations
         self._has_options = has_options
-        # Most schemas take values of any depth.
+        # Most schemas accept values of any depth.
         self._size_max = JUDGING_WORK_MAX // weight[-1] if len(weight) > DEPTH_MAX else 0
 
     def judge(self, value: Json, *, size: int) -> Violation | None:
-        """The first violation in a value of `size` canonical bytes."""
+        """Return the first violation in a value of `size` canonical bytes, None when there is none."""
         if size > self._size_max:
             violation = self._too_much(depth_of(value), size)
             if violation is not None:
@@ -135,7 +135,7 @@ def _uncompiled(error: "jsonschema_rs.ValidationError", schema: Json) -> Violate
 
 
 def _would_go_back(pattern: object) -> bool:
-    """Whether a pattern that was refused is one for the engine that goes back."""
+    """Whether a refused pattern is valid for an engine with backtracking."""
     library = _library()
     going_back = library.FancyRegexOptions(
         size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_BYTES_MAX
@@ -160,7 +160,10 @@ def _violation_of(compiled: "jsonschema_rs.Validator", value: Json) -> Violation
 
 
 def _told(error: "jsonschema_rs.ValidationError") -> tuple[str, str]:
-    """The keyword that refused a value, and why; the library has one kind of error for several."""
+    """Return the keyword that refused a value, and the reason.
+
+    The library has one kind of error for several keywords.
+    """
     path = error.schema_path
     keyword = path[-1] if path else None
     if keyword == "dependentRequired":
@@ -168,14 +171,17 @@ def _told(error: "jsonschema_rs.ValidationError") -> tuple[str, str]:
     if keyword == "minContains":
         return keyword, "too few of its elements are what contains asks for"
     if keyword == "maxContains":
-        # Where there is no minContains, the library says this of none as well.
+        # Without a minContains, the library reports this error also when no element matches.
         return keyword, "too many of its elements, or none, are what contains asks for"
     return error.kind.name or _RULE, error.message
 
 
 def _pointer(error: "jsonschema_rs.ValidationError", value: Any) -> str:
-    """Where in a value an error is. The library leaves members named "" out of its paths; they are put
-    back where the path leads nowhere without them."""
+    """Return the pointer of an error in a value.
+
+    The library leaves members named "" out of its paths. They are put back where the path leads
+    nowhere without them.
+    """
     tokens: list[str | int] = []
     for token in error.instance_path:
         while type(value) is dict and token not in value and "" in value:
@@ -191,7 +197,7 @@ def _pointer(error: "jsonschema_rs.ValidationError", value: Any) -> str:
 
 @cache
 def _metaschema() -> "jsonschema_rs.Validator":
-    schema = {"$ref": DIALECT}  # which the library carries
+    schema = {"$ref": DIALECT}  # the library has this document built in
     compiled: jsonschema_rs.Validator = _library().Draft202012Validator(schema, **_options())
     return compiled
 
@@ -206,5 +212,5 @@ def _options() -> dict[str, Any]:
 
 @cache
 def _library() -> Any:
-    """Imported when the first schema is met: most stores have none, and it is large."""
+    """Import the library at the first schema: most stores have none, and the import takes 0.1 s."""
     return import_module("jsonschema_rs")

@@ -1,4 +1,4 @@
-"""What is wrong with a value, a schema or a registry: where, by which rule, and why."""
+"""Violations in a value, a schema or a registry: the place, the rule and the reason."""
 
 from msgspec import Struct
 
@@ -7,10 +7,10 @@ from rote.values.limits import VIOLATION_CHARACTERS_MAX
 
 
 class Violation(Struct, frozen=True):
-    """The first thing that is wrong."""
+    """The first fault in a value, a schema or a registry."""
 
-    pointer: str  # where, in what was judged
-    rule: str  # the keyword that says so, or the name of a rule of Rote's own
+    pointer: str  # the place of the fault
+    rule: str  # a keyword of JSON Schema, or the name of a rule of Rote's own
     reason: str
 
     @property
@@ -19,7 +19,7 @@ class Violation(Struct, frozen=True):
 
 
 class Violated(InvalidInput):
-    """Carries a violation to whoever asked. Never leaves this package."""
+    """A violation on its way to the public functions of this package, which catch it."""
 
     def __init__(self, pointer: str, rule: str, reason: str) -> None:
         super().__init__(reason, code=InvalidInput.code)
@@ -27,7 +27,7 @@ class Violated(InvalidInput):
 
 
 def shortened(text: str) -> str:
-    """Texts of the library may name every member of a large value."""
+    """Return the text, cut when it is long: the library may name every member of a large value."""
     if len(text) <= VIOLATION_CHARACTERS_MAX:
         return text
     return text[: VIOLATION_CHARACTERS_MAX - 1] + "…"

@@ -1,13 +1,13 @@
-"""How much work a schema can make: how often it is applied to one place of a value.
+"""The work that a schema can make: the number of times it is applied to one place of a value.
 
-References let a short schema say a lot. Where two parts of a schema go into the same member, and
-both come back to the whole, each level of a value doubles the work:
+References make a short schema powerful. When two parts of a schema apply to the same member, and
+both refer to the whole schema again, each level of a value doubles the work:
 
     {"oneOf": [{"properties": {"left": {"$ref": "#"}}},
                {"properties": {"left": {"$ref": "#"}}}]}
 
-So before a schema is used, it is counted for each depth what the deepest place can meet. The count
-is of what could be applied if nothing stopped early: it may be too high, and is never too low.
+So before a schema is used, Rote counts for each depth how many schemas apply to the deepest place.
+The count assumes that no evaluation stops early: it may be too high, and is never too low.
 """
 
 from rote.schemas.document import Document, Key, Node
@@ -19,13 +19,15 @@ from rote.values.limits import (
     SCHEMA_STEPS_MAX,
 )
 
-# Larger counts are all the same; what is not reached from the root may grow without end.
+# Larger counts are cut to this one: counts of nodes that the root never reaches may grow forever.
 _COUNT_MAX = SCHEMA_EVALUATIONS_MAX + 1
 
 
 def evaluations(document: Document, *, weighted: bool = False) -> tuple[int, ...]:
-    """For each depth of a value, how often a place of it is judged at the most, or what that costs.
-    A value that is deeper than the list is long must not be judged."""
+    """Return, for each depth of a value, the most evaluations of one place, or their cost.
+
+    A value that is deeper than the list is long must not be judged.
+    """
     order = _inner_first(document)
     keys = _keys(order)
     counts = [0] * len(order)
@@ -41,16 +43,18 @@ def evaluations(document: Document, *, weighted: bool = False) -> tuple[int, ...
             return tuple(most)
         most.append(max(most[-1], deeper[0]))
         if deeper == counts:
-            break  # and so it stays
+            break  # all deeper levels have the same count
         counts = deeper
     return tuple(most + most[-1:] * (DEPTH_MAX + 1 - len(most)))
 
 
 def _inner_first(document: Document) -> list[Node]:
-    """The nodes, each after those that it applies to the same value. A schema that applies itself
-    to the same value would never end."""
+    """Return the nodes, each after the nodes that it applies to the same value.
+
+    Refuses a schema that applies itself to the same value, because judging would never end.
+    """
     order: list[Node] = []
-    steps: dict[Node, int] = {}  # 0 while a node waits for those that it applies
+    steps: dict[Node, int] = {}  # 0 while a node waits for the nodes that it applies
     for root in document.nodes:
         stack = [root]
         while stack:
@@ -79,7 +83,7 @@ def _inner_first(document: Document) -> list[Node]:
 
 
 def _keys(order: list[Node]) -> list[tuple[Key, ...]]:
-    """For each node the members and elements that it, or what it applies, tells apart."""
+    """Return, for each node, the members and elements that it or its applied nodes name."""
     found: list[tuple[Key, ...]] = [()] * len(order)
     room = SCHEMA_KEYS_MAX
     for node in order:
@@ -99,7 +103,7 @@ _Spread = tuple[dict[Key, int], int, int]  # by key, any other member, any other
 
 
 def _one_deeper(order: list[Node], keys: list[tuple[Key, ...]], counts: list[int]) -> list[int]:
-    """The counts for places one level further down: of all members and elements, the worst."""
+    """Return the counts one level deeper: the highest count of any member or element."""
     spreads: list[_Spread] = [({}, 0, 0)] * len(order)
     deeper = [0] * len(order)
     for node in order:

@@ -1,4 +1,4 @@
-"""Settings that a file holds: rote.toml. Pure; who reads the file is the command line."""
+"""Settings in the file rote.toml. Pure: the command line reads the file."""
 
 from rote.settings.environments import FILE_NAME, Environment, read_environment
 

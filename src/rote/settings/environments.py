@@ -1,4 +1,4 @@
-"""Environments: what is enabled where.
+"""Environments: the modes of runs that each one enables.
 
 [environments.production]
 modes = ["off", "read_only"]
@@ -18,14 +18,14 @@ _KEYS = ("modes",)
 
 
 class Environment(Struct, frozen=True):
-    """One of them."""
+    """One environment."""
 
     name: str
-    modes: tuple[str, ...] | None  # of runs that are enabled; None: those that always are
+    modes: tuple[str, ...] | None  # enabled modes of runs; None: the modes that are always enabled
 
 
 def read_environment(data: bytes, name: str, *, place: str) -> Environment:
-    """The environment of that name in a file, which is called `place` in errors."""
+    """Return the environment of that name in a file; errors call the file `place`."""
     if len(data) > SETTINGS_BYTES_MAX:
         raise InvalidInput(f"{place} is larger than settings can be ({SETTINGS_BYTES_MAX:,} bytes)")
     try:

@@ -1,4 +1,4 @@
-"""Traces: what a run read, called and produced, in a form that can be checked and compared. Pure."""
+"""Traces: the reads, calls and outputs of a run, to be checked and compared. Pure functions."""
 
 from rote.traces.checking import check_trace
 from rote.traces.comparing import compare_traces

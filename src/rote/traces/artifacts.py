@@ -1,4 +1,4 @@
-"""An artifact from outside: JSON text or plain data, decoded once and judged as far as its members go."""
+"""An artifact from outside: JSON text or plain data, decoded once; its members are checked here."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -19,24 +19,24 @@ Document = TypeVar("Document", bound=Struct)
 
 
 class Artifact(Generic[Document]):
-    """What was given, in three forms: plain data, text, and typed when all members are in order."""
+    """One artifact in three forms: plain data, text, and typed when all members are valid."""
 
     def __init__(
         self, value: Any, data: bytes | None, document: Document | None, *, is_shallow: bool
     ) -> None:
         self.value = value
-        self.data = data  # none when it is no value
+        self.data = data  # None when it is no value
         self.document = document
-        self.is_shallow = is_shallow  # no deeper than one value may be
+        self.is_shallow = is_shallow  # not deeper than a value may be
 
     def forget_events(self) -> None:
-        """Let go of the plain form of events, which are most of it: the typed one is enough."""
+        """Drop the plain form of events, which is most of it; the typed form is enough."""
         if type(self.value) is dict:
             self.value = {key: part for key, part in self.value.items() if key != "events"}
 
     @property
     def checked(self) -> Document:
-        """The typed form of what was found to be in order."""
+        """Return the typed form of an artifact that is valid."""
         if self.document is None:
             raise InternalError("a trace is compared that is not in order")
         return self.document
@@ -50,14 +50,14 @@ class Artifact(Generic[Document]):
 def read_artifact(
     source: Any, kind: type[Document], prefix: str, failures: Failures
 ) -> Artifact[Document]:
-    """The artifact; what is wrong with its members is added to `failures`.
+    """Return the artifact; add the faults of its members to `failures`.
 
-    InvalidValue or LimitExceeded when text cannot be read at all.
+    Raises InvalidValue or LimitExceeded when text cannot be read at all.
     """
     if isinstance(source, bytes | str):
         value, is_shallow = _decoded(source)
         data = source.encode() if isinstance(source, str) else source
-        # The second look is for numbers such as 1.0, which the canonical form writes as 1.
+        # The second attempt accepts numbers such as 1.0, which the canonical form writes as 1.
         document = _typed(data, kind) or _typed(_canonical(value), kind)
     else:
         value = source
@@ -76,20 +76,20 @@ def read_artifact(
 
 
 def member(value: Any, name: str) -> Any:
-    """A member of what may be no object; None when it is not there."""
+    """Return a member, None when it is not there or when the value is no object."""
     return value.get(name) if type(value) is dict else None
 
 
 def members(value: Any, name: str) -> list[Any]:
-    """The elements of a member that may be no list."""
+    """Return the elements of a member, none when it is no list."""
     found = member(value, name)
     return list(found) if type(found) in (list, tuple) else []
 
 
 def _add_strangers(value: Any, kind: type[Struct], prefix: str, failures: Failures) -> None:
-    """Data that is no value, such as NaN: the first in the whole, in each event and in each call.
+    """Report data that is no value, such as NaN: the first in each event, call and in the rest.
 
-    The members are told first, they may say it better.
+    Faults of members are reported first, because their messages may say more.
     """
     before = len(failures.listed)
     conform(value, _type_of(kind), "", prefix, failures)
@@ -105,10 +105,10 @@ def _add_strangers(value: Any, kind: type[Struct], prefix: str, failures: Failur
 
 
 def _pieces(value: Any, kind: type[Struct]) -> Iterator[tuple[str, Any]]:
-    """The whole, its events and their calls, each with its place and without those inside it.
+    """Yield the whole without its events, the events without their calls, and the calls.
 
-    Arguments of calls are left out: they are in nothing but determinism traces, and checking.py
-    judges them by json-v1, which is stricter.
+    Each comes with its place. Arguments of calls are left out: only determinism traces have them,
+    and checking.py checks them by json-v1, which is stricter.
     """
     whole, events = _parted(value, "events")
     yield "", whole
@@ -120,7 +120,7 @@ def _pieces(value: Any, kind: type[Struct]) -> Iterator[tuple[str, Any]]:
 
 
 def _parted(value: Any, name: str) -> tuple[Any, list[Any]]:
-    """A value without a list that it has, and what is in that."""
+    """Return a value without one of its lists, and the elements of that list."""
     parts = members(value, name)
     return (_without(value, name), parts) if parts else (value, [])
 
@@ -135,7 +135,7 @@ def _without(value: dict[Any, Any], name: str) -> dict[Any, Any]:
 
 
 def _decoded(text: bytes | str) -> tuple[Any, bool]:
-    """The value, and whether it is no deeper than any: the decoder looks anyway."""
+    """Return the value, and whether it is not deeper than a value may be."""
     try:
         return decode(text, size_bytes_max=TRACE_READ_BYTES_MAX), True
     except InvalidValue:

@@ -1,7 +1,7 @@
-"""Is a trace complete, and fit for the claim that a run was deterministic? Every broken rule is told.
+"""Checking that a trace is complete and can prove that a run was deterministic.
 
-Members and their types are judged by artifacts.py; here are the rules between members, which look
-at plain data so that they can tell what they see also where other members are missing.
+artifacts.py checks members and their types; here are the rules between members. They look at plain
+data, so that they work also when other members are missing. Every broken rule is reported.
 """
 
 from typing import Any
@@ -22,21 +22,21 @@ _TRACE, _RETRIEVAL = "trace", "retrieval"
 def check_trace(
     trace: Json, retrieval: Json = None, *, size_bytes_max: int = TRACE_BYTES_MAX
 ) -> Report:
-    """Whether a trace is complete and fit for a deterministic claim.
+    """Check that a trace is complete and fit for a deterministic claim; return a report.
 
-    Both may be JSON text or plain data. InvalidValue or LimitExceeded when text cannot be read.
+    Both may be JSON text or plain data. Raises InvalidValue or LimitExceeded when text cannot be read.
     """
     examination = Examination(trace, retrieval, size_bytes_max, parameter="retrieval")
     return examination.failures.report("valid", "invalid")
 
 
 class Examination:
-    """A trace and its retrieval trace, and everything that is wrong with them."""
+    """A trace, its retrieval trace, and all their faults."""
 
     def __init__(
         self, trace: Json, retrieval: Json, size_bytes_max: int, *, parameter: str
     ) -> None:
-        self.parameter = parameter  # what the caller gives the retrieval trace as
+        self.parameter = parameter  # the caller's name for the retrieval trace
         self.failures = failures = Failures()
         self.trace = read_artifact(trace, DeterminismTrace, _TRACE, failures)
         self.retrieval = (
@@ -67,7 +67,7 @@ class Examination:
 
     @property
     def advice(self) -> str:
-        """What to do when the retrieval trace is missing."""
+        """Return the advice for a missing retrieval trace."""
         return f"give it as {self.parameter}=run.retrieval_trace"
 
 
@@ -101,7 +101,7 @@ def _check_size(artifact: Artifact[Any], prefix: str, most: int, failures: Failu
 
 
 class _Links:
-    """Which event made which retrieval event."""
+    """Links from events to the retrieval events that they made."""
 
     def __init__(self, trace: Any) -> None:
         self._events = members(trace, "events")
@@ -110,7 +110,7 @@ class _Links:
         self.owners: dict[str, tuple[int, int]] = {}  # event and place in it, by retrieval event id
 
     def check_events(self, failures: Failures, *, are_plain: bool) -> None:
-        """The rules of each event; what it is linked to is remembered."""
+        """Check the rules of each event, and remember its links."""
         seen = self._event_ids
         for position, event in enumerate(self._events):
             if type(event) is not dict:
@@ -147,7 +147,7 @@ class _Links:
             self.owners.setdefault(id, (position, place))
 
     def check_retrieval(self, retrieval: Any, failures: Failures) -> None:
-        """Linkage both ways."""
+        """Check that each event and its retrieval events name each other."""
         seen: set[str] = set()
         for row, event in enumerate(members(retrieval, "events")):
             if type(event) is not dict:
@@ -179,7 +179,7 @@ class _Links:
             )  # fmt: skip
 
     def _check_row(self, event: Any, row: int, failures: Failures) -> None:
-        """The run and the event of a row, also of one without an id."""
+        """Check the run and the event of a row, also of a row without an id."""
         pointer = f"/events/{row}"
         run_id, event_id = event.get("run_id"), event.get("event_id")
         if type(run_id) is str and type(self._run_id) is str and run_id != self._run_id:
@@ -226,7 +226,7 @@ def _add_effect(call: Any, pointer: str, failures: Failures) -> None:
 
 
 def _check_arguments(call: Any, pointer: str, failures: Failures) -> None:
-    """Arguments are compared in json-v1, so they must have one."""
+    """Check that arguments have a json-v1 form, because they are compared in it."""
     try:
         json_v1(call["normalized_args"])
     except InvalidValue as error:
@@ -236,8 +236,10 @@ def _check_arguments(call: Any, pointer: str, failures: Failures) -> None:
 
 
 def _is_plain(trace: Artifact[DeterminismTrace]) -> bool:
-    """Whether nothing in it can lack a json-v1 form: by what is no value, by its depth, or by keys
-    that become one."""
+    """Whether all parts surely have a json-v1 form.
+
+    A part has none when it is no value, when it is too deep, or when two of its keys become one.
+    """
     data = trace.data
     return (
         data is not None
@@ -248,13 +250,13 @@ def _is_plain(trace: Artifact[DeterminismTrace]) -> bool:
 
 
 def _is_other(number: Any, place: int, *, least: int) -> bool:
-    """Whether a number that may be a place is not this one; what may not is told elsewhere."""
+    """Whether a number is a possible place but not this one; impossible ones fail elsewhere."""
     whole = _whole(number)
     return whole is not None and least <= whole <= INTEGER_MAX and whole != place
 
 
 def _whole(number: Any) -> int | None:
-    """The integer that a number is: 1.0 is written as 1, so it is 1."""
+    """Return the number as an integer, None when it is none; 1.0 counts as 1."""
     if type(number) is float and number.is_integer():
         return int(number)
     return number if type(number) is int else None
@@ -303,7 +305,7 @@ def _check_order(records: list[Any], pointer: str, failures: Failures) -> None:
 
 
 def _rank_key(record: Any) -> tuple[float, str] | None:
-    """What ranks lower sorts later; None for what cannot be ranked."""
+    """Return a key that sorts lower ranks later, None when a record cannot be ranked."""
     id, score = member(record, "record_id"), member(record, "score")
     if type(id) is not str or not is_finite(score):
         return None

@@ -1,7 +1,7 @@
-"""Did two runs behave the same? Strictly by index, and everything that differs is told.
+"""Comparing the behaviour of two runs, strictly by index; every difference is reported.
 
-Events are compared as they were decoded, most of them with one comparison; only those that differ are
-looked at part by part.
+Events are compared as they were decoded, most of them with one comparison. Only events that differ
+are compared part by part.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ _OUTPUT_FIELDS = (
     ("output_shape_hash", "structure"),
     ("normalization_version", "normalization version"),
 )
-# Members of a call, the code of a difference in them, and how it is said.
+# Members of a call, with the code and the message of a difference in them.
 _CALL_FIELDS = (
     ("tool_name", "tool_name_mismatch", "another tool is called"),
     ("tool_profile_version", "tool_profile_mismatch", "the tool has another profile version"),
@@ -62,9 +62,10 @@ def compare_traces(
     right_retrieval: Json = None,
     size_bytes_max: int = TRACE_BYTES_MAX,
 ) -> Report:
-    """Whether two runs were equivalent, and everywhere they were not.
+    """Compare two runs; return a report with every difference.
 
-    All four may be JSON text or plain data. InvalidValue or LimitExceeded when text cannot be read.
+    All four may be JSON text or plain data. Raises InvalidValue or LimitExceeded when text cannot be
+    read.
     """
     sides = (
         Examination(left, left_retrieval, size_bytes_max, parameter="left_retrieval"),
@@ -87,7 +88,7 @@ def compare_traces(
 
 
 def _reasons(left: Examination, right: Examination) -> Failures:
-    """Everything that stands in the way of a comparison."""
+    """Return all reasons why the traces cannot be compared."""
     reasons = Failures()
     for name, side in (("left", left), ("right", right)):
         tell = _teller(reasons, name)
@@ -109,7 +110,7 @@ def _reasons(left: Examination, right: Examination) -> Failures:
 
 
 def _teller(reasons: Failures, name: str) -> Callable[[str, str, Json, str], None]:
-    """What is wrong with one side stands on that side."""
+    """Return a function that adds a fault of one side to `reasons`."""
 
     def tell(code: str, pointer: str, value: Json, message: str) -> None:
         left, right = (value, None) if name == "left" else (None, value)
@@ -119,7 +120,10 @@ def _teller(reasons: Failures, name: str) -> Callable[[str, str, Json, str], Non
 
 
 def _compare_envelopes(left: Examination, right: Examination, reasons: Failures) -> None:
-    """What was run, as far as both say it; what one does not say is missing, and told as that."""
+    """Compare workflow, model, policy and versions where both traces have them.
+
+    A member that one trace lacks is reported as missing elsewhere.
+    """
     traces = (left.trace.value, right.trace.value)
     for field in _ENVELOPE:
         _compare_member(traces, field, f"/{field}", field, reasons)

@@ -1,6 +1,6 @@
-"""The slow way to see whether an artifact has the members it must have: it names all that are wrong.
+"""The slow check of the members of an artifact, which names every fault.
 
-It walks the types of documents.py, never the input, so its depth does not depend on what is given.
+It walks the types of documents.py, never the input, so its depth does not depend on the input.
 """
 
 import re
@@ -52,14 +52,14 @@ def is_finite(number: Any) -> bool:
 
 
 def _unwrapped(kind: inspect.Type) -> tuple[inspect.Type, str]:
-    """The type without its notes, and the word for a value that is not allowed."""
+    """Return the type without its annotations, and the code for a value that is not allowed."""
     if isinstance(kind, inspect.Metadata):
         return kind.type, (kind.extra or {}).get("code", "value")
     return kind, "value"
 
 
 def _problem(value: Any, kind: inspect.Type) -> str | None:
-    """`type` or `value`, for what this place alone shows."""
+    """Return `type` or `value` for a fault of this place alone, None when there is none."""
     match kind:
         case inspect.AnyType():
             return None
@@ -74,7 +74,7 @@ def _problem(value: Any, kind: inspect.Type) -> str | None:
                 return "type"
             return None if is_finite(value) else "value"
         case inspect.IntType(ge=least, le=most):
-            # 1.0 is written as 1, so it is 1.
+            # 1.0 counts as 1, because it is written as 1.
             if type(value) is not int and not (type(value) is float and value.is_integer()):
                 return "type"
             return None if (least or 0) <= value <= (most or INTEGER_MAX) else "value"
@@ -99,7 +99,7 @@ def _text_problem(value: str, kind: inspect.StrType) -> str | None:
 
 
 def _expected(kind: inspect.Type) -> str:
-    """What a place may hold, in words."""
+    """Return the words for the values that a place may hold."""
     match kind:
         case inspect.StructType() | inspect.DictType():
             return "an object"

@@ -1,8 +1,9 @@
-"""The four artifacts as they are written: which members they have, and what each may be.
+"""The four artifacts as they are written: their members and the types of these.
 
-Said once, here. The decoder for what is in order, the walk that tells what is not (conformance.py) and the
-published JSON Schemas (json_schemas.py) are made of these classes. Frozen: another required member is
-a new version. Members that are not named are allowed, and never compared.
+These classes are the only definition. The decoder of valid artifacts, the check that names faults
+(conformance.py) and the published JSON Schemas (json_schemas.py) are made from them; the docstrings
+here are their descriptions. Frozen: another required member is a new version. Other members are
+allowed and never compared.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,23 +13,23 @@ from msgspec import Meta, Raw, Struct
 from rote.traces.formats import Mode
 from rote.values.limits import INTEGER_MAX
 
-# The code of a failure where another word than `value` says it better.
+# The code of a failure in a version, instead of `value`.
 _VERSION = Meta(extra={"code": "version"})
 
 Text = Annotated[str, Meta(min_length=1)]
-# The lengths are for Python, whose `$` lets a line break pass.
+# The lengths are needed in Python, whose `$` allows a line break before the end.
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", min_length=64, max_length=64)]
 Count = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
 Index = Annotated[int, Meta(ge=0, le=INTEGER_MAX, extra={"code": "index"})]
 Rank = Annotated[int, Meta(ge=1, le=INTEGER_MAX, extra={"code": "order"})]
 Pointer = Annotated[str, Meta(pattern="^(/.*)?$")]
 Normalization = Annotated[Literal["json-v1"], _VERSION]
-# Kept as texts: equal ones are equal arguments, and most are.
+# Kept as texts: equal texts are equal arguments, and most texts are equal.
 Arguments = dict[str, Raw]
 
 
 class Metadata(Struct, frozen=True, gc=False):
-    """What is not there."""
+    """The number of events that were cut off."""
 
     truncated: bool
     events_dropped: Count
@@ -58,7 +59,7 @@ class ToolCall(Struct, frozen=True, gc=False):
 class Event(Struct, frozen=True, gc=False):
     """One step of a run."""
 
-    event_id: Text  # for links within the run only
+    event_id: Text  # used only for links within the run
     index: Index  # its place
     role: Text
     interceptor: Text
@@ -69,7 +70,7 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class Output(Struct, frozen=True, gc=False):
-    """What a run produced: its structure, not its words."""
+    """The output of a run: its structure, not its words."""
 
     output_type: Text
     output_shape_hash: Hash
@@ -77,7 +78,7 @@ class Output(Struct, frozen=True, gc=False):
 
 
 class DeterminismTrace(Struct, frozen=True, gc=False):
-    """What a run was, and what it did."""
+    """A run: its terms, its events and its output."""
 
     run_id: Text
     workflow_id: Text
@@ -93,7 +94,7 @@ class DeterminismTrace(Struct, frozen=True, gc=False):
 
 
 class SelectedRecord(Struct, frozen=True, gc=False):
-    """A memory that came back."""
+    """A memory that was returned."""
 
     record_id: Text
     record_type: Text
@@ -102,7 +103,7 @@ class SelectedRecord(Struct, frozen=True, gc=False):
 
 
 class AppliedFilters(Struct, frozen=True, gc=False):
-    """What was left out before ranking; null where a filter was not used."""
+    """The filters that were applied before ranking; null for a filter that was not used."""
 
     namespace: Any
     tags: Any
@@ -112,7 +113,7 @@ class AppliedFilters(Struct, frozen=True, gc=False):
 
 
 class RetrievalEvent(Struct, frozen=True, gc=False):
-    """One question to memory, and which records answered it."""
+    """One question to memory, and the records that answered it."""
 
     retrieval_event_id: Text
     run_id: Text
@@ -128,7 +129,7 @@ class RetrievalEvent(Struct, frozen=True, gc=False):
 
 
 class RetrievalTrace(Struct, frozen=True, gc=False):
-    """What a run asked its memory."""
+    """All questions of a run to its memory."""
 
     retrieval_trace_schema_version: Annotated[Literal["memory.retrieval_trace.v1"], _VERSION]
     events: list[RetrievalEvent]
@@ -136,7 +137,7 @@ class RetrievalTrace(Struct, frozen=True, gc=False):
 
 
 class ToolProfileDocument(Struct, frozen=True, gc=False):
-    """What of a tool's calls is compared: JSON pointers, where the empty one is everything."""
+    """JSON pointers to the compared parts of a tool's calls; the empty pointer is everything."""
 
     tool_name: Text
     tool_profile_version: Text
@@ -154,7 +155,7 @@ AbortReason = Literal[
 
 
 class BufferStateDocument(Struct, frozen=True, gc=False):
-    """Where the buffered writes of a run are."""
+    """The state of the buffered writes of a run."""
 
     run_id: Text
     state: BufferState

@@ -1,4 +1,4 @@
-"""The names and versions that traces carry. Frozen: a change of required fields is a new version."""
+"""Names and versions of the formats of traces. Frozen: other required fields are a new version."""
 
 from typing import Literal
 
@@ -9,10 +9,10 @@ BUFFER_STATE_MACHINE = "memory.buffer_state_machine.v1"
 NORMALIZATION = "json-v1"
 QUERY_NORMALIZATION = "query-v1"
 HASH_ALGORITHM = "sha256"
-# Scores are compared, ordered and told with so many.
+# Scores are compared, ordered and written with so many decimals.
 SCORE_DECIMALS = 9
 
-# What a run may see and change; only the last can never claim to be deterministic.
+# The mode decides what a run may read and write. The last one is never deterministic.
 Mode = Literal["off", "read_only", "buffered_write", "live_read_write"]
 LIVE: Mode = "live_read_write"
 

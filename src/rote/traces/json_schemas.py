@@ -1,7 +1,7 @@
 """The published JSON Schemas of the four artifacts, made from documents.py.
 
-A schema says which members there are. What lies between members (indexes, ranks, links, sizes) it
-cannot say, so `check_trace` is what decides; whatever passes there conforms to these.
+A schema describes members. It cannot describe relations between them (indexes, ranks, links, sizes),
+so `check_trace` decides. Every trace that passes there conforms to these schemas.
 """
 
 from typing import Any
@@ -30,13 +30,13 @@ _DOCUMENTS: dict[str, type[Struct]] = {
     TOOL_PROFILE: ToolProfileDocument,
     BUFFER_STATE_MACHINE: BufferStateDocument,
 }
-# The structural forms that show what an output_shape_hash is the fingerprint of.
+# Examples of structural forms; an output_shape_hash is the fingerprint of one.
 _SHAPES: list[Json] = [
     {"type": "text", "sections": ["intro", "body", "conclusion"]},
     {"type": "plan", "steps": [{"id": 1, "action": "analyze"}, {"id": 2, "action": "generate"}]},
     {"type": "code_patch", "files": [{"path": "foo.py", "changes": []}]},
 ]
-# What follows what; any other step is an error.
+# The states that may follow each state; any other step is an error.
 _STEPS = {
     "buffer_open": ["commit_pending"],
     "commit_pending": ["commit_applied", "commit_aborted"],
@@ -46,7 +46,7 @@ _STEPS = {
 
 
 def json_schemas() -> dict[str, dict[str, Json]]:
-    """Each schema by the name of its format."""
+    """Return the schemas by the names of their formats."""
     return {name: _schema(name, kind) for name, kind in _DOCUMENTS.items()}
 
 
@@ -74,7 +74,7 @@ def _schema(name: str, kind: type[Struct]) -> dict[str, Json]:
 
 
 def _exactly_when(condition: dict[str, Json], member: str) -> dict[str, Json]:
-    """A member that is a text under a condition, and null otherwise."""
+    """Return a schema: the member is a text under a condition, and null otherwise."""
     return {
         "if": {"properties": condition},
         "then": {"properties": {member: {"type": "string"}}},

@@ -1,4 +1,4 @@
-"""Which model a run asks, and how: the identity that two runs must share to be compared. Frozen."""
+"""The model of a run and its settings; comparable runs have the same. Frozen."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
@@ -15,7 +15,7 @@ _FLAGS = ("stochastic_unseeded", "deterministic_provider")
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """A model with everything that decides about its replies; None is what nobody has set."""
+    """A model with all settings that affect its replies; None for a setting that nobody has set."""
 
     provider_name: str
     model_name: str
@@ -27,7 +27,7 @@ class ModelConfig:
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     seed: int | None = None
-    stochastic_unseeded: bool = False  # the replies are drawn anew each time, and that is known
+    stochastic_unseeded: bool = False  # replies are known to be drawn at random each time
     deterministic_provider: bool = False  # the provider's own guarantee of the same reply
 
     def __post_init__(self) -> None:
@@ -48,18 +48,18 @@ class ModelConfig:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether the same question has the same reply, so that a deterministic mode may ask it."""
+        """Whether the same question gets the same reply; deterministic modes need that."""
         return self.deterministic_provider or self.seed is not None
 
     def to_dict(self) -> dict[str, Json]:
-        """What identifies it, apart from the tools; what nobody has set is null."""
+        """Return the settings that identify it, without the tools; unset ones are null."""
         given: Mapping[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         rest = {name: value for name, value in given.items() if name not in _DECODING}
         return {**rest, "decoding": {name: given[name] for name in _DECODING}}
 
 
 def model_config_id(model: ModelConfig | None, tool_runtime_profile_hash: str) -> str:
-    """The identity of a model with its tools; a run without a model has that of null."""
+    """Return the identity of a model with its tools; without a model it is that of null."""
     if model is None:
         return fingerprint(None)
     return fingerprint({**model.to_dict(), "tool_runtime_profile_hash": tool_runtime_profile_hash})

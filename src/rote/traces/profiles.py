@@ -1,7 +1,7 @@
-"""Tool profiles: which parts of a call's arguments, result and effects say what the tool did. Frozen.
+"""Tool profiles: the parts of a call's arguments, result and effects that are compared. Frozen.
 
-A field is a JSON pointer, `""` is the whole. What is compared is the object {pointer: value} of the
-fields that are there, in json-v1; so a request id or a duration can be left out of the comparison.
+A field is a JSON pointer; `""` is the whole. The object {pointer: value} of the fields that exist is
+compared, in json-v1. So a request id or a duration can be left out of the comparison.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,14 +30,14 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class ToolProfile:
-    """What of a tool's calls is compared; a change of it is a new version."""
+    """The compared parts of a tool's calls; a profile that changes gets a new version."""
 
     tool_name: str
     tool_profile_version: str
     _: KW_ONLY
     normalized_args_fields: Sequence[str] = ("",)
     tool_result_fingerprint_fields: Sequence[str] = ("",)
-    side_effect_fingerprint_fields: Sequence[str] = ()  # none: its effects are not looked at
+    side_effect_fingerprint_fields: Sequence[str] = ()  # none: effects are not compared
     _tokens: dict[str, dict[str, tuple[str, ...]]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class ToolProfile:
         return bool(self.side_effect_fingerprint_fields)
 
     def normalized_args(self, args: dict[str, Json]) -> dict[str, Json]:
-        """The arguments that count, in json-v1."""
+        """Return the compared arguments, in json-v1."""
         chosen = self._chosen("normalized_args_fields", args)
         normal: dict[str, Json] = decode_canonical(json_v1(chosen))
         return normal
@@ -62,7 +62,7 @@ class ToolProfile:
         return fingerprint(self._chosen("tool_result_fingerprint_fields", result))
 
     def side_effect_fingerprint(self, effects: Json) -> str | None:
-        """None when the profile does not look at effects."""
+        """Return the fingerprint of the compared effects, None when the profile compares none."""
         if not self.side_effect_required:
             return None
         return fingerprint(self._chosen("side_effect_fingerprint_fields", effects))
@@ -85,7 +85,7 @@ class ToolProfile:
 
 
 def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
-    """The profiles of a run in the order of their names, one for each tool."""
+    """Return the profiles of a run by name, in the order of names, one for each tool."""
     named: dict[str, ToolProfile] = {}
     if not isinstance(profiles, Iterable):
         raise InvalidInput("tools are a list of ToolProfiles", argument="tools")
@@ -103,12 +103,12 @@ def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
 
 
 def tool_runtime_profile_hash(profiles: Iterable[ToolProfile]) -> str:
-    """The identity of a run's tools."""
+    """Return the identity of a run's tools."""
     return fingerprint([profile.to_dict() for profile in profiles_by_name(profiles).values()])
 
 
 def _parse_fields(name: str, fields: Any) -> dict[str, tuple[str, ...]]:
-    """The pointers with their tokens, in the order in which they were given."""
+    """Return the pointers with their tokens, in the given order."""
     if not isinstance(fields, list | tuple):
         raise InvalidInput(f"{name} is a list of JSON pointers", argument=name)
     if len(fields) > PROFILE_FIELDS_MAX:
@@ -119,6 +119,6 @@ def _parse_fields(name: str, fields: Any) -> dict[str, tuple[str, ...]]:
         if pointer in tokens:
             raise InvalidInput(f"{name} names {pointer!r:.120} twice", argument=name)
         tokens[pointer] = path
-    # Two pointers that json-v1 takes for one could not stand side by side in what is compared.
+    # Refuses two pointers that json-v1 makes equal: one object cannot hold both.
     json_v1(dict.fromkeys(tokens))
     return tokens

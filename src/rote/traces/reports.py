@@ -1,4 +1,4 @@
-"""What checking and comparing say: a status, and every failure with its place and both values.
+"""The reports of checks and comparisons: a status, and each failure with place and values.
 
 The same input gives the same report, byte for byte. Codes are frozen: programs branch on them.
 """
@@ -27,18 +27,18 @@ class Failure(Struct, frozen=True):
     pointer: (
         str  # a JSON pointer into the trace, or into the retrieval trace where the code says so
     )
-    left: Json  # what is there; of two traces: what the left one has
-    right: Json  # what must be there; of two traces: what the right one has
+    left: Json  # the value found; of two traces: the left value
+    right: Json  # the value that must be there; of two traces: the right value
     message: str  # a sentence
 
 
 class Report(Struct, frozen=True):
-    """The outcome: ok only when nothing at all was found."""
+    """The outcome; ok only when there is no failure."""
 
     ok: bool
     status: Status
     failures: tuple[Failure, ...] = ()
-    more: int = 0  # failures beyond those that are listed
+    more: int = 0  # number of failures that are not listed
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)
@@ -49,7 +49,7 @@ class Report(Struct, frozen=True):
 
 
 class Failures:
-    """A growing list of failures, which remembers so many and counts the rest."""
+    """A growing list of failures; it keeps a bounded number and counts the rest."""
 
     def __init__(self) -> None:
         self.listed: list[Failure] = []
@@ -60,7 +60,7 @@ class Failures:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is added now is only counted, so that nobody has to say it."""
+        """Whether further failures are only counted, so that their messages need not be made."""
         return len(self.listed) >= TRACE_FAILURES_MAX
 
     def add(self, code: str, pointer: str, left: Any, right: Any, message: str) -> None:
@@ -76,7 +76,7 @@ class Failures:
 
 
 def shown(value: Any) -> Json:
-    """A value as a report holds it: a copy, or in words when it is long or no value at all."""
+    """Return a copy of a value for a report; a text about it when it is long or no value."""
     if value is None or type(value) is bool:
         return value
     try:

@@ -1,6 +1,6 @@
-"""What a retrieval is in a trace: which question, which records in which order. Pure, and frozen.
+"""Retrievals in a trace: the question, and the records in order. Pure. Frozen.
 
-A trace ranks by score descending, then record_id ascending, whatever order the answer itself has.
+A trace ranks by score descending, then record_id ascending, also when the answer has another order.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from rote.values import Json, fingerprint, sha256_hex
 LEXICAL_POLICY = "rote.lexical"
 LEXICAL_MODE = "lexical"
 
-# Why a memory was no candidate.
+# Reasons why a memory was no candidate.
 _REFUSED = ("invalid_record_schema", "trust_denied")
 _NOT_A_PACKAGE = "a retrieval event is made of a package that `retrieve` returned"
 
@@ -29,7 +29,7 @@ def retrieval_event(
     event_id: str,
     retrieval_event_id: str,
 ) -> dict[str, Json]:
-    """The event of a lexical retrieval: of a request, and of the package that answered it."""
+    """Return the event of a lexical retrieval, from a request and the package that answered it."""
     parsed = parse_request(request, has_store=True)
     try:
         _check_question(parsed, package)
@@ -56,7 +56,7 @@ def retrieval_event(
 
 
 def identity(*, run_id: str, event_id: str, retrieval_event_id: str) -> dict[str, Json]:
-    """The members that say where an event belongs."""
+    """Return the members that say to which run and event a retrieval event belongs."""
     ids = {"run_id": run_id, "event_id": event_id, "retrieval_event_id": retrieval_event_id}
     for name, id in ids.items():
         if type(id) is not str or not id:
@@ -65,7 +65,7 @@ def identity(*, run_id: str, event_id: str, retrieval_event_id: str) -> dict[str
 
 
 def ranked(records: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
-    """Records in the order of traces, each with its rank."""
+    """Return records in the order of traces, each with its rank."""
     ordered = sorted(records, key=lambda record: (-record["score"], record["record_id"]))
     return [{**record, "rank": rank} for rank, record in enumerate(ordered, 1)]
 
@@ -76,7 +76,7 @@ def _check_question(request: Request, package: Mapping[str, Any]) -> None:
 
 
 def _query_fingerprint(request: Request) -> str:
-    """Over what took effect: every default is in its place, every text in its normal form."""
+    """Return the fingerprint of a request with all defaults filled in and normal texts."""
     budget, scoring, trust = request.budget, request.scoring, request.trust_filter
     return fingerprint(
         {
@@ -101,7 +101,7 @@ def _query_fingerprint(request: Request) -> str:
 
 
 def _candidates(selection: Mapping[str, Any]) -> int:
-    """Valid records after trust filtering: those that came back, and those that only ranked lower."""
+    """Return the number of valid records after trust filtering, returned or not."""
     counts = selection.get("dropped_counts")
     if counts is None:
         counts = Counter(drop["reason"] for drop in selection["dropped"])
@@ -129,7 +129,7 @@ def _score(score: Any) -> float:
 
 
 def _own_ids(memory_ids: list[str]) -> list[str]:
-    """Every id once: a repeat gets ~2, ~3 and so on, or the next that no memory is called."""
+    """Return distinct ids: a repeated id gets the next free suffix ~2, ~3 and so on."""
     taken = set(memory_ids)
     counts: Counter[str] = Counter()
     ids: list[str] = []
@@ -145,7 +145,7 @@ def _own_ids(memory_ids: list[str]) -> list[str]:
 
 
 def _record_type(store_path: str, memory_id: str) -> str:
-    """The kind of a record, which its memory id names second; a file has no kinds."""
+    """Return the kind of a record, the second part of its memory id; files have no kinds."""
     if not store_path.startswith(SPACE_SCHEME):
         return "jsonl"
     return memory_id.split("/")[1].replace("%2F", "/").replace("%25", "%")

@@ -1,4 +1,4 @@
-"""What two outputs must share to be alike: their structure, not their words. Frozen for our own types.
+"""The structure of outputs, by which they are compared, without their words. Frozen for our types.
 
     text        {"type": "text", "sections": ["intro", "body"]}
     plan        {"type": "plan", "steps": [{"id": 1, "action": "analyze"}]}
@@ -18,12 +18,12 @@ from rote.values import Json, canonical, check_trace_name, fingerprint
 from rote.values.limits import OUTPUT_SHAPES_MAX
 from rote.values.names import told
 
-# An output without its type into the members of its form, `type` aside.
+# Makes the members of a form, without `type`, from an output without its type.
 Former = Callable[[dict[str, Json]], dict[str, Json]]
 
 
 def structural_form(output: Any) -> dict[str, Json]:
-    """The form of an output, an object with its `type`."""
+    """Return the form of an output, an object with its `type`."""
     canonical(output)
     if type(output) is not dict or type(output.get("type")) is not str:
         raise InvalidInput('an output is an object with its type, like {"type": "text", …}')
@@ -42,12 +42,12 @@ def structural_form(output: Any) -> dict[str, Json]:
 
 
 def output_shape_hash(output: Any) -> str:
-    """Equal for outputs of one structure."""
+    """Return a hash that is equal for outputs of the same structure."""
     return fingerprint(structural_form(output))
 
 
 def describe_output(output: Any) -> dict[str, Json]:
-    """What a trace says about an output."""
+    """Return the member of a trace that describes an output."""
     form = structural_form(output)
     return {
         "output_type": form["type"],
@@ -59,7 +59,7 @@ def describe_output(output: Any) -> dict[str, Json]:
 def register_shape(output_type: str, former: Former) -> None:
     """Add a type of output: `former` makes the members of its form from an output.
 
-    For the whole process, and for good: one word has one form.
+    It holds for the whole process and cannot be undone, so that a type always has the same form.
     """
     check_trace_name(output_type, "an output type")
     if not callable(former):
@@ -111,7 +111,7 @@ def _items(output: dict[str, Json], member: str) -> list[Json]:
 
 
 def _parts(output: dict[str, Json], member: str, kept: tuple[str, ...]) -> list[Json]:
-    """The objects of a list with the members that count, all of which must be there."""
+    """Return the objects of a list with only the compared members; all of these must exist."""
     parts = []
     for index, item in enumerate(_items(output, member)):
         if type(item) is not dict or any(name not in item for name in kept):

@@ -1,12 +1,13 @@
-"""The two artifacts of a run as they grow: events go out one by one, and little is held.
+"""Writing the two artifacts of a run: events are written one by one, and few are held in memory.
 
     trace       {"contract_versions":…,"determinism_trace_schema_version":…,"events":[ … ],
                  "memory_snapshot_id":…,"metadata":…,"model_config_id":…,"output":…, …}
     retrieval   {"events":[ … ],"metadata":…,"retrieval_trace_schema_version":…}
 
-Both are canonical JSON, so what is known only at the end (metadata and output) comes after the
-events. Each artifact has a cap. An event stays when it and its retrievals fit in; the first that does
-not is cut with everything after it, from both, so what is left always links up.
+Both are canonical JSON, so the members that are known only at the end (metadata and output) come
+after the events. Each artifact has a cap. An event stays when it and its retrievals fit. The first
+event that does not fit is cut from both artifacts, with everything after it, so that all links left
+lead somewhere.
 """
 
 from collections.abc import Sequence
@@ -25,21 +26,21 @@ from rote.traces.shapes import describe_output
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import INTEGER_MAX, TRACE_BYTES_MAX, TRACE_NAME_BYTES_MAX
 
-# The place of the events in an artifact without any. In both it is the first one like it, since only
-# constants stand before it.
+# The place of the events in an artifact without any. In both artifacts its first occurrence is the
+# right one, since only constants stand before it.
 _EVENTS = b'"events":[]'
-# A character of text takes six bytes in JSON at the most.
+# A character of text takes at most six bytes in JSON.
 _ESCAPED_TIMES = 6
 
 
 class Sink(Protocol):
-    """Where the bytes of an artifact go."""
+    """The target of the bytes of an artifact."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 class Envelope(Struct, frozen=True):
-    """What a trace says about its run, known when it starts."""
+    """The members of a trace that are known when its run starts."""
 
     run_id: str
     workflow_id: str
@@ -50,7 +51,7 @@ class Envelope(Struct, frozen=True):
 
 
 class _Held(Struct, frozen=True):
-    """An event that fits only if what is still to come is short."""
+    """An event that fits only if the end of the artifacts is short."""
 
     event: bytes
     rows: Sequence[bytes]
@@ -80,7 +81,7 @@ class TraceWriter:
         self._retrieval.reserve(shortest={}, longest={})
 
     def add(self, event: bytes, rows: Sequence[bytes]) -> None:
-        """The next event and its retrievals, as canonical bytes."""
+        """Add the next event and its retrievals, as canonical bytes."""
         if self._events_dropped:
             self.cut(len(rows))
         elif not self._held and self._trace.is_safe((event,)) and self._retrieval.is_safe(rows):
@@ -92,16 +93,16 @@ class TraceWriter:
             self.cut(len(rows))
 
     def cut(self, rows: int) -> None:
-        """Count an event that is not kept, with its retrievals; nor are those that follow."""
+        """Count an event and its retrievals as dropped; all later events are dropped too."""
         self._events_dropped += 1
         self._rows_dropped += rows
 
     def describe(self, output: Json) -> None:
-        """What the run has brought about."""
+        """Set the output of the run."""
         self._output = describe_output(output)
 
     def finish(self) -> None:
-        """Write what is left; the artifacts are complete."""
+        """Write the held events and the end of both artifacts, which completes them."""
         kept, trace_end, retrieval_end = self._ending()
         self._trace.write([held.event for held in kept])
         self._retrieval.write([row for held in kept for row in held.rows])
@@ -109,7 +110,7 @@ class TraceWriter:
         self._retrieval.end(retrieval_end)
 
     def trace(self, written: bytes) -> dict[str, Json]:
-        """The trace as it would be if the run ended now, from what its sink holds."""
+        """Return the trace as if the run ended now, from the bytes that its sink holds."""
         kept, ending, _ = self._ending()
         return self._trace.value(written, [held.event for held in kept], ending)
 
@@ -118,13 +119,13 @@ class TraceWriter:
         return self._retrieval.value(written, [row for held in kept for row in held.rows], ending)
 
     def _fits(self, held: Sequence[_Held]) -> bool:
-        """Whether there is any ending with which these fit."""
+        """Whether these fit with the shortest possible end."""
         return self._trace.may_take([one.event for one in held]) and self._retrieval.may_take(
             [row for one in held for row in one.rows]
         )
 
     def _ending(self) -> tuple[list[_Held], bytes, bytes]:
-        """Which of the held events stay, and how both artifacts end with these."""
+        """Return the held events that stay, and the ends of both artifacts with them."""
         kept = list(self._held)
         events_dropped, rows_dropped = self._events_dropped, self._rows_dropped
         while True:
@@ -147,13 +148,13 @@ class _Artifact:
         self._sink = sink
         self._size_bytes_max = size_bytes_max
         self._fields = fields
-        self._lead = b""  # what stands before the next event
+        self._lead = b""  # written before the next event
         head = canonical({**fields, "events": []}).partition(_EVENTS)[0]
         self._size = 0
         self._put(head + _EVENTS[:-1])
 
     def reserve(self, *, shortest: dict[str, Json], longest: dict[str, Json]) -> None:
-        """Say how short and how long the end may become; the longest must fit at least."""
+        """Set the shortest and the longest possible end; LimitExceeded when the longest does not fit."""
         self._end_shortest = min(len(self.ending(0, **shortest)), len(self.ending(1, **shortest)))
         self._end_longest = len(self.ending(INTEGER_MAX, **longest))
         size = self._size + self._end_longest
@@ -161,11 +162,11 @@ class _Artifact:
             raise LimitExceeded("a trace without events", size=size, limit=self._size_bytes_max)
 
     def is_safe(self, events: Sequence[bytes]) -> bool:
-        """Whether these fit whatever the end will be."""
+        """Whether these fit with the longest possible end."""
         return self._size_with(events) + self._end_longest <= self._size_bytes_max
 
     def may_take(self, events: Sequence[bytes]) -> bool:
-        """Whether these fit if the end is short."""
+        """Whether these fit with the shortest possible end."""
         return self._size_with(events) + self._end_shortest <= self._size_bytes_max
 
     def takes(self, events: Sequence[bytes], ending: bytes) -> bool:
@@ -180,7 +181,7 @@ class _Artifact:
         self._put(ending)
 
     def ending(self, dropped: int, **fields: Json) -> bytes:
-        """What follows the events."""
+        """Return the bytes that follow the events."""
         metadata = {"truncated": dropped > 0, "events_dropped": dropped}
         whole = canonical({**self._fields, **fields, "events": [], "metadata": metadata})
         return _EVENTS[-1:] + whole.partition(_EVENTS)[2]

@@ -1,4 +1,4 @@
-"""What data is: canonical JSON, fingerprints, identities, times, names and limits. Pure."""
+"""Values: canonical JSON, fingerprints, identities, times, names and limits. Pure functions."""
 
 from rote.values.canonical import Encoded, canonical, digest, fingerprint, json_v1, sha256_hex
 from rote.values.decoding import decode, decode_canonical

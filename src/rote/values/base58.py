@@ -4,12 +4,12 @@ from rote.errors import InvalidInput
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _VALUES = {character: value for value, character in enumerate(_ALPHABET)}
-# Its work is quadratic, and no identifier of ours is longer.
+# Decoding takes quadratic time, and no identifier of ours is longer.
 CHARACTERS_MAX = 128
 
 
 def encode_base58(data: bytes) -> str:
-    """The text of bytes; each leading zero byte is a `1`."""
+    """Return the base58 text of bytes; each leading zero byte becomes a `1`."""
     number = int.from_bytes(data, "big")
     digits: list[str] = []
     while number:
@@ -20,7 +20,7 @@ def encode_base58(data: bytes) -> str:
 
 
 def decode_base58(text: str) -> bytes:
-    """The bytes of a text; every text has one reading and every reading one text."""
+    """Return the bytes of a base58 text; no two texts stand for the same bytes."""
     if len(text) > CHARACTERS_MAX:
         raise InvalidInput(f"base58 text may have {CHARACTERS_MAX} characters, not {len(text)}")
     number = 0

@@ -1,7 +1,7 @@
-"""Blobs in values: what names one, what describes one, and where a value refers to one.
+"""Blobs in values: their hashes, the entities that describe them, and references to them.
 
-A value refers to a blob by `{"$blob": "<hash>"}`. Other members beside `$blob` do not matter, so
-that what is a reference depends on that one member alone.
+A value refers to a blob by `{"$blob": "<hash>"}`. The member `$blob` alone makes an object a
+reference; other members beside it do not matter.
 """
 
 import re
@@ -28,7 +28,7 @@ def is_blob_hash(text: object) -> TypeGuard[str]:
 
 
 def check_blob_hash(text: Any) -> None:
-    """64 hexadecimal digits in lower case."""
+    """Check that a hash is 64 hexadecimal digits in lower case."""
     if not is_blob_hash(text):
         raise InvalidInput(
             f"{text!r:.80} is not the hash of a blob; it is the SHA-256 of its bytes, 64 digits of"
@@ -37,7 +37,7 @@ def check_blob_hash(text: Any) -> None:
 
 
 def check_content_type(text: Any) -> None:
-    """A media type like `image/png` or `text/plain; charset=utf-8`."""
+    """Check for a media type like `image/png` or `text/plain; charset=utf-8`."""
     if type(text) is not str or not _content_type(text):
         raise InvalidInput(f"{text!r:.80} is not a content type; it looks like text/plain")
     if len(text) > CONTENT_TYPE_CHARACTERS_MAX:
@@ -47,7 +47,7 @@ def check_content_type(text: Any) -> None:
 
 
 def check_labels(labels: Any) -> None:
-    """A list of texts, each of 1 to 200 bytes."""
+    """Check that labels are a list of texts, each of 1 to 200 bytes."""
     if type(labels) not in (list, tuple):
         raise InvalidInput("labels are a list of texts")
     if len(labels) > LABELS_MAX:
@@ -64,18 +64,18 @@ def check_labels(labels: Any) -> None:
 
 
 def meta_id(hash: str) -> str:
-    """The entity that describes a blob."""
+    """Return the id of the entity that describes a blob."""
     return META_PREFIX + hash
 
 
 def described_by(id: str) -> str | None:
-    """The hash of the blob that an entity describes, if it is such an entity."""
+    """Return the hash of the blob that an entity describes, None if it describes none."""
     hash = id.removeprefix(META_PREFIX)
     return hash if hash != id and is_blob_hash(hash) else None
 
 
 def references(value: Json) -> Iterator[str]:
-    """The hashes that a value refers to, each as often as it does."""
+    """Yield the hash of every reference in a value; a hash comes once for each reference."""
     level = [value]
     while level:
         container = level.pop()

@@ -1,16 +1,17 @@
 """Canonical JSON and its hashes: the one form in which values are compared, hashed and stored.
 
-`canonical` is RFC 8785 with integers of 64 bits written in full; `json_v1` is for comparing behaviour.
+`canonical` is RFC 8785 with integers of 64 bits written in full; `json_v1` compares behaviour.
 Both are frozen (docs/formats/values.md). The encoder that defines them is `exact.py`; this file is
-the fast path, which may only answer when it is sure to give the same bytes:
+the fast path. It answers only when it is sure to give the same bytes, by three means:
 
-    orjson    writes, sorted by code point, refusing most strangers and lone surrogates
-    marshal   refuses what is not exactly a plain type (orjson takes UUID and Enum), and shows the
-              bits of every number (orjson writes NaN as null and takes unsigned 64 bit integers)
+    orjson    writes the text, sorted by code point; refuses most foreign types and lone surrogates
+    marshal   refuses every type that is not exactly a plain one (orjson takes UUID and Enum), and
+              shows the bits of every number (orjson writes NaN as null and takes unsigned 64 bit
+              integers)
     the text  shows depth, key characters and number forms that RFC 8785 orders or writes otherwise
 
-One stranger passes all three: a member of an Enum that is also bytes and was given a JSON value in
-its own __new__. It is written as that value.
+One foreign type passes all three: a member of an Enum that is also bytes and was given a JSON value
+in its own __new__. It is written as that value.
 """
 
 import re
@@ -35,10 +36,11 @@ _OPTIONS = (
 )
 _dumps = orjson.dumps
 
-# marshal format 4, which the tests pin by refusing on it. A float is `g` and eight bytes, of which
-# the last two hold the exponent, all ones when not finite. A positive integer of 61 to 75 bits is
-# `l`, the count 5 and five little-endian digits of 15 bits, the last one from 8 on beyond signed
-# 64 bit; wider ones orjson refuses. The type byte may carry the flag 0x80.
+# marshal format 4; tests fail when Python changes it. A float is `g` and eight bytes; the last two
+# hold the exponent, whose bits are all ones when the float is not finite. A positive integer of 61
+# to 75 bits is `l`, the count 5 and five little-endian digits of 15 bits; it lies beyond signed
+# 64 bit when the last digit is 8 or more. orjson refuses wider integers. The type byte may carry
+# the flag 0x80.
 _MARSHAL_FORMAT = 4
 _not_finite_positive = re.compile(rb"\x7f(?<=[g\xe7].{6}[\xf0-\xff].)", re.DOTALL).search
 _not_finite_negative = re.compile(rb"\xff(?<=[g\xe7].{6}[\xf0-\xff].)", re.DOTALL).search
@@ -47,14 +49,14 @@ _beyond_int64 = re.compile(
 ).search
 
 # UTF-8 and UTF-16 order differ only between U+E000..U+FFFF, which start with 0xEE or 0xEF in UTF-8,
-# and the characters beyond, which start with 0xF0 or, hardly ever, more.
+# and the characters beyond, which start with 0xF0 or, rarely, a higher byte.
 _LEAD_BEYOND_BMP = 0xF0
 _LEADS_UNUSUAL = (0xF1, 0xF2, 0xF3, 0xF4)
 
-# orjson writes exponents with a sign, also where ECMAScript writes none, and whole floats with `.0`.
-# What ends a number follows, so that texts like "v1.0" are rarely taken for one.
+# orjson writes every exponent with a sign and whole floats with `.0`; ECMAScript does not always.
+# The patterns ask for the character that ends a number, so few texts like "v1.0" match.
 _PLUS, _MINUS, _POINT = b"+-."
-# Patterns begin with the rarest byte, because that is the one that is looked for.
+# Patterns begin with their rarest byte, because `re` searches for the first byte.
 _exponent_minus = re.compile(rb"-(?<=[0-9]e-)[0-9]+(?=[,\]}]|\Z)").search
 _exponent_plus = re.compile(rb"\+(?<=[0-9]e\+)[0-9]+(?=[,\]}]|\Z)").search
 _point_zero = re.compile(rb"\.0(?=[,\]}]|\Z)")
@@ -66,7 +68,7 @@ _BACKSLASH, _QUOTE = b"\xfe", b"\xff"
 
 
 class Encoded(Struct, frozen=True, gc=False):
-    """A value as what `canonical` made of it, for those who have that already."""
+    """A value given as its canonical bytes, by a caller that has them already."""
 
     data: bytes
 
@@ -77,14 +79,14 @@ def quoted(text: str) -> str:
 
 
 def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
-    """The canonical bytes of `value`; InvalidValue names the JSON pointer of what is not a value."""
+    """Return the canonical bytes of `value`; InvalidValue names the JSON pointer of a bad part."""
     try:
         # orjson goes first: it stops at cycles, which marshal would follow in all directions.
         data = _dumps(value, None, _OPTIONS)
         shape = _marshal(value, _MARSHAL_FORMAT)
     except (TypeError, ValueError):
         return encode_exact(value, depth_max=depth_max)
-    # Looking for one byte costs next to nothing, so it stands before every pattern.
+    # Searching for one byte is almost free, so such a search comes before every pattern.
     if (
         (0x7F in shape and _not_finite_positive(shape))
         or (0xFF in shape and _not_finite_negative(shape))
@@ -103,7 +105,7 @@ def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
 
 
 def json_v1(value: Json) -> bytes:
-    """`value` for comparing behaviour: canonical after NFC and rounding floats to 6 decimals."""
+    """Return the bytes for comparing behaviour: canonical after NFC and rounding to 6 decimals."""
     data = canonical(value)
     if _has_fraction(data) or not _is_nfc(data):
         return encode_exact(value, depth_max=DEPTH_MAX, version_1=True)
@@ -116,12 +118,12 @@ def digest(value: Json) -> str:
 
 
 def fingerprint(value: Json) -> str:
-    """SHA-256 of the json-v1 bytes: equal for runs that behaved the same."""
+    """SHA-256 of the json-v1 bytes; runs that behaved the same have equal ones."""
     return sha256(json_v1(value)).hexdigest()
 
 
 def sha256_hex(data: bytes) -> str:
-    """SHA-256 of bytes that are canonical already."""
+    """Return the SHA-256 of bytes, as 64 lowercase hexadecimal characters."""
     return sha256(data).hexdigest()
 
 
@@ -142,12 +144,12 @@ def _order_is_safe(data: bytes) -> bool:
 
 
 def _quotes_plain(data: bytes) -> bytes:
-    """The text without escaped backslashes and quotes, so that every quote is the end of a string."""
+    """Return the text without escaped quotes and backslashes: each quote left bounds a string."""
     return data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
 
 
 def _with_numbers_rewritten(data: bytes) -> bytes:
-    """Numbers as ECMAScript writes them, where orjson does otherwise; strings stay as they are."""
+    """Return the text with numbers as ECMAScript writes them; strings stay as they are."""
     escapes = b"\\" in data
     if escapes:
         data = data.replace(b"\\\\", _BACKSLASH).replace(b'\\"', _QUOTE)

@@ -1,7 +1,7 @@
-"""Text into values: one strict decoder for what comes from outside, one fast one for our own bytes.
+"""Decoders of JSON text: a strict one for text from outside, a fast one for our own bytes.
 
-The rules are those of docs/formats/values.md. orjson parses; what it would let pass quietly
-(duplicate keys, integers turned into floats, negative zero) sends the text to the exact decoder.
+The rules are those of docs/formats/values.md. orjson parses. It does not report duplicate keys,
+integers turned into floats and negative zero, so text that may hold one goes to the exact decoder.
 """
 
 import re
@@ -18,14 +18,14 @@ from rote.values.types import Json
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MINUS = ord("-")
-# Negative zero, also by underflow. A number follows a bracket, a comma, a colon or a space, so that
-# texts like "2026-01-31" and "part-0" are not caught.
+# Matches negative zero, also by underflow. A number follows a bracket, a comma, a colon or a space,
+# so that texts like "2026-01-31" and "part-0" are not caught.
 _negative_zero = re.compile(
     rb"-(?<![^\[,:\s]-)(?:0(?![0-9]|\.0{0,200}[1-9])|[0-9.]+[eE]-[0-9]{2})",
 ).search
 
-# The typed decoder refuses integers beyond signed 64 bit, which have to be read as floats or
-# refused. Its type is as deep as most documents are; each level doubles it. Deeper ones are rare.
+# The typed decoder refuses integers beyond signed 64 bit; the exact decoder reads them as floats or
+# refuses them. The type has as many levels as most documents; each level doubles its size.
 _LEVELS_TYPED = 6
 _Integer = Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)]
 
@@ -41,9 +41,9 @@ _decode_typed = msgspec.json.Decoder(_value_type(_LEVELS_TYPED)).decode
 # Runs of digits that may lie beyond signed 64 bit: 2**63 has 19 digits.
 _DIGITS_ALIKE = bytes(ord("0") if chr(byte) in "0123456789" else byte for byte in range(256))
 _DIGITS_19 = b"0" * 19
-# What stands before a number, its sign aside.
+# The characters that may stand before a number and its sign.
 _LEADS = b"[,: \t\r\n"
-# Stored bytes that nest deeper than any value and what stands around it were not written by us.
+# A stored value and the object around it never nest deeper, so Rote did not write deeper bytes.
 _DEPTH_STORED_MAX = 2 * DEPTH_MAX
 
 
@@ -54,10 +54,10 @@ def decode(
     size_bytes_max: int = COMMIT_BYTES_MAX,
     depth_max: int = DEPTH_MAX,
 ) -> Json:
-    """The value of JSON text from outside.
+    """Return the value of JSON text from outside.
 
-    LimitExceeded when it is too long; InvalidValue, with a pointer or a position, for everything
-    else that is not a value of the domain.
+    Raises LimitExceeded when the text is too long, and InvalidValue, with a pointer or a position,
+    when it is no value of the domain for another reason.
     """
     data = _utf8(data, size_bytes_max)
     if text_is_deeper(data, depth_max):
@@ -71,7 +71,7 @@ def decode(
 
 
 def decode_canonical(data: bytes) -> Json:
-    """The value of bytes that `canonical` wrote; Corrupt when they are not JSON any more."""
+    """Return the value of bytes that `canonical` wrote; Corrupt when they are not JSON any more."""
     try:
         return _decode_typed(data)
     except (ValueError, msgspec.MsgspecError):
@@ -85,7 +85,7 @@ def decode_canonical(data: bytes) -> Json:
 
 
 def _parse(data: bytes, duplicates: Literal["refuse", "last"]) -> Json:
-    """The value by the fastest decoder that reads its numbers right; the last one knows why not."""
+    """Return the value by the fastest decoder that reads its numbers right."""
     try:
         return _decode_typed(data)
     except (ValueError, msgspec.MsgspecError):
@@ -99,7 +99,7 @@ def _parse(data: bytes, duplicates: Literal["refuse", "last"]) -> Json:
 
 
 def _may_be_beyond_int64(data: bytes) -> bool:
-    """Whether a run of digits that is long enough begins where a number may; hashes hold runs too."""
+    """Whether 19 digits begin where a number may begin; digits inside a hash do not count."""
     digits = data.translate(_DIGITS_ALIKE)
     place = digits.find(_DIGITS_19)
     while place >= 0:
@@ -111,10 +111,10 @@ def _may_be_beyond_int64(data: bytes) -> bool:
 
 
 def _utf8(data: bytes | str, size_bytes_max: int) -> bytes:
-    """The text as bytes, no longer than allowed."""
+    """Return the text as UTF-8 bytes; LimitExceeded when there are too many."""
     if type(data) not in (bytes, str):
         raise InvalidValue(f"JSON text is bytes or str, not {type(data).__qualname__}")
-    # A text has at least as many bytes as characters, so a long one is not encoded first.
+    # A text has at least as many bytes as characters, so a text that is too long is not encoded.
     if len(data) <= size_bytes_max and isinstance(data, str):
         try:
             data = data.encode()

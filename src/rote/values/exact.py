@@ -1,7 +1,7 @@
 """The slow encoder: the rules of canonical JSON written out, one value at a time.
 
-It serves what the fast path in `canonical.py` hands over, finds the culprit of every refusal, and
-is the only encoder of json-v1 beyond plain ASCII. Frozen: the bytes are hashed.
+It encodes the values that the fast path in `canonical.py` hands over, finds the part that makes a
+value invalid, and is the only encoder of json-v1 beyond plain ASCII. Frozen: the bytes are hashed.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from rote.values.limits import INTEGER_MAX, INTEGER_MIN
 from rote.values.numbers import float_text
 from rote.values.types import Json
 
-# json-v1 compares behaviour, and behaviour does not hang on the last bits of a float.
+# json-v1 compares behaviour, which must not depend on the last bits of a float.
 DECIMALS_V1 = 6
 
 # One open container: its members still to write, and the text that closes it.
@@ -24,7 +24,7 @@ _Frame = tuple[Iterator[tuple[str | int, bytes, Json]], bytes]
 
 
 def encode_exact(value: Json, *, depth_max: int, version_1: bool = False) -> bytes:
-    """Canonical bytes (or json-v1 bytes) of `value`, or InvalidValue naming the culprit."""
+    """Return the canonical (or json-v1) bytes of `value`; InvalidValue names the part at fault."""
     parts: list[bytes] = []
     open_frames: list[_Frame] = []
     path: list[str | int] = []
@@ -52,7 +52,7 @@ def encode_exact(value: Json, *, depth_max: int, version_1: bool = False) -> byt
 def _next(
     open_frames: list[_Frame], parts: list[bytes], path: list[str | int]
 ) -> tuple[str | int, bytes, Json] | None:
-    """The next member of the innermost container that has one, closing those that have none."""
+    """Return the next member of the innermost open container; close containers that are done."""
     while open_frames:
         members, closing = open_frames[-1]
         member = next(members, None)
@@ -65,7 +65,7 @@ def _next(
 
 
 class _Refused(Exception):
-    """A value or key outside the domain; the walk knows where."""
+    """A value or key outside the domain; the caller adds its pointer."""
 
     def __init__(self, reason: str, *, key: str | None = None) -> None:
         self.reason = reason
@@ -131,7 +131,7 @@ def _elements(values: Any) -> Iterator[tuple[str | int, bytes, Json]]:
 
 
 def _members(members: dict[Any, Json], version_1: bool) -> Iterator[tuple[str | int, bytes, Json]]:
-    """The members in UTF-16 code unit order (RFC 8785 section 3.2.3), keys checked at once."""
+    """Check all keys; return the members in UTF-16 code unit order (RFC 8785 section 3.2.3)."""
     rows = sorted((_sort_key(key, version_1), key) for key in members)
     before = None
     for units, _ in rows:
@@ -166,5 +166,5 @@ def _sort_key(key: Any, version_1: bool) -> bytes:
 def _pointer(path: list[str | int], key: str | None) -> str:
     tokens = [str(token) for token in path] + ([] if key is None else [key])
     text = "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
-    # The pointer is shown and sent, so what cannot be encoded is escaped.
+    # The pointer is shown and sent, so lone surrogates are escaped.
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Who signs: an Ed25519 key named by its did:key (https://w3c-ccg.github.io/did-key-spec/).
+"""The signer: an Ed25519 key named by its did:key (https://w3c-ccg.github.io/did-key-spec/).
 
     did:key:z<base58btc of 0xed 0x01 and the 32 bytes of the public key>
 
@@ -30,7 +30,7 @@ class Identity:
 
     @classmethod
     def from_seed(cls, seed: Any) -> Self:
-        """The identity of a 32 byte seed; the same seed is always the same identity."""
+        """Return the identity of a 32 byte seed; the same seed always gives the same identity."""
         if type(seed) is not bytes or len(seed) != SEED_BYTES:
             raise InvalidInput(f"a seed is exactly {SEED_BYTES} bytes")
         key = SigningKey(seed)
@@ -42,7 +42,7 @@ class Identity:
         return self._key.sign(data).signature
 
     def seed(self) -> bytes:
-        """The secret itself, for another key ring; never to be shown."""
+        """Return the secret seed, to put it into another key ring; never show it."""
         return bytes(self._key)
 
     def __reduce__(self) -> NoReturn:
@@ -50,7 +50,7 @@ class Identity:
 
 
 def check_did(text: Any) -> None:
-    """A did:key of an Ed25519 key, in its one spelling."""
+    """Check for the did:key of an Ed25519 key, in its only valid spelling."""
     _public_key(text)
 
 

@@ -1,7 +1,7 @@
-"""What may name an entity, a space, a branch, a write or a writer; the table is in contract `values`.
+"""Rules for the names of entities, spaces, branches, writes and writers.
 
-Each check returns nothing or raises InvalidInput with the way out. Entity ids are checked on every
-operation, so plain ASCII ids cost one match.
+Each check returns nothing or raises InvalidInput, which says what to do. Entity ids are checked on
+every operation, so a plain ASCII id costs one match.
 """
 
 import re
@@ -29,12 +29,12 @@ _space_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
 _branch_name = re.compile(r"[A-Za-z0-9_\-](?:[A-Za-z0-9._/\-]*[A-Za-z0-9_\-])?").fullmatch
 _run_id = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9._\-]*").fullmatch
 
-# Of names that there are, in an error.
+# Names that an error lists.
 _NAMES_TOLD = 10
 
 
 def check_entity_id(text: Any) -> None:
-    """An absolute URI of at most 1,024 bytes, without spaces and control characters."""
+    """Check for an absolute URI of at most 1,024 bytes, without spaces and control characters."""
     if type(text) is str and len(text) <= ENTITY_ID_BYTES_MAX and _id_ascii(text):
         return
     _check_bytes(text, "an entity id", ENTITY_ID_BYTES_MAX)
@@ -43,7 +43,7 @@ def check_entity_id(text: Any) -> None:
 
 
 def check_space_name(text: Any) -> None:
-    """1 to 100 letters, digits, `.`, `_` and `-`, starting with a letter or digit."""
+    """Check for 1 to 100 letters, digits, `.`, `_` and `-`, starting with a letter or digit."""
     _check_text(text, "a space name")
     if len(text) > SPACE_NAME_CHARACTERS_MAX or not _space_name(text):
         raise InvalidInput(
@@ -53,7 +53,7 @@ def check_space_name(text: Any) -> None:
 
 
 def check_branch_name(text: Any) -> None:
-    """1 to 200 letters, digits, `.`, `_`, `/` and `-`, not starting or ending with `/` or `.`."""
+    """Check for 1 to 200 letters, digits, `.`, `_`, `/` and `-`, with no `/` or `.` at an end."""
     _check_text(text, "a branch name")
     if len(text) > BRANCH_NAME_CHARACTERS_MAX or not _branch_name(text):
         raise InvalidInput(
@@ -63,7 +63,7 @@ def check_branch_name(text: Any) -> None:
 
 
 def check_key(text: Any, *, reserved_allowed: bool = False) -> None:
-    """An idempotency key: 1 to 200 bytes; `rote:` is for Rote itself."""
+    """Check for an idempotency key of 1 to 200 bytes; the prefix `rote:` is for Rote itself."""
     _check_bytes(text, "a key", KEY_BYTES_MAX)
     _check_no_nul(text, "a key")
     if text.startswith(KEY_PREFIX_RESERVED) and not reserved_allowed:
@@ -74,13 +74,13 @@ def check_key(text: Any, *, reserved_allowed: bool = False) -> None:
 
 
 def check_author(text: Any) -> None:
-    """Who writes: 1 to 1,024 bytes of text."""
+    """Check for the name of a writer: 1 to 1,024 bytes of text."""
     _check_bytes(text, "an author", AUTHOR_BYTES_MAX)
     _check_no_nul(text, "an author")
 
 
 def check_reason(text: Any) -> None:
-    """Why something is erased: 1 to 1,024 bytes of text that says something."""
+    """Check for the reason of an erasure: 1 to 1,024 bytes of text that is not blank."""
     _check_bytes(text, "a reason", REASON_BYTES_MAX)
     if text.isspace():
         raise InvalidInput("a reason must not be blank")
@@ -88,7 +88,10 @@ def check_reason(text: Any) -> None:
 
 
 def check_run_id(text: Any) -> None:
-    """1 to 100 letters, digits, `.`, `_` and `-`, not starting with `.`: it names a folder."""
+    """Check for 1 to 100 letters, digits, `.`, `_` and `-`, not starting with `.`.
+
+    A run id is also the name of a folder.
+    """
     _check_text(text, "a run id")
     if len(text) > RUN_ID_CHARACTERS_MAX or not _run_id(text):
         raise InvalidInput(
@@ -98,12 +101,12 @@ def check_run_id(text: Any) -> None:
 
 
 def check_trace_name(text: Any, what: str) -> None:
-    """What a trace calls something by: 1 to 1,024 bytes of text."""
+    """Check for a name in a trace: 1 to 1,024 bytes of text."""
     _check_bytes(text, what, TRACE_NAME_BYTES_MAX)
 
 
 def told(names: Iterable[str]) -> str:
-    """Which names there are, for an error about one that is not among them."""
+    """Return a text that lists names, for an error about a name that is not among them."""
     every = list(names)
     shown = ", ".join(every[:_NAMES_TOLD])
     more = f" and {len(every) - _NAMES_TOLD:,} more" if len(every) > _NAMES_TOLD else ""

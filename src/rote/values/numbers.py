@@ -5,12 +5,12 @@ Frozen: every hash depends on it. Python's repr gives the same shortest digits; 
 
 # ECMAScript writes whole numbers in full up to 21 digits.
 DIGITS_WHOLE_MAX = 21
-# And leads small fractions with at most six zeros, the one before the point included.
+# ECMAScript leads small fractions with at most six zeros, the one before the point included.
 ZEROS_LEADING_MAX = 6
 
 
 def float_text(number: float) -> str:
-    """The canonical text of a finite float; both zeros are `0`."""
+    """Return the canonical text of a finite float; both zeros give `0`."""
     if number == 0:
         return "0"
     sign = "-" if number < 0 else ""
@@ -27,7 +27,7 @@ def float_text(number: float) -> str:
 
 
 def _decimal(number: float) -> tuple[str, int]:
-    """The shortest digits of a positive float, and where the point stands among them."""
+    """Return the shortest digits of a positive float, and the place of the point among them."""
     mantissa, _, exponent = repr(number).partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).rstrip("0")

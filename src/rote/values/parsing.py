@@ -1,8 +1,8 @@
 """The slow decoder: finds where text is not a value of the domain, and reads the rare numbers.
 
-The standard library parses and leaves marks where the rules must be asked; one walk with an
-explicit stack then builds the value, so that every refusal knows its JSON pointer. The caller
-has bounded the depth of the text, so the parser's own recursion is bounded too.
+The standard library parses and puts a mark in the place of each literal that is not a value. One
+walk with an explicit stack then builds the value, so that every refusal has its JSON pointer. The
+caller has bounded the depth of the text, so the parser's own recursion is bounded too.
 """
 
 import json
@@ -30,7 +30,7 @@ class _Mark:
 
 
 def parse_exact(data: bytes, *, duplicates: Literal["refuse", "last"]) -> Json:
-    """The value of UTF-8 text, by the letter of the contract."""
+    """Return the value of UTF-8 text, by every rule of docs/formats/values.md."""
     try:
         tree = _DECODER.decode(data.decode())
     except UnicodeDecodeError as error:
@@ -44,7 +44,7 @@ def parse_exact(data: bytes, *, duplicates: Literal["refuse", "last"]) -> Json:
 
 
 def _build(tree: Any, duplicates: Literal["refuse", "last"]) -> Json:
-    """The tree with marks refused and pairs made objects."""
+    """Refuse marks and make pairs into objects; return the value."""
     root: list[Any] = [tree]
     # Each entry is a container being built, the place in it to look at, and its pointer.
     places: list[tuple[Any, Any, str]] = [(root, 0, "")]

@@ -2,7 +2,7 @@
 
 
 def prefix_end(prefix: str) -> str | None:
-    """The first text above all that start with `prefix`; None when there is none."""
+    """Return the first text above all texts that start with `prefix`, None when there is none."""
     for length in range(len(prefix), 0, -1):
         code = ord(prefix[length - 1])
         if code < 0x10FFFF:
@@ -12,7 +12,7 @@ def prefix_end(prefix: str) -> str | None:
 
 
 def above(id: str) -> str:
-    """The first text above `id`."""
+    """Return the first text above `id`."""
     return id + "\0"
 
 

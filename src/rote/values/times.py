@@ -22,7 +22,7 @@ MICROS_MAX = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_DAY) * _DAY_SECONDS * 
 
 SECONDS_REMEMBERED = 1024
 
-# RFC 3339 section 5.6; a space for the T is its note, lower case its first one.
+# RFC 3339 section 5.6; its notes allow lower case, and a space in the place of T.
 _rfc_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
@@ -34,13 +34,13 @@ _as_written = re.compile(
 
 
 def parse_time(text: Any) -> int:
-    """The instant of any RFC 3339 time with an offset; digits beyond microseconds are cut."""
+    """Return the instant of an RFC 3339 time with an offset; digits beyond microseconds are cut."""
     if type(text) is str and _as_written(text):
-        # The most frequent one, without detours.
+        # Most texts have this form, so it has a short path.
         try:
             return (datetime.fromisoformat(text[:-1]) - _EPOCH) // _MICROSECOND
         except ValueError:
-            pass  # it names no day, which is told below
+            pass  # the text names no day; the code below says so
     match = _rfc_3339(text) if type(text) is str else None
     if match is None:
         raise InvalidInput(
@@ -57,14 +57,14 @@ def parse_time(text: Any) -> int:
 
 
 def format_time(micros: int) -> str:
-    """`YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+    """Return the time as `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
     seconds, fraction = divmod(micros, _SECOND)
     return f"{_second_text(seconds)}.{fraction:06d}Z"
 
 
 @lru_cache(maxsize=SECONDS_REMEMBERED)
 def _second_text(seconds: int) -> str:
-    # Commits come many to the second, and this is most of what formatting costs.
+    # Many commits share a second, and this part is most of the cost of formatting.
     try:
         return (_EPOCH + timedelta(0, seconds)).isoformat()
     except OverflowError:
@@ -72,7 +72,7 @@ def _second_text(seconds: int) -> str:
 
 
 def micros_of(moment: Any) -> int:
-    """The instant of an aware datetime."""
+    """Return the instant of an aware datetime."""
     if type(moment) is datetime and moment.tzinfo is UTC:
         return (moment - _EPOCH_UTC) // _MICROSECOND
     offset = moment.utcoffset() if isinstance(moment, datetime) else None
@@ -80,13 +80,13 @@ def micros_of(moment: Any) -> int:
         raise InvalidInput(
             f"{moment!r:.80} is not a datetime with a time zone; add one, such as tzinfo=UTC",
         )
-    # Subtracting first in wall time keeps the ends of the calendar from overflowing.
+    # Subtracting the epoch in wall time first avoids an overflow at the ends of the calendar.
     local = moment.replace(tzinfo=None) - _EPOCH
     return _checked((local - offset) // _MICROSECOND, moment)
 
 
 def datetime_of(micros: int) -> datetime:
-    """The instant as an aware datetime in UTC."""
+    """Return the instant as an aware datetime in UTC."""
     try:
         return _EPOCH_UTC + timedelta(0, 0, micros)
     except OverflowError:
@@ -94,10 +94,10 @@ def datetime_of(micros: int) -> datetime:
 
 
 def _wall_time(text: str) -> datetime:
-    """The day and the whole seconds of a text of the right form, whatever its offset."""
+    """Return the day and the whole seconds of a text of the right form; ignore its offset."""
     day_and_clock = text[:19]
     if day_and_clock.endswith("60"):
-        # Clamping would make two instants one, and no store of ours has ever written one.
+        # Clamping would make one instant of two, and Rote has never written a leap second.
         raise InvalidInput(f"{text!r} is a leap second, which has no place here; write second 59")
     if not (text[11:13] <= "23" and text[14:16] <= "59" and text[17:19] <= "59"):
         raise InvalidInput(f"{text!r} names no time of day")
