@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
+from rote.cli.options import StoreOptions, spread_options
 from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
+from rote.cli.output import plural, print_line, print_rows, printable, short
 from rote.cli.progress import bar
 from rote.cli.reading import beginning
 from rote.errors import RoteError
@@ -59,28 +59,25 @@ class Examination:
         }
 
 
+@spread_options
 def doctor(
     *,
     repair: Annotated[
         bool, typer.Option("--repair", help="First build the indexes anew from the log.")
     ] = False,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Look at a store and its surroundings; exit 1 when there is a problem."""
     examination = Examination(_versions())
     unreachable: RoteError | None = None
     try:
-        _examine(examination, store, repair=repair)
+        _examine(examination, options, repair=repair)
     except RoteError as error:
         if examination.store:
             examination.problems.append(str(error))
         else:
             unreachable = error
-    if as_json:
-        print_json(examination.to_dict())
-    else:
-        _print_examination(examination)
+    options.print_answer(examination.to_dict(), lambda: _print_examination(examination))
     if unreachable is not None:
         raise unreachable
     if examination.problems:
@@ -98,12 +95,12 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _examine(examination: Examination, url: str, *, repair: bool) -> None:
-    location = locate(url)
+def _examine(examination: Examination, options: StoreOptions, *, repair: bool) -> None:
+    location = locate(options.store)
     if location.path is not None and location.path.is_file():
         # Before it is opened: what stops the opening may be seen here.
         _examine_surroundings(examination, location.path)
-    with opened_store(url) as store:
+    with options.opened_store() as store:
         if location.path is None:
             examination.store = {"server": printable(location.shown)}
         spaces = store.spaces()

@@ -7,18 +7,14 @@ import typer
 
 from rote.cli.graph import Lanes
 from rote.cli.options import (
-    BRANCH_DEFAULT,
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
     AtOption,
-    BranchOption,
+    BranchOptions,
     IdArgument,
-    JsonOption,
     LimitOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
+    SpaceOptions,
     point_of,
+    spread_options,
+    view_at,
 )
 from rote.cli.outcome import no
 from rote.cli.output import (
@@ -42,30 +38,24 @@ _FACTS_SHOWN = 3
 _ABOUT = ("source", "name", "id", "before")
 
 
-def get_entity(
-    id: IdArgument,
-    *,
-    at: AtOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def get_entity(id: IdArgument, *, at: AtOption = None, options: BranchOptions) -> None:
     """Print an entity's value; exit 1 when it does not exist."""
-    point = None if at is None else point_of(at)
-    with opened_space(store, space, branch) as opened:
-        state = (opened if point is None else opened.at(point)).read(id)
-    if as_json:
+    point = point_of(at)
+    with options.opened_space() as space:
+        state = view_at(space, point).read(id)
+    if options.as_json:
         print_json(state.to_dict())
     elif state.exists:
         print_value(state.value)
+    else:
+        words = "was erased" if state.erased else "does not exist"
+        say(f"{id} {words}" + ("" if at is None or state.erased else f" at {at}"))
     if not state.exists:
-        if not as_json:
-            words = "was erased" if state.erased else "does not exist"
-            say(f"{id} {words}" + ("" if at is None or state.erased else f" at {at}"))
         raise no()
 
 
+@spread_options
 def log(
     *,
     since: Annotated[
@@ -74,19 +64,17 @@ def log(
     ] = None,
     limit: LimitOption = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw branches and merges.")] = False,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
+    options: SpaceOptions,
 ) -> None:
     """List a space's commits on all branches, oldest first."""
-    with opened_space(store, space) as opened:
-        start = beginning(opened) if since is None else since
-        commits = opened.log(since=start, limit=limit)
-        if as_json:
+    with options.opened_space() as space:
+        start = beginning(space) if since is None else since
+        commits = space.log(since=start, limit=limit)
+        if options.as_json:
             for commit in commits:
                 print_json(commit.to_dict())
         elif graph:
-            lanes = Lanes(_branches_below(opened, start))
+            lanes = Lanes(_branches_below(space, start))
             for drawn, commit in lanes.draw(commits):
                 words = f"{commit.version}  {commit.branch}  {_words(commit)}  {short(commit.hash)}"
                 print_line(f"{drawn}  {words}")
@@ -109,22 +97,15 @@ def _branches_below(space: Space, since: int) -> list[Branch]:
         return [branch for branch in branches if branch.created_version <= since]
 
 
-def history(
-    id: IdArgument,
-    *,
-    limit: LimitOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def history(id: IdArgument, *, limit: LimitOption = None, options: BranchOptions) -> None:
     """List what happened to an entity, newest first."""
-    with opened_space(store, space, branch) as opened:
-        facts = opened.history(id, limit=limit)
-        erasure = _erasure(opened, id, facts)
+    with options.opened_space() as space:
+        facts = space.history(id, limit=limit)
+        erasure = _erasure(space, id, facts)
     happened: list[Fact | Commit] = [*facts] if erasure is None else [*facts, erasure]
     happened.sort(key=lambda each: each.version, reverse=True)
-    if as_json:
+    if options.as_json:
         for each in happened[:limit]:
             print_json(each.to_dict() if isinstance(each, Fact) else _erasure_dict(id, each))
     else:
@@ -137,9 +118,9 @@ def _erasure(space: Space, id: str, facts: Sequence[Fact]) -> Commit | None:
     erased = [index for index, fact in enumerate(facts) if fact.erased]
     if not erased:
         return None
-    newer = facts[erased[0] - 1].version if erased[0] else None
+    before = facts[erased[0] - 1].version - 1 if erased[0] else None
     try:
-        state = (space if newer is None else space.at(newer - 1)).read(id)
+        state = view_at(space, before).read(id)
         return next(space.log(since=state.version - 1, limit=1))
     except Compacted:
         return None

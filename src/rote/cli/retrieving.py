@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rote.cli.input import decode_argument
-from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
-from rote.cli.output import digits, plural, print_json, print_line, print_rows, say, short
+from rote.cli.options import StoreOptions, spread_options
+from rote.cli.output import digits, plural, print_line, print_rows, say, short
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME, parse_request
 from rote.retrieval import Reasons
@@ -40,6 +40,7 @@ NoCacheOption = Annotated[
 ]
 
 
+@spread_options
 def retrieve_package(
     request: RequestArgument,
     *,
@@ -47,8 +48,7 @@ def retrieve_package(
     explain: ExplainOption = False,
     cache: CacheOption = None,
     no_cache: NoCacheOption = False,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Answer a question from memory, within a budget of tokens, with a hash over the answer.
 
@@ -62,15 +62,12 @@ def retrieve_package(
     if names_a_space:
         # What is wrong with the request is told before what is wrong with the store.
         parse_request(parsed, has_store=True)
-    with opened_store(store) if names_a_space else nullcontext() as opened:
+    with options.opened_store() if names_a_space else nullcontext() as store:
         try:
-            package, reasons = explain_package(parsed, root=root, store=opened, cache=folder)
+            package, reasons = explain_package(parsed, root=root, store=store, cache=folder)
         except NotFound as error:
             raise _with_root(error, root) from None
-    if as_json:
-        print_json(package)
-    else:
-        _show(package, reasons, explain=explain)
+    options.print_answer(package, lambda: _show(package, reasons, explain=explain))
     _say_what_is_no_memory(package)
 
 
