@@ -8,6 +8,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -34,17 +35,10 @@ _PHASES = {
 @contextmanager
 def bar() -> Iterator[CopyProgress | None]:
     """Takes what is done, how far, and of how much; one line for each thing that is done."""
-    console = stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _drawn(MofNCompleteColumn(), TimeRemainingColumn()) as progress:
+        if progress is None:
+            yield None
+            return
         tasks = {}
 
         def advance(phase: str, done: int, total: int) -> None:
@@ -58,17 +52,10 @@ def bar() -> Iterator[CopyProgress | None]:
 @contextmanager
 def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
     """Takes how many bytes have passed since it was last told; of how many is None when unknown."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda count: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _drawn(DownloadColumn(), TransferSpeedColumn()) as progress:
+        if progress is None:
+            yield lambda count: None
+            return
         task = progress.add_task(words, total=size)
         yield lambda count: progress.advance(task, count)
 
@@ -76,14 +63,24 @@ def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def count_bar(words: str) -> Iterator[Callable[[int], None]]:
     """Takes how many are done, of a number that nobody knows."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda done: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"))
-    with Progress(*columns, console=console, transient=True) as progress:
+    with _drawn(TextColumn("{task.completed:,}")) as progress:
+        if progress is None:
+            yield lambda done: None
+            return
         task = progress.add_task(words, total=None)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def _drawn(*columns: ProgressColumn) -> Iterator[Progress | None]:
+    """Draw a bar with columns behind it; None when nobody watches."""
+    console = stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    first = (TextColumn("{task.description}"), BarColumn())
+    with Progress(*first, *columns, console=console, transient=True) as progress:
+        yield progress
 
 
 @contextmanager
