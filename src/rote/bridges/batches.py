@@ -5,6 +5,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
+from rote.bridges.validator import key_in
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records.envelope import Envelope, Life
 from rote.values import canonical, decode_canonical
@@ -102,7 +103,7 @@ def in_batches(records: Iterable[Checked], count_max: int) -> Iterator[list[Chec
 def _key_of(item: Incoming | Checked) -> bytes:
     if isinstance(item, Checked):
         return item.entity.encode()
-    return canonical([item.record[name] for name in ("namespace", "record_kind", "record_id")])
+    return canonical(list(key_in(item.record)))
 
 
 def _digest(data: bytes) -> bytes:

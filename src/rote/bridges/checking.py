@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from rote.bridges.record_files import Told, try_records
-from rote.bridges.validator import Problem, validate
+from rote.bridges.validator import Problem, key_in, validate
 from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.records.keys import entity_id
 from rote.records.profiles import V1_1, check_profile
@@ -47,8 +47,7 @@ def _entity(value: Json) -> str | None:
     """The entity of a record, if it has a key."""
     if type(value) is not dict:
         return None
-    key = [value.get(name) for name in ("namespace", "record_kind", "record_id")]
     try:
-        return entity_id(*key)  # type: ignore[arg-type]  # it checks them
+        return entity_id(*key_in(value))
     except (InvalidInput, LimitExceeded):
         return None

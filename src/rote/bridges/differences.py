@@ -18,8 +18,9 @@ from typing import Any
 from msgspec import Struct
 
 from rote.bridges.batches import Checked
+from rote.bridges.named import first_named
 from rote.bridges.past import last_put, was
-from rote.bridges.validator import normal_times
+from rote.bridges.validator import key_in, normal_times
 from rote.contract import State
 from rote.errors import InvalidInput
 from rote.records import Memory
@@ -109,23 +110,20 @@ def none_newer(compared: Iterable[Difference]) -> Iterator[Difference]:
                 break  # enough to act on, and each has cost a look into the past
         yield difference
     if newer:
-        named = newer[:NAMED_IN_ERROR_MAX]
-        told = "; ".join(map(_told_newer, named)) + (
-            "; and more" if len(newer) > len(named) else ""
-        )
+        told = first_named(list(map(_told_newer, newer)), separator="; ", more="and more")
         raise InvalidInput(
             f"what is there is newer than the file, and stays: {told};"
             " export it to another folder to see it, bring both together in this file, and import it"
             " with --overwrite",
             code="record_is_newer",
-            places=[difference.item.place for difference in named],
+            places=[difference.item.place for difference in newer[:NAMED_IN_ERROR_MAX]],
         )
 
 
 def _told_newer(difference: Difference) -> str:
     """A record that is newer than the file, for people."""
     record = difference.item.record
-    key = " ".join(str(record[name]) for name in ("namespace", "record_kind", "record_id"))
+    key = " ".join(map(str, key_in(record)))
     there = difference.there
     assert there is not None
     if difference.item.timeless:

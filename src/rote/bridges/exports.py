@@ -18,6 +18,7 @@ from rote.records.filters import Filters
 from rote.records.keys import check_kind
 from rote.records.listing import find_records
 from rote.retrieval import memory_line
+from rote.space import Space
 from rote.values import canonical, micros_of
 
 _RETRIEVAL = "retrieval"
@@ -42,10 +43,17 @@ def export_records(
     view = memory.space.at(memory.space.version)
     now = micros_of(memory.space.now)
     for name in chosen:
-        for one in kinds or (None,):
-            yield from find_records(
-                view, Filters(), namespace=name, kind=one, id_prefix="", now=now
-            )
+        yield from living_records(view, now, name, kinds)
+
+
+def living_records(
+    view: Space, now: int, namespace: str, kinds: tuple[str, ...]
+) -> Iterator[Envelope]:
+    """Return the living records of a namespace in one state, of some kinds; without any, of all."""
+    for kind in kinds or (None,):
+        yield from find_records(
+            view, Filters(), namespace=namespace, kind=kind, id_prefix="", now=now
+        )
 
 
 def check_kinds(kind: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -13,16 +13,16 @@ from os import PathLike
 from msgspec import Struct
 
 from rote.bridges.daily_logs import NAMESPACE, begins_log, has_kind, parse_log, render_log
-from rote.bridges.exports import Told, check_kinds
+from rote.bridges.exports import Told, check_kinds, living_records
 from rote.bridges.folders import Folder, check_file_name, check_path, same_name
+from rote.bridges.named import first_named
 from rote.bridges.pages import parse_page
 from rote.bridges.past import was
+from rote.bridges.validator import key_in
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
 from rote.records.envelope import Envelope
-from rote.records.filters import Filters
 from rote.records.keys import entity_id
-from rote.records.listing import find_records
 from rote.records.metadata import instant_of
 from rote.values import Json, format_time, micros_of
 from rote.values.limits import (
@@ -72,10 +72,7 @@ def export_markdown(
     view = memory.space.at(memory.space.version)
 
     def logs() -> Iterator[Envelope]:
-        for chosen in kinds or (None,):
-            yield from find_records(
-                view, Filters(), namespace=NAMESPACE, kind=chosen, id_prefix="", now=now
-            )
+        return living_records(view, now, NAMESPACE, kinds)
 
     names = _names(logs())
     path.mkdir(parents=True, exist_ok=True)
@@ -116,7 +113,7 @@ def _names(records: Iterator[Envelope]) -> set[str]:
             )  # fmt: skip
     if refused:
         raise InvalidInput(
-            f"not every daily log can be a file by its name: {_told(refused)};"
+            f"not every daily log can be a file by its name: {_first(refused)};"
             " export one --kind at a time to a folder of its own, or all as JSON lines",
             code="no_file_name",
             records=refused[:MARKDOWN_WARNINGS_MAX],
@@ -136,7 +133,7 @@ def _check_replaceable(
         if len(refused) > NAMED_IN_ERROR_MAX:
             break  # enough to act on, and each has cost a look into the past
     if refused:
-        told = _told([f"{file} {reason}" for file, reason in refused.items()])
+        told = _first([f"{file} {reason}" for file, reason in refused.items()])
         raise InvalidInput(
             f"nothing was exported, because it would replace what is nowhere else: {told}",
             code="file_in_the_way",
@@ -160,8 +157,7 @@ def _reason_to_keep(
         there = parse_log(parse_page(name, data))
     except (InvalidInput, LimitExceeded) as error:
         return f"was edited and cannot be read ({error}): mend and import it, or --overwrite it"
-    key = [there[part] for part in ("namespace", "record_kind", "record_id")]
-    wanted = [record[part] for part in ("namespace", "record_kind", "record_id")]
+    key, wanted = key_in(there), key_in(record)
     if key != wanted:
         return (
             f"is the file of {key[1]!s:.80} {key[2]!s:.80}: use one folder per kind,"
@@ -203,7 +199,5 @@ def _without_record(folder: Folder, names: set[str], kinds: tuple[str, ...]) -> 
     return tuple(found)
 
 
-def _told(refused: list[str]) -> str:
-    more = len(refused) - NAMED_IN_ERROR_MAX
-    named = "; ".join(refused[:NAMED_IN_ERROR_MAX])
-    return named if more <= 0 else f"{named}; and more"
+def _first(refused: list[str]) -> str:
+    return first_named(refused, separator="; ", more="and more")

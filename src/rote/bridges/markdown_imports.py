@@ -19,7 +19,8 @@ from rote.bridges.batches import Incoming, Keys
 from rote.bridges.daily_logs import check_no_log, is_daily_log, odd_times, parse_log
 from rote.bridges.differences import NEWER, OUTDATED, Counts, Difference
 from rote.bridges.folders import Folder, check_path, is_markdown
-from rote.bridges.imports import Manner, problems_of, write_incoming
+from rote.bridges.imports import ImportReport, Manner, problems_of, write_incoming
+from rote.bridges.named import first_named
 from rote.bridges.notes import LONG_TERM, SOURCE, Notes, day_in, facts_of, is_memory, log_of
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
@@ -33,7 +34,6 @@ from rote.values.limits import (
     MARKDOWN_FILE_BYTES_MAX,
     MARKDOWN_FOLDER_BYTES_MAX,
     MARKDOWN_WARNINGS_MAX,
-    NAMED_IN_ERROR_MAX,
 )
 
 Told = Callable[[int], None]  # how many files are done
@@ -56,31 +56,17 @@ class Made(Struct, frozen=True):
         return {**key, **self.counts.to_dict()}
 
 
-class MarkdownReport(Struct, frozen=True):
+class MarkdownReport(ImportReport, frozen=True):
     """What an import of Markdown did, or would do."""
 
     files: int  # that records came from
     made: tuple[Made, ...]  # by namespace and kind
-    commits: int
     warnings: tuple[Problem, ...]  # what was left out
-
-    @property
-    def counts(self) -> Counts:
-        return reduce(Counts.plus, (made.counts for made in self.made), Counts())
-
-    @property
-    def records(self) -> int:
-        return self.counts.records
-
-    @property
-    def written(self) -> int:
-        return self.counts.written
 
     def to_dict(self) -> dict[str, Json]:
         return {
             "files": self.files,
-            **self.counts.to_dict(),
-            "commits": self.commits,
+            **ImportReport.to_dict(self),
             "made": [made.to_dict() for made in self.made],
             "warnings": [problem.to_dict() for problem in self.warnings],
         }
@@ -120,7 +106,8 @@ def import_markdown(
         reading.warn(_warnings(found, overwrite=overwrite))
     reading.warn(_not_in_files(memory, reading.facts_of, reading.facts))
     made = tuple(Made(*key, counted) for key, counted in sorted(counts.items()))
-    return MarkdownReport(reading.files, made, commits, tuple(reading.warnings))
+    total = reduce(Counts.plus, counts.values(), Counts())
+    return MarkdownReport(total, commits, reading.files, made, tuple(reading.warnings))
 
 
 def _by_kind(found: list[Difference]) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
@@ -157,7 +144,7 @@ def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[
         if type(file) is str and file in files and record["record_id"] not in facts:
             missing.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
     for file, keys in sorted(missing.items()):
-        named = ", ".join(keys[:NAMED_IN_ERROR_MAX]) + (", …" if keys[NAMED_IN_ERROR_MAX:] else "")
+        named = first_named(keys, separator=", ", more="…")
         # The store knows the file by its path in a folder, but not which folder that was.
         if len(keys) == 1:
             words = (

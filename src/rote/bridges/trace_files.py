@@ -12,7 +12,7 @@ from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
 from rote.traces import Failure, Report, check_trace, compare_traces
-from rote.values import decode
+from rote.values import Json, decode
 from rote.values.limits import (
     TRACE_BYTES_MAX,
     TRACE_DEPTH_MAX,
@@ -31,11 +31,14 @@ class Pair(Struct, frozen=True):
     report: Report
 
 
-class _File(Struct, frozen=True):
-    """What was read."""
+class TraceFile(Struct, frozen=True):
+    """A file of a trace and the bytes that were read from it."""
 
     path: Path
     data: bytes
+
+    def decoded(self) -> Json:
+        return decode(self.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
 
 
 def check_trace_file(
@@ -93,7 +96,7 @@ def _compare_found(left: Path, right: Path, size_bytes_max: int) -> Report:
         return _ineligible("unreadable", f"{shown_name(str(error.filename))}: {error.strerror}")
 
 
-def _compare(files: list[_File | None], size_bytes_max: int) -> Report:
+def _compare(files: list[TraceFile | None], size_bytes_max: int) -> Report:
     left, left_retrieval, right, right_retrieval = _texts(files)
     try:
         return compare_traces(
@@ -121,10 +124,7 @@ def _traces_in(folder: Path) -> dict[str, bool]:
         with os.scandir(here) as entries:
             for entry in entries:
                 count += 1
-                if count > TRACE_NAMES_MAX:
-                    raise LimitExceeded(
-                        "the names in the folder", size=count, limit=TRACE_NAMES_MAX
-                    )
+                check_name_count(count)
                 if entry.name.startswith("."):
                     continue
                 name = prefix + entry.name
@@ -137,6 +137,12 @@ def _traces_in(folder: Path) -> dict[str, bool]:
                 elif name.endswith(_TRACE):
                     found[name] = False
     return {name: linked for name, linked in found.items() if _owner_of(name) not in found}
+
+
+def check_name_count(count: int) -> None:
+    """Check that a folder of traces has no more names than are looked at."""
+    if count > TRACE_NAMES_MAX:
+        raise LimitExceeded("the names in the folder", size=count, limit=TRACE_NAMES_MAX)
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
@@ -157,38 +163,39 @@ def companion_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(_TRACE) + _RETRIEVAL)
 
 
-def _read_named(path: Path, retrieval: Path | None) -> list[_File | None]:
+def _read_named(path: Path, retrieval: Path | None) -> list[TraceFile | None]:
     """A trace and its retrieval trace. What somebody names may be a pipe: `<(zcat trace.json.gz)`."""
     if retrieval is None:
-        return [_read(path), _read_companion(path)]
-    return [_read(path), _read(retrieval)]
+        return [read_trace(path), _read_companion(path)]
+    return [read_trace(path), read_trace(retrieval)]
 
 
-def _read_found(path: Path) -> list[_File | None]:
+def _read_found(path: Path) -> list[TraceFile | None]:
     """The same of a trace that nobody named."""
     return [_read_plain(path), _read_companion(path)]
 
 
-def _read_companion(path: Path) -> _File | None:
+def _read_companion(path: Path) -> TraceFile | None:
     """None when there is nothing of its name; what cannot be read is not nothing."""
     companion = companion_of(path)
     is_there = companion != path and os.path.lexists(companion)
     return _read_plain(companion) if is_there else None
 
 
-def _read_plain(path: Path) -> _File:
+def _read_plain(path: Path) -> TraceFile:
     """A plain file; nothing else is waited for, as a pipe would be for ever."""
     try:
         with BufferedReader(open_plain(path)) as file:
-            return _File(path, _beginning(file))
+            return TraceFile(path, _beginning(file))
     except NotPlainError:
         name = shown_name(str(path))
         raise InvalidInput(f"{name}: it is no plain file, so it is not read", path=name) from None
 
 
-def _read(path: Path) -> _File:
+def read_trace(path: Path) -> TraceFile:
+    """Read a file, whatever it is."""
     with path.open("rb") as file:
-        return _File(path, _beginning(file))
+        return TraceFile(path, _beginning(file))
 
 
 def _beginning(file: BinaryIO) -> bytes:
@@ -196,17 +203,17 @@ def _beginning(file: BinaryIO) -> bytes:
     return file.read(TRACE_READ_BYTES_MAX + 1)
 
 
-def _texts(files: list[_File | None]) -> list[bytes | None]:
+def _texts(files: list[TraceFile | None]) -> list[bytes | None]:
     return [None if file is None else file.data for file in files]
 
 
-def _named(error: RoteError, files: list[_File | None]) -> RoteError:
+def _named(error: RoteError, files: list[TraceFile | None]) -> RoteError:
     """The error with the file that it is about, which is looked for only now."""
     for file in files:
         if file is None:
             continue
         try:
-            decode(file.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+            file.decoded()
         except RoteError as reason:
             name = shown_name(str(file.path))
             return InvalidInput(f"{name}: {reason}", path=name)

@@ -11,17 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rote.errors import LimitExceeded, RoteError
+from rote.bridges.trace_files import check_name_count, read_trace
+from rote.errors import RoteError
+from rote.runs.trace_files import RETRIEVAL_NAME, TRACE_NAME
 from rote.traces.formats import LIVE
-from rote.values import decode
-from rote.values.limits import (
-    TRACE_DAYS_MIN,
-    TRACE_DEPTH_MAX,
-    TRACE_NAMES_MAX,
-    TRACE_READ_BYTES_MAX,
-)
+from rote.values.limits import TRACE_DAYS_MIN
 
-_TRACE, _RETRIEVAL = "trace.json", "trace.retrieval.json"
 _DAY = 86_400
 
 
@@ -46,8 +41,7 @@ def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
     found: list[OldRun] = []
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries, 1):
-            if count > TRACE_NAMES_MAX:
-                raise LimitExceeded("the names in the folder", size=count, limit=TRACE_NAMES_MAX)
+            check_name_count(count)
             if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                 found.extend(_old_run(folder / entry.name, days, now))
     return sorted(found, key=lambda run: run.run_id)
@@ -82,15 +76,15 @@ def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
     states = {
         entry.name: entry.stat(follow_symlinks=False)
         for entry in _entries(place)
-        if entry.name in (_TRACE, _RETRIEVAL)
+        if entry.name in (TRACE_NAME, RETRIEVAL_NAME)
         or (entry.name.startswith(".rote-") and entry.name.endswith(".draft"))
     }
     if not states or not all(stat.S_ISREG(state.st_mode) for state in states.values()):
         return
     age = now - max(state.st_mtime for state in states.values())
-    if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / _TRACE)):
+    if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / TRACE_NAME)):
         # The trace goes first: whoever finds one finds its retrievals too.
-        names = sorted(states, key=lambda name: (name != _TRACE, name))
+        names = sorted(states, key=lambda name: (name != TRACE_NAME, name))
         files = tuple(_found(name, states[name]) for name in names)
         yield OldRun(place.name, files, sum(each.st_size for each in states.values()))
 
@@ -107,9 +101,7 @@ def _entries(place: Path) -> list["os.DirEntry[str]"]:
 def _is_live(trace: Path) -> bool:
     """Whether a trace says that its run never claimed to be deterministic."""
     try:
-        with trace.open("rb") as file:
-            data = file.read(TRACE_READ_BYTES_MAX + 1)
-        found = decode(data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+        found = read_trace(trace).decoded()
     except (OSError, RoteError):
         return False
     return type(found) is dict and found.get("visibility_mode") == LIVE

@@ -24,6 +24,7 @@ from rote.bridges import (
 from rote.bridges.daily_logs import NAMESPACE as DAILY_LOG
 from rote.bridges.differences import Counts
 from rote.bridges.folders import check_path
+from rote.bridges.named import first_named
 from rote.cli.input import opened_file
 from rote.cli.options import (
     BranchOptions,
@@ -40,7 +41,7 @@ from rote.cli.progress import byte_bar, count_bar
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
 from rote.records.profiles import V1_1
-from rote.values.limits import COMMIT_BYTES_MAX, NAMED_IN_ERROR_MAX
+from rote.values.limits import COMMIT_BYTES_MAX
 
 # A commit's bytes; escapes can make a text six times as long as what it means.
 _KEPT_BYTES_MAX = 6 * COMMIT_BYTES_MAX
@@ -136,11 +137,10 @@ def _print_export(report: MarkdownExport, folder: str) -> None:
     same, gone = report.records - report.written, report.without_record
     print_line(f"{plural(report.written, 'file')} written to {folder}, {digits(same)} there before")
     if gone:
-        named = ", ".join(gone[:NAMED_IN_ERROR_MAX])
-        more = ", …" if gone[NAMED_IN_ERROR_MAX:] else ""
+        named = first_named(gone, separator=", ", more="…")
         verb = "has" if len(gone) == 1 else "have"
         print_line(
-            f"{plural(len(gone), 'file')} {verb} no record any more: {named}{more};"
+            f"{plural(len(gone), 'file')} {verb} no record any more: {named};"
             " the next import brings it back unless you remove it"
         )
 
