@@ -65,7 +65,7 @@ def put_blob(
     check_labels(labels)
     if expect is not None:
         check_blob_hash(expect)
-    # Opened first: a file that cannot be read makes no store.
+    # The file is opened first, so that a file that cannot be read makes no store.
     with (
         opened_file(file) as (stream, size),
         options.opened_space(create=True) as space,

@@ -217,7 +217,7 @@ def _print_change(change: Change) -> None:
 
 
 def _print_operation(operation: dict[str, Any]) -> None:
-    """One step of a patch: what goes in red, what comes in green."""
+    """Print one step of a patch: removals in red, additions in green."""
     place = operation["path"] or "(all)"
     if operation["op"] == "splice":
         words = f"{place} at {operation['index']}: {operation['remove']} out, {compact(operation['add'])} in"

@@ -43,7 +43,7 @@ from rote.records import Memory
 from rote.records.profiles import V1_1
 from rote.values.limits import COMMIT_BYTES_MAX
 
-# A commit's bytes; escapes can make a text six times as long as what it means.
+# Escapes can make a JSON text six times as long as the text it stands for.
 _KEPT_BYTES_MAX = 6 * COMMIT_BYTES_MAX
 _MARKDOWN = "markdown"
 
@@ -162,7 +162,7 @@ def import_memory(
 ) -> None:
     """Bring in records, all or none; those that are there and differ are replaced if not newer."""
     is_new = not options.is_there()
-    # What is refused should not leave a new store behind.
+    # A refused import must not leave a new store behind, so it is tried in a scratch space first.
     rehearse = is_new and batch is None and not dry_run
 
     @contextmanager
@@ -175,7 +175,7 @@ def import_memory(
                 yield memory_of(space, namespaces)
 
     if _is_markdown(file):
-        check_path(file).stat()  # a file that is missing is told before a store is made
+        check_path(file).stat()  # raises for a missing file before a store is made
         if rehearse:
             with _scratch(namespaces) as scratch:
                 import_markdown(scratch, file)
@@ -226,7 +226,7 @@ def _print_counts(counts: Counts, *, dry_run: bool, overwrite: bool) -> None:
 
 
 def _rehearsed(stream: BinaryIO, namespaces: str | None) -> BinaryIO:
-    """The stream, once more from its beginning, when it can be imported."""
+    """Import the stream into a scratch memory; return the stream, at its beginning again."""
     if not stream.seekable():
         kept = BytesIO(stream.read(_KEPT_BYTES_MAX + 1))
         if kept.getbuffer().nbytes > _KEPT_BYTES_MAX:
@@ -279,7 +279,7 @@ def validate_file(
 def _checked(
     file: str, namespaces: Iterable[str], profile: str
 ) -> Iterator[tuple[int, int | None, list[Problem]]]:
-    """How many records were looked at, the number of the one in a JSON file, and its problems."""
+    """(records, number, problems) for each record of a JSON file, or for each Markdown file."""
     if _is_markdown(file):
         with count_bar("validating files") as count:
             found = validate_markdown(file, namespaces=namespaces, profile=profile)

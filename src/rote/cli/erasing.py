@@ -53,7 +53,7 @@ def erase(
 
 
 def _was_written(space: Space, id: str) -> bool:
-    """On some branch, at some time; what never was is refused, and nobody is asked."""
+    """Whether an entity was ever written on some branch; only then is there something to ask."""
     return any(space.on(branch.name).read(id).version for branch in space.branches())
 
 

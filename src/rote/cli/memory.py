@@ -46,7 +46,7 @@ NamespaceArgument = Annotated[
 PayloadArgument = Annotated[
     str, typer.Argument(metavar="OBJECT", help="A JSON object, @file, or - for stdin.")
 ]
-# A longer number is longer than anything lives.
+# A number with more digits exceeds every time to live.
 _TTL_DIGITS_MAX = 20
 _COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
 
@@ -212,7 +212,7 @@ def prune_records(
 @commands.command("stats")
 @spread_options
 def show_stats(*, options: BranchOptions) -> None:
-    """How many records there are in each namespace, and their size."""
+    """Count the records in each namespace, and their bytes."""
     with options.opened_space() as space:
         result = memory_of(space).stats()
     options.print_answer(result, lambda: _print_counts(result, result, ("records", "bytes")))
@@ -230,7 +230,7 @@ def show_report(
     ] = 86_400,
     options: BranchOptions,
 ) -> None:
-    """What has expired, what will soon, and how old records are."""
+    """Count the records that have expired, that will soon, and by age."""
     with options.opened_space() as space:
         result = memory_of(space).retention_report(soon)
     options.print_answer(result, lambda: _print_retention(result))
@@ -270,7 +270,7 @@ def _write(
     write: WriteOptions,
     options: BranchOptions,
 ) -> dict[str, Any]:
-    """Put or append to a record; what is refused leaves no new space behind."""
+    """Write to a record with put or append; a refused write leaves no new space behind."""
     given = (decode_object(payload), _ttl(write.ttl), _metadata(write.metadata))
 
     def written(space: Space) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def _write(
 
 
 def _writable(space: Space, namespace: str, namespaces: str | None) -> Memory:
-    """The memory to write to; a namespace that nothing is in yet must be meant."""
+    """Return the memory to write to; a new namespace must be named in --namespaces too."""
     memory = memory_of(space, namespaces)
     if namespace not in memory.namespaces:
         raise InvalidInput(

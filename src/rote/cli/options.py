@@ -1,6 +1,6 @@
-"""Options that commands share: each is said once here, and opens what it names.
+"""Options that commands share, and the code that opens the store and the space they name.
 
-A command takes a whole group of them by one parameter, whose type is a class of this file:
+A command takes a group of options by one parameter, whose type is a class of this file:
 
     @spread_options
     def get_entity(id: IdArgument, *, at: AtOption = None, options: BranchOptions) -> None:
@@ -90,7 +90,7 @@ class StoreOptions(Options):
     ] = STORE_DEFAULT
 
     def opened_store(self, *, recover: bool = True) -> AbstractContextManager[Store]:
-        """The store; NotFound when it is missing."""
+        """Open the store; NotFound when it is missing."""
         return opened_store(self.store, recover=recover)
 
 
@@ -101,7 +101,7 @@ class SpaceOptions(StoreOptions):
     space: SpaceOption = SPACE_DEFAULT
 
     def opened_space(self) -> AbstractContextManager[Space]:
-        """The space; NotFound when it is missing."""
+        """Open the space; NotFound when it is missing."""
         return _opened_space(self.store, self.space, BRANCH_DEFAULT, create=False)
 
 
@@ -114,11 +114,11 @@ class BranchOptions(SpaceOptions):
     )
 
     def opened_space(self, *, create: bool = False) -> AbstractContextManager[Space]:
-        """The space on its branch; made with its store when they are new and may be created."""
+        """Open the space on its branch; `create` makes a missing store and a missing space."""
         return _opened_space(self.store, self.space, self.branch, create=create)
 
     def is_there(self) -> bool:
-        """Whether the store has the space; nothing is made."""
+        """Whether the store and the space exist; nothing is made."""
         try:
             with _opened_space(self.store, self.space, BRANCH_DEFAULT, create=False):
                 return True
@@ -127,7 +127,7 @@ class BranchOptions(SpaceOptions):
 
 
 def spread_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes each field of its option groups as a parameter, for typer."""
+    """Return the command for typer: each field of an option group is a parameter of its own."""
     parameters = signature(command).parameters
     groups: dict[str, Any] = {
         name: parameter.annotation
@@ -152,7 +152,7 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Iterator[Store]:
-    """The store; NotFound when it is missing, unless it may be created."""
+    """Open a store; NotFound when it is missing, unless it may be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
     with open_store(url, create=create, recover=recover) as store:
@@ -179,7 +179,7 @@ def _opened_space(url: str, name: str, branch: str, *, create: bool) -> Iterator
 
 @contextmanager
 def scratch_space() -> Iterator[Space]:
-    """An empty space to try things in."""
+    """Open an empty space in memory, to try a write in."""
     with open_store(":memory:") as store:
         yield store.space("scratch")
 
@@ -188,7 +188,7 @@ def _space(store: Store, name: str) -> Space:
     try:
         return store.space(name)
     except NotFound as error:
-        # Who has the store may know its spaces; who asks a server for one may not.
+        # Only here: a server must not tell a caller which other spaces it has.
         error.args = (f"{error}; {told(space.name for space in store.spaces())}",)
         raise
 
@@ -214,12 +214,12 @@ def check_key_option(key: str | None) -> None:
 
 
 def view_at(space: Space, point: int | datetime | None) -> Space:
-    """The space as it was then; as it is now without a point."""
+    """Return the space as it was at a point; as it is now without a point."""
     return space if point is None else space.at(point)
 
 
 def point_of(text: str | None) -> int | datetime | None:
-    """A version or a time; None without a text."""
+    """Return the version or the time that a text names; None without a text."""
     if text is None:
         return None
     version = version_in(text)
@@ -232,6 +232,6 @@ def point_of(text: str | None) -> int | datetime | None:
 
 
 def version_in(text: str) -> int | None:
-    """The version that a text is, if it is one."""
+    """Return the version that a text names; None when it names none."""
     is_version = text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS_MAX
     return int(text) if is_version else None

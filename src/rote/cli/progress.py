@@ -1,4 +1,4 @@
-"""Progress of long work, drawn on stderr; nothing is drawn when nobody watches."""
+"""Progress of long work, drawn on stderr when that is a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from rich.progress import (
 from rote.cli.output import stderr
 from rote.contract import CopyProgress
 
-# What the library calls what it is doing, in words.
+# The names of phases in the library, and the words that people see.
 _PHASES = {
     "blobs": "copying blobs",
     "copying": "copying commits",
@@ -34,7 +34,7 @@ _PHASES = {
 
 @contextmanager
 def bar() -> Iterator[CopyProgress | None]:
-    """Takes what is done, how far, and of how much; one line for each thing that is done."""
+    """Draw a line for each phase; yield the function that takes phase, done and total."""
     with _drawn(MofNCompleteColumn(), TimeRemainingColumn()) as progress:
         if progress is None:
             yield None
@@ -51,7 +51,7 @@ def bar() -> Iterator[CopyProgress | None]:
 
 @contextmanager
 def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
-    """Takes how many bytes have passed since it was last told; of how many is None when unknown."""
+    """Draw bytes; yield the function that takes how many more have passed. `size` may be unknown."""
     with _drawn(DownloadColumn(), TransferSpeedColumn()) as progress:
         if progress is None:
             yield lambda count: None
@@ -62,7 +62,7 @@ def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def count_bar(words: str) -> Iterator[Callable[[int], None]]:
-    """Takes how many are done, of a number that nobody knows."""
+    """Draw a count without a total; yield the function that takes how many are done."""
     with _drawn(TextColumn("{task.completed:,}")) as progress:
         if progress is None:
             yield lambda done: None
@@ -73,7 +73,7 @@ def count_bar(words: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def _drawn(*columns: ProgressColumn) -> Iterator[Progress | None]:
-    """Draw a bar with columns behind it; None when nobody watches."""
+    """Draw bars with columns behind them; yield None when stderr is no terminal."""
     console = stderr()
     if not console.is_terminal:
         yield None
@@ -85,7 +85,7 @@ def _drawn(*columns: ProgressColumn) -> Iterator[Progress | None]:
 
 @contextmanager
 def spinner(words: str) -> Iterator[None]:
-    """For work that cannot say how far it is."""
+    """Draw a spinner, for work that cannot say how far it is."""
     console = stderr()
     if not console.is_terminal:
         yield

@@ -12,14 +12,14 @@ from rote.errors import InvalidInput
 from rote.values import Json
 from rote.values.limits import INTEGER_MAX
 
-# What a selector never starts with, and a query as JSON, in a file or on the standard input does.
+# A whole query (JSON, @file or -) starts with one of these; a selector never does.
 _QUERY_STARTS = ("{", "[", '"', "@", "-")
 
 QueryArgument = Annotated[
     str,
     typer.Argument(metavar="QUERY", help="An id, a prefix with *, *; or a whole query as JSON."),
 ]
-# Without a default, so that it can be told from what the query says.
+# There is no default, so that --branch is noticed beside a branch in the query.
 QueryBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="A branch's name.")
 ]
@@ -101,7 +101,7 @@ def watch(
 
 
 def _query_of(text: str, *, follow: bool, **options: Json) -> dict[str, Json]:
-    """The query, with what options say and it does not."""
+    """Return the query with the options added; nothing may be said by both."""
     asked: dict[str, Json] = {"select": {text: {"schema": True} if follow else {}}}
     if text.startswith(_QUERY_STARTS):
         given: Any = decode_argument(text)

@@ -34,7 +34,7 @@ from rote.values import Json
 from rote.values.limits import INTEGER_MAX
 
 _FACTS_SHOWN = 3
-# The member of an event that says what it is about.
+# Members of events that name their subject.
 _ABOUT = ("source", "name", "id", "before")
 
 
@@ -84,12 +84,12 @@ def log(
 
 
 def beginning(space: Space, since: int = 0) -> int:
-    """The version above which the log is to be read: `since`, or where a compaction has ended."""
+    """Return the version to read the log above: `since`, or the last one that was compacted away."""
     return max(since, space.oldest - 1)
 
 
 def _branches_below(space: Space, since: int) -> list[Branch]:
-    """Those that there were before the log is read."""
+    """Return the branches that existed at a version, even when that version was compacted away."""
     try:
         return space.at(min(since, space.version)).branches()
     except Compacted:
@@ -114,7 +114,7 @@ def history(id: IdArgument, *, limit: LimitOption = None, options: BranchOptions
 
 
 def _erasure(space: Space, id: str, facts: Sequence[Fact]) -> Commit | None:
-    """The commit that has erased the newest of the facts without content."""
+    """Return the commit that erased the newest fact without content; None when there is none."""
     erased = [index for index, fact in enumerate(facts) if fact.erased]
     if not erased:
         return None
@@ -133,7 +133,7 @@ def _commit_row(commit: Commit) -> Sequence[str]:
 
 
 def _words(commit: Commit) -> str:
-    """What a commit did."""
+    """Return the event and the facts of a commit in words."""
     facts = [
         f"{fact.op} {fact.id}{' (erased)' if fact.erased else ''}"
         for fact in commit.facts[:_FACTS_SHOWN]
@@ -156,7 +156,7 @@ def _history_row(happened: Fact | Commit) -> Sequence[str]:
 
 
 def _erasure_dict(id: str, commit: Commit) -> dict[str, Json]:
-    """An erasure with the members of a fact, which it is not, and with its reason."""
+    """Return an erasure in the shape of a fact, with its reason."""
     return {
         "id": id,
         "op": "erase",
@@ -183,5 +183,5 @@ def _body(fact: Fact) -> str:
         return "(erased)"
     if fact.op == "delete":
         return ""
-    # Of a patch below the line of a compaction only its result is left.
+    # A compaction keeps the result of a patch, but not its operations.
     return "(compacted)" if fact.op == "patch" and fact.body is None else compact(fact.body)

@@ -80,7 +80,7 @@ def show_run(
 
 
 def _trace(url: str, record: RunRecord) -> dict[str, Json]:
-    """The folder of its traces, where they are kept beside the store."""
+    """Return the folder of a run's traces as a member, when they are kept beside the store."""
     path = locate(url).path
     folder = None if path is None else path.with_name(TRACES_NAME) / record.run_id
     return {} if folder is None or not (folder / TRACE_NAME).is_file() else {"traces": str(folder)}
@@ -104,7 +104,7 @@ def show_modes(
 @spread_options
 def recover(*, options: StoreOptions) -> None:
     """End the runs whose owners are gone: apply or abort what was pending, discard open buffers."""
-    # Opening a store recovers it too, so all that had ended before is told apart by that.
+    # Opening a store recovers it too; here it must not, so that `ended` has every run that ends.
     with options.opened_store(recover=False) as store:
         ended = store.recover()
         waiting = [record for record in store.runs() if record.ended_at is None]
@@ -139,7 +139,7 @@ def _cells(record: RunRecord) -> dict[str, str]:
 
 
 def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[str, ...] | None:
-    """The modes that an environment enables; None, which means the default, without one."""
+    """Return the modes that an environment enables; None without one, which means the default."""
     if environment is None:
         return None
     if config is None:
@@ -153,7 +153,7 @@ def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[
 
 
 def _shown_id(record: RunRecord) -> str:
-    """An id that somebody chose, or the beginning of one that was drawn: `show` needs no more."""
+    """Return an id that a user chose, or the beginning of a drawn one, which `show` accepts."""
     return short(record.run_id) if _is_drawn(record.run_id) else record.run_id
 
 
@@ -162,6 +162,6 @@ def _to_the_second(at: str) -> str:
 
 
 def _standing(record: RunRecord) -> str:
-    """Such as: commit_aborted (validation_failed)."""
+    """Return the state of a run with its reason, such as: commit_aborted (validation_failed)."""
     more = "discarded" if record.discarded else record.reason_code
     return record.state if more is None else f"{record.state} ({more})"

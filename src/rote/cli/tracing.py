@@ -28,7 +28,7 @@ from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES
 _VALUE_CHARACTERS_SHOWN = 60
 _DAYS_MAX = 36_500
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
-# The worst of several decides.
+# From worst to best; the worst status among the pairs is the status of all.
 _WORST = ("ineligible", "different", "equivalent")
 
 commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
@@ -145,7 +145,7 @@ def prune(
 
 
 def _check_there(*paths: Path) -> None:
-    """Before files and folders are told apart: what is not there is neither."""
+    """Check that all paths exist; NotFound names those that do not."""
     missing = [shown_name(str(path)) for path in paths if not path.exists()]
     if missing:
         raise NotFound(
@@ -154,7 +154,7 @@ def _check_there(*paths: Path) -> None:
 
 
 def _file_of(trace: Path) -> Path:
-    """The trace in the folder of a run, for who names that."""
+    """Return the file of a trace; for the folder of a run, the trace in it."""
     if not trace.is_dir():
         return trace
     if not (trace / TRACE_NAME).is_file():
@@ -166,7 +166,7 @@ def _file_of(trace: Path) -> Path:
 
 
 def _show(report: Report, name: str = "") -> None:
-    """The first difference in words, then all of them."""
+    """Print the first difference in words, then all of them."""
     of = f" {name}" if name else ""
     if report.ok:
         print_line(f"equivalent{of}")
@@ -216,7 +216,7 @@ def _row(failure: Failure) -> tuple[str, ...]:
 
 
 def _shown(value: Json) -> str:
-    """A value in little room; of a hash the beginning, which is enough to tell two apart."""
+    """Return a value as short text; the beginning of a hash is enough to tell two apart."""
     if isinstance(value, str) and _is_hash(value):
         return f"{short(value)}…"
     text = compact(value)

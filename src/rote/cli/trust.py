@@ -50,7 +50,7 @@ def checkpoint(*, output: OutputOption = None, options: SpaceOptions) -> None:
     with options.opened_space() as space:
         signed = space.checkpoint()
     if output is not None:
-        # An older checkpoint proves more than a newer one, so none is overwritten.
+        # An older checkpoint proves more than a newer one, so no file is overwritten.
         with output.open("xb") as file:
             file.write(canonical(signed) + b"\n")
     if options.as_json:
@@ -106,5 +106,5 @@ def print_report(report: VerifyReport, space: str) -> None:
 
 
 def _is_undecided(report: VerifyReport) -> bool:
-    """Whether all that is wrong is that what would tell is gone."""
+    """Whether every fault is that the data to decide by is gone."""
     return bool(report.faults) and all(fault.kind == UNDECIDED for fault in report.faults)

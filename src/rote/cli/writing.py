@@ -1,6 +1,6 @@
 """Commands that change an entity: set, patch, delete.
 
-What can be checked without a store is checked first, so that bad input creates no file.
+Checks that need no store come first, so that bad input creates no file.
 """
 
 from collections.abc import Callable
@@ -96,12 +96,12 @@ def _write(
 
 
 def newest_before(space: Space, key: str | None) -> int:
-    """The version before a write; a key that gives an older one back was used before."""
+    """Return the newest version before a write with a key; a result that is not newer is a repeat."""
     return 0 if key is None else space.version
 
 
 def words_if_repeated(key: str | None, version: int, newest: int) -> str | None:
-    """Words that tell that a key was used before; None when the version is a new one."""
+    """Return the words for a key that was used before; None when the version is new."""
     if version > newest:
         return None
     return f"key {key} was used before, at version {version}; nothing was written"
