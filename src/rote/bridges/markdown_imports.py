@@ -4,8 +4,8 @@
     a file named after a day           a daily log
     MEMORY.md, or a file by itself     facts and preferences
 
-Other files of a folder are left out, and links are not followed; the report says so. All or nothing,
-unless it is written in batches.
+Other files of a folder are left out and links are not followed; the report names them. An import
+writes all or nothing, unless it runs in batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +41,7 @@ _OTHER = "it is neither MEMORY.md, nor named after a day, nor an export; it is l
 
 
 class Made(Struct, frozen=True):
-    """The records of one kind."""
+    """Numbers of the records of one kind."""
 
     namespace: str
     record_kind: str
@@ -57,11 +57,11 @@ class Made(Struct, frozen=True):
 
 
 class MarkdownReport(ImportReport, frozen=True):
-    """What an import of Markdown did, or would do."""
+    """Report of an import of Markdown, or of a dry run."""
 
-    files: int  # that records came from
+    files: int  # the number of files with records
     made: tuple[Made, ...]  # by namespace and kind
-    warnings: tuple[Problem, ...]  # what was left out
+    warnings: tuple[Problem, ...]  # about files and records that were left out
 
     def to_dict(self) -> dict[str, Json]:
         return {
@@ -73,7 +73,7 @@ class MarkdownReport(ImportReport, frozen=True):
 
 
 def is_markdown_path(path: Path) -> bool:
-    """Whether a path is brought in as Markdown: a folder, or a file that is named so."""
+    """Whether a path is imported as Markdown: a folder, or a file that ends with .md."""
     return path.is_dir() or is_markdown(path.name)
 
 
@@ -131,8 +131,10 @@ def _warnings(found: list[Difference], *, overwrite: bool) -> Iterator[Problem]:
 
 
 def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[Problem]:
-    """Warnings for files that do not have all the facts that were imported from files of their names:
-    an edited fact is another one, and the first stays."""
+    """Return a warning for each file that lacks facts that were imported from a file of its name.
+
+    An edited fact is a new record; the record of the old text stays.
+    """
     if not files or LONG_TERM not in memory.namespaces:
         return
     view, now = memory.space.at(memory.space.version), micros_of(memory.space.now)
@@ -160,7 +162,7 @@ def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[
 
 
 class _Reading:
-    """The records of a path, and what was met on the way to them."""
+    """A reader of the records of a path; it also collects warnings."""
 
     def __init__(self, progress: Told | None, *, size_bytes_max: int | None) -> None:
         self.files = 0
@@ -202,7 +204,7 @@ class _Reading:
 def validate_markdown(
     path: str | PathLike[str], *, namespaces: Iterable[str], profile: str = V1_1
 ) -> Iterator[tuple[int, list[Problem]]]:
-    """For each file how many records it has, and all problems; their paths begin with file and line."""
+    """(number of records, problems) for each file; paths of problems begin with file and line."""
     check_profile(profile)
     root, known, keys = check_path(path), tuple(namespaces), Keys()
     for item in _pages(root):
@@ -231,7 +233,7 @@ def validate_markdown(
 
 
 def _pages(path: Path) -> Iterator[tuple[str, bytes] | Problem]:
-    """The names and bytes of files, and what is no such file."""
+    """(name, bytes) of each Markdown file, and a problem for each other file."""
     if not path.is_dir():
         with path.open("rb") as stream:
             yield path.name, stream.read(MARKDOWN_FILE_BYTES_MAX + 1)

@@ -1,7 +1,7 @@
-"""How long traces are kept: `<traces>/<run_id>/trace.json`, its companion, and drafts of dead runs.
+"""Removal of old traces: `<traces>/<run_id>/trace.json`, its companion, and drafts of dead runs.
 
-Traces of deterministic runs stay for 14 days at the least, whatever is asked for. What cannot be read
-may be one of them.
+Traces of deterministic runs stay for 14 days at the least, whatever is asked for. A trace that cannot
+be read counts as one of them.
 """
 
 import os
@@ -21,10 +21,10 @@ _DAY = 86_400
 
 
 class OldRun(Struct, frozen=True):
-    """The traces of a run that may go."""
+    """A run whose traces may be removed."""
 
     run_id: str
-    files: tuple["OldFile", ...]  # in the order in which they go
+    files: tuple["OldFile", ...]  # in the order of their removal
     size_bytes: int
 
 
@@ -37,7 +37,7 @@ class OldFile(Struct, frozen=True):
 
 
 def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
-    """The runs whose files are all older than so many days, in order. Links are not followed."""
+    """Return the runs whose files are all older than `days`, in order. Links are not followed."""
     found: list[OldRun] = []
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries, 1):
@@ -48,13 +48,12 @@ def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
 
 
 def remove_run(folder: Path, run: OldRun) -> None:
-    """Remove the files of a run that are as they were found, and its folder if nothing else is in
-    it."""
+    """Remove the files of a run that have not changed since, and its folder when it is empty."""
     try:
-        # Nobody can put a link in the place of the folder once it is open.
+        # Once the folder is open, nobody can put a link in its place.
         descriptor = os.open(folder / run.run_id, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return  # somebody else was faster
+        return  # another process has removed it
     try:
         for file in run.files:
             try:
@@ -62,17 +61,17 @@ def remove_run(folder: Path, run: OldRun) -> None:
                 if file == _found(file.name, status):
                     os.unlink(file.name, dir_fd=descriptor)
             except FileNotFoundError:
-                pass  # here too
+                pass  # another process has removed it
     finally:
         os.close(descriptor)
     try:
         (folder / run.run_id).rmdir()
     except OSError:
-        pass  # what else is in it was not made by a run
+        pass  # it holds files that no run made
 
 
 def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
-    """The run of a folder, if it has one and may go."""
+    """Return the run of a folder, if it has one that may be removed."""
     states = {
         entry.name: entry.stat(follow_symlinks=False)
         for entry in _entries(place)
@@ -83,7 +82,7 @@ def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
         return
     age = now - max(state.st_mtime for state in states.values())
     if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / TRACE_NAME)):
-        # The trace goes first: whoever finds one finds its retrievals too.
+        # The trace is removed first, so that no trace is ever left without its retrievals.
         names = sorted(states, key=lambda name: (name != TRACE_NAME, name))
         files = tuple(_found(name, states[name]) for name in names)
         yield OldRun(place.name, files, sum(each.st_size for each in states.values()))
