@@ -1,4 +1,4 @@
-"""Records in and out of files: JSON, JSON lines, Markdown, and what is wrong with them."""
+"""Records in and out of files (JSON, JSON lines, Markdown), and checks of such files."""
 
 from rote.bridges.checking import check_file
 from rote.bridges.exports import FORMATS, export_records, write_export

@@ -1,30 +1,31 @@
-"""Records on their way into commits: not more at once than a commit holds, and no key twice."""
+"""Records on their way into commits: never more than a commit holds, and no key twice."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from msgspec import Struct
 
+from rote.bridges.validator import key_in
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records.envelope import Envelope, Life
 from rote.values import canonical, decode_canonical
 from rote.values.limits import COMMIT_BYTES_MAX
 
-# What stands for a key that was met, and for what a note says: files may have millions.
+# Keys and notes are remembered by short digests, because a file may have millions of them.
 _DIGEST_BYTES = 16
 
 
 class Incoming(Struct, frozen=True):
-    """A record as it was found."""
+    """A record as it was found in a file."""
 
-    place: str  # where, for people
+    place: str  # where it was found, for people
     record: Envelope
-    timeless: bool = False  # the file has no times and no ttl for it: they are those of a put
+    timeless: bool = False  # the file has no times and no ttl; it gets those of a put
 
 
 class Checked(Struct, frozen=True, gc=False):
-    """A record that can be written. It is held as text: as objects, the records of a file would take
-    up much room and be looked through by the garbage collector again and again."""
+    """A record that can be written. It is held as bytes: the records of a file would take much more
+    memory as objects, and the garbage collector would visit them again and again."""
 
     place: str
     entity: str
@@ -38,21 +39,21 @@ class Checked(Struct, frozen=True, gc=False):
 
     @property
     def record(self) -> Envelope:
-        """Decoded anew, each time."""
+        """The envelope, decoded anew each time."""
         record: Envelope = decode_canonical(self.data)
         return record
 
 
 class Keys:
-    """The keys that were met: each may come once, in later batches too, because two records of one
-    key would take turns whenever the file is imported. But a note that is found twice is one."""
+    """The keys of all records so far. Each may come once, in later batches too: two records of one
+    key would replace each other at every import. A note that is found twice counts as one."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, str] = {}
         self._notes: dict[bytes, bytes] = {}
 
     def is_new(self, item: "Incoming | Checked") -> bool:
-        """Whether a record with a key is to be taken; InvalidInput when another one has its key."""
+        """Whether a record has a new key; InvalidInput when a different record has its key."""
         key = _digest(_key_of(item))
         note = _digest(canonical(item.record["payload"])) if item.timeless else None
         if key not in self._places:
@@ -67,13 +68,13 @@ class Keys:
 
 
 def distinct(records: Iterable[Checked]) -> Iterator[Checked]:
-    """Each key once."""
+    """Return the records without repeated notes; InvalidInput when two records have one key."""
     keys = Keys()
     return (record for record in records if keys.is_new(record))
 
 
 def fitting(records: Iterable[Checked]) -> Iterator[Checked]:
-    """The same records; LimitExceeded as soon as they are more than one commit holds."""
+    """Return the records; LimitExceeded as soon as they are more than one commit holds."""
     size = 0
     for item in records:
         size += item.size
@@ -86,7 +87,7 @@ def fitting(records: Iterable[Checked]) -> Iterator[Checked]:
 
 
 def in_batches(records: Iterable[Checked], count_max: int) -> Iterator[list[Checked]]:
-    """So many records at a time, or fewer where they are large."""
+    """Return lists of at most `count_max` records; fewer when more would not fit a commit."""
     batch: list[Checked] = []
     size = 0
     for item in records:
@@ -102,7 +103,7 @@ def in_batches(records: Iterable[Checked], count_max: int) -> Iterator[list[Chec
 def _key_of(item: Incoming | Checked) -> bytes:
     if isinstance(item, Checked):
         return item.entity.encode()
-    return canonical([item.record[name] for name in ("namespace", "record_kind", "record_id")])
+    return canonical(list(key_in(item.record)))
 
 
 def _digest(data: bytes) -> bytes:

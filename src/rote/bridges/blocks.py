@@ -1,9 +1,9 @@
-"""What is said in Markdown that people and agents wrote: bullets and paragraphs under headings.
+"""Blocks of Markdown that people and agents wrote: bullets and paragraphs under headings.
 
-A bullet takes along everything that is indented below it, nested bullets too; a fence or a comment
+A bullet includes everything that is indented below it, nested bullets too. A fence or a comment
 goes on until it closes. A line that begins with a comment begins a block of its own, which ends with
-the line that closes it; one line of text that is underlined with = or -- is a heading. That is as
-much of CommonMark as notes need; what a text means as Markdown is left as it is.
+the line that closes the comment. One line of text that is underlined with = or -- is a heading.
+Notes need no more of CommonMark than this; Markdown inside a text stays as it is.
 """
 
 import re
@@ -27,9 +27,9 @@ _member = re.compile(r"[A-Za-z0-9_-]+:(?: |$)").match
 class Block(Struct, frozen=True):
     """A bullet or a paragraph."""
 
-    line: int  # its first one, from 1
-    title: str  # of the page: a first heading of the first level, until another one comes
-    headings: tuple[str, ...]  # all others above it, from the outermost on
+    line: int  # the number of its first line, from 1
+    title: str  # the first heading of the page, if its level is 1, until the next of level 1
+    headings: tuple[str, ...]  # the other headings above it, outermost first
     text: str
 
     @property
@@ -44,10 +44,10 @@ class _Open(Struct):
 
     line: int
     lines: list[str]
-    start: int = 0  # the column of a bullet; others from two further on are part of it
-    indent: int = 0  # of what belongs to a bullet; 0 for a paragraph
-    closing: str | None = None  # what ends the fence or the comment that is open
-    is_comment: bool = False  # it began as one, and ends with it
+    start: int = 0  # the column of a bullet; a bullet two or more columns further in is part of it
+    indent: int = 0  # of the lines that belong to a bullet; 0 for a paragraph
+    closing: str | None = None  # the text that ends the open fence or comment
+    is_comment: bool = False  # the block began with a comment, and ends with it
 
     @property
     def may_be_heading(self) -> bool:
@@ -63,7 +63,7 @@ class _Open(Struct):
 
 
 def front_matter_lines(page: Page) -> int:
-    """How many lines the front matter of others takes; 0 without any."""
+    """Return the number of lines of a front matter that is not an export's; 0 without one."""
     begins = page.lines[0] == _FRONT and len(page.lines) > 2 and _member(page.lines[1])
     if not begins or _FRONT not in page.lines[1:]:
         return 0
@@ -139,7 +139,7 @@ class _Above:
         self._is_first = True
 
     def enter(self, level: int, text: str) -> None:
-        """A heading ends those of its own level and of deeper ones."""
+        """Take in a heading; it ends the headings of its own level and of deeper ones."""
         opening = text.rstrip("#")
         if not opening or opening[-1] in " \t":
             text = opening.strip()
@@ -153,7 +153,7 @@ class _Above:
         self._is_first = False
 
     def block(self, current: _Open) -> Iterator[Block]:
-        """The block that ends here, unless it is empty."""
+        """Return the finished block, unless it is empty."""
         self._is_first = False
         text = "\n".join(current.lines).strip()
         if text:

@@ -1,10 +1,10 @@
-"""What is wrong with a file of records: everything for which an import would refuse it."""
+"""Problems of a file of records: everything for which an import would refuse it."""
 
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from rote.bridges.record_files import Told, try_records
-from rote.bridges.validator import Problem, validate
+from rote.bridges.validator import Problem, key_in, validate
 from rote.errors import InvalidInput, LimitExceeded, RoteError
 from rote.records.keys import entity_id
 from rote.records.profiles import V1_1, check_profile
@@ -19,10 +19,10 @@ def check_file(
     profile: str = V1_1,
     progress: Told | None = None,
 ) -> Iterator[tuple[int, list[Problem]]]:
-    """Each record's number, that of its line or of its place in an array, and its problems."""
+    """(number, problems) for each record; the number is that of its line, or of its array element."""
     check_profile(profile)
     known = tuple(namespaces)
-    # As many keys as one commit takes; of larger files every batch is a file of its own.
+    # No more keys are remembered than one commit takes, so memory has a bound for any file.
     numbers: dict[str, int] = {}
     for number, value in try_records(stream, progress):
         if isinstance(value, RoteError):
@@ -44,11 +44,10 @@ def _unreadable(error: RoteError) -> Problem:
 
 
 def _entity(value: Json) -> str | None:
-    """The entity of a record, if it has a key."""
+    """Return the entity of a record; None when it has no valid key."""
     if type(value) is not dict:
         return None
-    key = [value.get(name) for name in ("namespace", "record_kind", "record_id")]
     try:
-        return entity_id(*key)  # type: ignore[arg-type]  # it checks them
+        return entity_id(*key_in(value))
     except (InvalidInput, LimitExceeded):
         return None

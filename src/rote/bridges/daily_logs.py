@@ -48,11 +48,11 @@ _FENCE = "---"
 _FIRST = f'rote: "{FORM}"'
 _ENVELOPE = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds", "metadata")
 _EXTRA = ("more", "payload", "order")
-# Members that hold the time of an entry; of the first only the time is written.
+# Members that may hold the time of an entry; the name of the first is not written.
 _TIMES = ("at", "ts", "time")
 _TIME_CHARACTERS_MAX = 64
 
-# How far down a damaged file is looked at: all that an export has above its bullets, and a little.
+# Lines of a damaged file that are searched: a little more than an export has above its bullets.
 _DAMAGED_LINES = 20
 
 _front_line = re.compile(r"([a-z_]+): (.*)").fullmatch
@@ -60,7 +60,7 @@ _front_name = re.compile(r"\s*(?:rote|record_kind|record_id)\s*:").match
 _odd_time = re.compile(r" {0,3}[-*+] +(\[(?:(?:ts|time) )?[0-9]{4}-[0-9]{2}.*)").match
 _star = re.compile(r"[*+]( |$)|[0-9]{1,9}[.)]( |$)").match
 _time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]{0,63})\](?: |$)").match
-# What no editor shows, or takes for the end of a line. Tabs and line feeds are themselves.
+# Characters that editors hide or take for the end of a line; tabs and line feeds stay as they are.
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff"
 _hidden = re.compile(f"[{_HIDDEN}]")
 _reference = re.compile(r"&((?:amp;)*)#([0-9]{1,5});")
@@ -68,19 +68,21 @@ _hidden_or_reference = re.compile(f"[{_HIDDEN}]|{_reference.pattern}")
 
 
 def is_daily_log(page: Page) -> bool:
-    """Whether a page is of this form, of whatever number."""
+    """Whether a page is a daily log of any form number."""
     return begins_log("\n".join(page.lines[:2]).encode())
 
 
 def begins_log(data: bytes) -> bool:
-    """The same for the first bytes of a file."""
+    """Whether the first bytes of a file begin a daily log of any form number."""
     lines = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b"")
     return lines.startswith(f"{_FENCE}\nrote: ".encode())
 
 
 def check_no_log(page: Page) -> None:
-    """InvalidInput when a page that is not of this form was of it once: as a note it would replace
-    the record and lose what the front matter says."""
+    """Check that a page is no damaged daily log; InvalidInput when it is.
+
+    Taken as a note, it would replace the record and lose the members of the front matter.
+    """
     for number, line in enumerate(page.lines[:_DAMAGED_LINES], start=1):
         if _front_name(line):
             raise page.fault(
@@ -92,7 +94,7 @@ def check_no_log(page: Page) -> None:
 
 
 def odd_times(page: Page) -> list[Problem]:
-    """Warnings for bullets that begin with what is nearly a time in brackets."""
+    """Return a warning for each bullet that begins with something like a time in brackets."""
     return [
         Problem(
             "warning",
@@ -112,7 +114,7 @@ def has_kind(data: bytes, kinds: Collection[str]) -> bool:
 
 
 def entry_time(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """The member that has the time of an entry, and the time."""
+    """Return the name of the member that holds the time of an entry, and the time."""
     for name in _TIMES:
         time = entry.get(name)
         if type(time) is str and len(time) <= _TIME_CHARACTERS_MAX and instant_of(time) is not None:
@@ -121,7 +123,7 @@ def entry_time(entry: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def timed(text: str) -> tuple[dict[str, Json], str]:
-    """The time in brackets that a text begins with, as a member, and the text behind it."""
+    """Return the time in brackets at the beginning of a text, as a member, and the rest of it."""
     match = _time_mark(text)
     if match is None or instant_of(match[2]) is None:
         return {}, text
@@ -132,7 +134,7 @@ def timed(text: str) -> tuple[dict[str, Json], str]:
 
 
 def render_log(record: Envelope) -> str:
-    """The text of a record."""
+    """Return the Markdown text of a record."""
     payload = record["payload"]
     front: dict[str, Json] = {name: record[name] for name in _ENVELOPE}
     bullets: list[str] = []
@@ -157,7 +159,7 @@ def _has_entries(payload: dict[str, Any]) -> bool:
 
 
 def _order(entries: list[dict[str, Any]]) -> list[int]:
-    """The places of the entries, by time."""
+    """Return the places of the entries, sorted by time."""
     instants: list[int] = []
     for entry in entries:
         known = entry_time(entry)
@@ -201,13 +203,13 @@ def _escaped(line: str) -> str:
 
 
 def _as_reference(match: re.Match[str]) -> str:
-    """A character as its number; what looks like one gets an `amp;` more."""
+    """Return the numeric reference of a character; a text that looks like one gets an `amp;` more."""
     found = match[0]
     return f"&amp;{found[1:]}" if found[0] == "&" else f"&#{ord(found)};"
 
 
 def _json(value: Json) -> str:
-    # What is hidden can only be inside of strings, where every character has an escape.
+    # Hidden characters can only stand in strings, where every character has an escape.
     return _hidden.sub(lambda match: f"\\u{ord(match[0]):04x}", canonical(value).decode())
 
 
@@ -215,7 +217,7 @@ def _json(value: Json) -> str:
 
 
 def parse_log(page: Page) -> Envelope:
-    """The record of a text; the validator of envelopes has not seen it yet."""
+    """Return the record of a page; the validator has not checked it yet."""
     front, lines, body = _front_matter(page)
     entries = [_entry(page, number, lines) for number, lines in _bullets(page, body)]
     record: Envelope = {"namespace": NAMESPACE, **{name: front.get(name) for name in _ENVELOPE}}
@@ -236,7 +238,7 @@ def parse_log(page: Page) -> Envelope:
 
 
 def _front_matter(page: Page) -> tuple[dict[str, Json], dict[str, int], int]:
-    """The members, the numbers of their lines, and that of the first line below."""
+    """(members, the numbers of their lines, the number of the first line below) of a page."""
     if page.lines[1] != _FIRST:
         raise page.fault(2, f"this is no form that is known; known is {_FIRST}")
     front: dict[str, Json] = {}
@@ -259,7 +261,7 @@ def _front_matter(page: Page) -> tuple[dict[str, Json], dict[str, int], int]:
 
 
 def _member(page: Page, number: int, name: str, text: str) -> Json:
-    """A value of the front matter."""
+    """Return the value of a member of the front matter."""
     try:
         return _decoded(page, number, text)
     except InvalidInput as error:
@@ -272,7 +274,7 @@ def _member(page: Page, number: int, name: str, text: str) -> Json:
 
 
 def _bullets(page: Page, start: int) -> Iterator[tuple[int, list[str]]]:
-    """The lines of each bullet without their indentation, and the number of the first."""
+    """(number of the first line, lines without indentation) for each bullet."""
     begun, lines, blanks = 0, list[str](), 0
     for number, line in enumerate(page.lines[start - 1 :], start=start):
         if begun and line.startswith("  "):
@@ -291,7 +293,7 @@ def _bullets(page: Page, start: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _no_bullet(line: str) -> str:
-    """What to do about a line that belongs to no bullet."""
+    """Return the advice for a line that belongs to no bullet."""
     text = line.lstrip()
     if line[0] == "\t":
         return "a line that goes on with a bullet is indented by two blanks, not by a tab"

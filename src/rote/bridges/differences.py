@@ -1,13 +1,13 @@
-"""What an import does to each record, decided before anything is written.
+"""Decisions of an import about each record, made before anything is written.
 
-    new        it is not there, or has expired
-    changed    it differs, was never there, and what is there is not newer: it is replaced
-    unchanged  it is there like this
-    outdated   it is what the record was before; what has come since stays
-    newer      what is there is newer than the file says, and never was as in the file: refused
+    new        the store does not have it, or has it expired: it is written
+    changed    the store has another, which is not newer: it is replaced
+    unchanged  the store has the same
+    outdated   the store had the same before; the later state stays
+    newer      the store has a newer one and never had this one: the import is refused
 
-`overwrite` takes the last two from the file as well. A note has no times: what is there is newer
-when somebody else has written to it since it was imported.
+`overwrite` writes the last two as well. A note has no times: the store's record counts as newer when
+somebody else has written to it since the import.
 """
 
 from collections import Counter
@@ -18,8 +18,9 @@ from typing import Any
 from msgspec import Struct
 
 from rote.bridges.batches import Checked
+from rote.bridges.named import first_named
 from rote.bridges.past import last_put, was
-from rote.bridges.validator import normal_times
+from rote.bridges.validator import key_in, normal_times
 from rote.contract import State
 from rote.errors import InvalidInput
 from rote.records import Memory
@@ -32,14 +33,14 @@ _TIMES: tuple[str, ...] = ("/created_at", "/updated_at")
 
 
 class Difference(Struct, frozen=True, gc=False):
-    """A record of a file beside the one that is there."""
+    """A record of a file, compared with the one in the store."""
 
     item: Checked
     outcome: str
-    version: int  # of what is there
-    there: Envelope | None  # what is there and lives
-    has_expired: bool  # the record of the file: nobody will see it
-    value: Envelope | Encoded | None = None  # to be written
+    version: int  # of the entity in the store
+    there: Envelope | None  # the living record in the store
+    has_expired: bool  # the record of the file, so that nobody will see it
+    value: Envelope | Encoded | None = None  # the value to write; None when nothing is written
     stamp: tuple[str, ...] = ()
 
     @property
@@ -53,7 +54,7 @@ class Difference(Struct, frozen=True, gc=False):
 
 
 class Counts(Struct, frozen=True, gc=False):
-    """How many records an import did what with."""
+    """Numbers of records by the decision of the import."""
 
     new: int = 0
     changed: int = 0
@@ -61,7 +62,7 @@ class Counts(Struct, frozen=True, gc=False):
     outdated: int = 0
     newer: int = 0
     written: int = 0  # or would be, in a dry run
-    expired: int = 0  # those that nobody will see
+    expired: int = 0  # records that nobody will see
 
     @property
     def records(self) -> int:
@@ -89,7 +90,7 @@ class Counts(Struct, frozen=True, gc=False):
 def differences(
     memory: Memory, incoming: dict[str, Checked], *, overwrite: bool
 ) -> Iterator[Difference]:
-    """What there is to do, in the order of what comes."""
+    """Return the difference of each incoming record, in their order."""
     now = micros_of(memory.space.now)
     ids = iter(incoming)
     while some := list(islice(ids, PAGE_MAX)):
@@ -100,7 +101,7 @@ def differences(
 
 
 def none_newer(compared: Iterable[Difference]) -> Iterator[Difference]:
-    """The same; InvalidInput when something newer would be replaced, which names it."""
+    """Return the differences; InvalidInput names the newer records that would be replaced."""
     newer: list[Difference] = []
     for difference in compared:
         if difference.outcome == NEWER:
@@ -109,23 +110,20 @@ def none_newer(compared: Iterable[Difference]) -> Iterator[Difference]:
                 break  # enough to act on, and each has cost a look into the past
         yield difference
     if newer:
-        named = newer[:NAMED_IN_ERROR_MAX]
-        told = "; ".join(map(_told_newer, named)) + (
-            "; and more" if len(newer) > len(named) else ""
-        )
+        told = first_named(list(map(_told_newer, newer)), separator="; ", more="and more")
         raise InvalidInput(
             f"what is there is newer than the file, and stays: {told};"
             " export it to another folder to see it, bring both together in this file, and import it"
             " with --overwrite",
             code="record_is_newer",
-            places=[difference.item.place for difference in named],
+            places=[difference.item.place for difference in newer[:NAMED_IN_ERROR_MAX]],
         )
 
 
 def _told_newer(difference: Difference) -> str:
-    """A record that is newer than the file, for people."""
+    """Return words for a record that is newer than the file."""
     record = difference.item.record
-    key = " ".join(str(record[name]) for name in ("namespace", "record_kind", "record_id"))
+    key = " ".join(map(str, key_in(record)))
     there = difference.there
     assert there is not None
     if difference.item.timeless:
@@ -136,7 +134,7 @@ def _told_newer(difference: Difference) -> str:
 
 
 def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: bool) -> Difference:
-    """A record that brings its times."""
+    """Compare a record that has times."""
     life = item.life
     assert life is not None
     has_expired = life.has_expired(now)
@@ -149,7 +147,7 @@ def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: boo
     elif known.updated_at < life.updated_at or canonical(normal_times(there)) == item.data:
         outcome = CHANGED
     elif not overwrite and was(memory.space, item.entity, item.record, newest=there):
-        outcome = OUTDATED  # at the same time too: a touch leaves it, and so may a put
+        outcome = OUTDATED  # even with equal times: a touch keeps updated_at, and a put may
     else:
         outcome = NEWER if known.updated_at > life.updated_at else CHANGED
     is_written = outcome in (NEW, CHANGED) or overwrite
@@ -160,7 +158,7 @@ def _judge(memory: Memory, item: Checked, state: State, now: int, overwrite: boo
 def _judge_note(
     memory: Memory, item: Checked, state: State, now: int, overwrite: bool
 ) -> Difference:
-    """A note: what was imported before tells whether the file has changed, or what is there."""
+    """Compare a note; the last import tells whether the file or the store has changed since."""
     there = _living(state, now)
     record = item.record
     payload = record["payload"]
@@ -194,7 +192,7 @@ def _living(state: State, now: int) -> Envelope | None:
 
 
 def _imported(memory: Memory, entity: str, record: Envelope) -> Json:
-    """The payload that an import of notes left; None when what is there is not from one."""
+    """Return the payload that the last import of notes wrote; None when others wrote last."""
     before = last_put(memory.space, entity)
     metadata = None if before is None else before.get("metadata")
     if before is None or type(metadata) is not dict or record["metadata"] is None:
@@ -208,7 +206,7 @@ def _same(left: Json, right: Json) -> bool:
 
 
 def _begins_with(there: dict[str, Any], payload: dict[str, Any]) -> bool:
-    """Whether a payload is there, and only entries have come since."""
+    """Whether the record in the store is the payload, or the payload with more entries."""
     entries, wanted = there.get("entries"), payload.get("entries")
     if type(entries) is list and type(wanted) is list:
         there = {**there, "entries": entries[: len(wanted)]}

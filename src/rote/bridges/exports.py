@@ -1,10 +1,10 @@
-"""Exports: the living records of a memory as envelopes, and nothing of the store they come from.
+"""Exports: the living records of a memory as envelopes, without anything about their store.
 
     jsonl       one canonical envelope a line
     json        the same lines as the elements of one array
     retrieval   one memory a line, as retrieval sees it in the space
 
-In the order of namespace, kind and id, so equal memories give equal bytes.
+Records are in the order of namespace, kind and id, so that equal memories give equal bytes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +18,7 @@ from rote.records.filters import Filters
 from rote.records.keys import check_kind
 from rote.records.listing import find_records
 from rote.retrieval import memory_line
+from rote.space import Space
 from rote.values import canonical, micros_of
 
 _RETRIEVAL = "retrieval"
@@ -31,9 +32,9 @@ def export_records(
     namespace: str | Sequence[str] | None = None,
     kind: str | Sequence[str] | None = None,
 ) -> Iterator[Envelope]:
-    """All of one state, also while others write.
+    """Return the living records of one state, also while others write.
 
-    namespace, kind  one, or several; left out, or none: all
+    namespace, kind  one or several; all when left out or empty
     """
     kinds = check_kinds(kind)
     chosen = _several(namespace) or memory.namespaces
@@ -42,19 +43,26 @@ def export_records(
     view = memory.space.at(memory.space.version)
     now = micros_of(memory.space.now)
     for name in chosen:
-        for one in kinds or (None,):
-            yield from find_records(
-                view, Filters(), namespace=name, kind=one, id_prefix="", now=now
-            )
+        yield from living_records(view, now, name, kinds)
+
+
+def living_records(
+    view: Space, now: int, namespace: str, kinds: tuple[str, ...]
+) -> Iterator[Envelope]:
+    """Return the living records of a namespace in a view, of the kinds; of all kinds without any."""
+    for kind in kinds or (None,):
+        yield from find_records(
+            view, Filters(), namespace=namespace, kind=kind, id_prefix="", now=now
+        )
 
 
 def check_kinds(kind: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The kinds that are meant, in order; none for all."""
+    """Return the kinds, checked and in order; an empty tuple means all."""
     return tuple(check_kind(one) for one in _several(kind))
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:
-    """One name or several, each once and in the order of exports."""
+    """Return one name or several as a tuple, each once, in the order of exports."""
     if names is None:
         return ()
     return (names,) if isinstance(names, str) else tuple(sorted(set(names)))
@@ -69,7 +77,7 @@ def write_export(
     format: str = "jsonl",
     progress: Told | None = None,
 ) -> int:
-    """Write an export; how many records it has."""
+    """Write an export; return the number of its records."""
     if format not in FORMATS:
         raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(FORMATS)}")
     check_binary(stream, "write")

@@ -1,7 +1,7 @@
-"""A folder that nothing leads out of: files in it are read and written, links are never followed.
+"""A folder whose files are read and written without ever following a link out of it.
 
-Every step from the folder down is opened by the one before and refuses links, so nobody can slip
-one in between a check and its use.
+Each folder on the way down is opened relative to its parent, and links are refused, so nobody can
+put a link in place between a check and its use.
 """
 
 import errno
@@ -28,7 +28,7 @@ _REFUSED_CATEGORIES = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
-    """A path that somebody meant: an empty one would be the folder that happens to be the current."""
+    """Check and return a path; an empty one is refused, because it would mean the current folder."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInput(f"a path is text or a Path, not {type(path).__name__}")
     if os.fspath(path) == "":
@@ -37,7 +37,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 
 
 def check_file_name(name: str) -> str:
-    """InvalidInput unless a name is that of one file in its folder, on every file system."""
+    """Check and return a name that is one file in its folder on every file system."""
     stem = name.partition(".")[0].rstrip(" ").upper()
     if (
         name.startswith((".", " "))
@@ -59,7 +59,7 @@ def _is_refused(character: str) -> bool:
 
 
 def same_name(name: str) -> str:
-    """Equal for names that are one file where case and the composition of letters do not count."""
+    """Return a form that is equal for names that some file systems take for the same file."""
     folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
     return unicodedata.normalize("NFC", folded)
 
@@ -82,9 +82,9 @@ class Folder:
         os.close(self._root)
 
     def files(self) -> tuple[list[str], list[tuple[str, str]]]:
-        """The Markdown files here and below; and what else there is and is not read, and why.
+        """(Markdown files here and below, (name, reason) of everything that is not read).
 
-        Both are sorted. What is hidden stays hidden.
+        Both are sorted. Hidden files and folders are in neither.
         """
         files, others, waiting, count = list[str](), list[tuple[str, str]](), [""], 0
         while waiting:
@@ -115,7 +115,7 @@ class Folder:
         return sorted(files), sorted(others)
 
     def read(self, name: str, *, size_bytes_max: int) -> bytes | None:
-        """At most one byte more than the limit; None when there is no such file."""
+        """Read at most one byte more than the limit; None when there is no such file."""
         folder, _, file = name.rpartition("/")
         try:
             with self._opened(folder) as descriptor:
@@ -132,9 +132,9 @@ class Folder:
             raise _told(error, name) from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file in place, whole or not at all; its folder is made when there is none."""
+        """Put a file in place, whole or not at all; make its folder when there is none."""
         folder, _, file = name.rpartition("/")
-        # Of this thread alone, so that two exports never write to one file.
+        # The name belongs to this thread, so that two exports never write to one file.
         draft = f".rote-{os.getpid()}-{threading.get_ident()}"
         try:
             self._make(folder)
@@ -157,7 +157,7 @@ class Folder:
 
     @contextmanager
     def _opened(self, folder: str) -> Iterator[int]:
-        """The descriptor of a folder below, gone down to step by step."""
+        """Open a folder below, step by step; yield its descriptor."""
         descriptor = os.dup(self._root)
         try:
             for step in filter(None, folder.split("/")):
@@ -179,7 +179,7 @@ def is_markdown(name: str) -> bool:
 
 
 def shown_name(name: str) -> str:
-    """A name whose bytes are no UTF-8 as text that can be told."""
+    """Return a name as text that can be printed, even when its bytes are no UTF-8."""
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
@@ -196,7 +196,7 @@ def _check_depth(name: str) -> None:
 
 def _write_new(name: str, data: bytes, descriptor: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    _remove(name, descriptor)  # one that a process of this number has left behind
+    _remove(name, descriptor)  # a draft that a dead process of the same number left behind
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=descriptor), "wb") as stream:
         stream.write(data)
         stream.flush()
@@ -211,7 +211,7 @@ def _remove(name: str, descriptor: int) -> None:
 
 
 def _told(error: OSError, name: str) -> Exception:
-    """A link in the way in our words; everything else as the system says it, with the name."""
+    """Return the error with the name of the file; a link in the way gets words of its own."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
         return _not_followed(name)
     return OSError(error.errno, error.strerror, name)

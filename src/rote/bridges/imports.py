@@ -30,7 +30,7 @@ _STAMPS_BYTES = 160  # as much as a commit counts for two stamps
 
 
 class ImportReport(Struct, frozen=True, gc=False):
-    """What an import did, or would do."""
+    """Report of an import, or of a dry run."""
 
     counts: Counts
     commits: int
@@ -74,7 +74,7 @@ def import_records(
 
 
 class Manner(Struct, frozen=True):
-    """How an import is to be done."""
+    """Settings of an import, as its caller gave them."""
 
     batch: int | None
     dry_run: bool
@@ -109,7 +109,7 @@ def write_incoming(
 
 
 def _told_after(error: RoteError, records: int) -> RoteError:
-    """The error, and how much was done before it."""
+    """Return the error with the number of records that were written before it."""
     if records:
         error.args = (f"{error}; the batches before it, {records:,} records, were written",)
         error.details["records_before"] = records
@@ -117,8 +117,7 @@ def _told_after(error: RoteError, records: int) -> RoteError:
 
 
 def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Checked]:
-    """The records in their normal form, each looked at once; the first that is wrong is told by its
-    place."""
+    """Return the records in their normal form; InvalidInput names the place of the first bad one."""
     namespaces, profile = memory.namespaces, memory.profile
     rest = iter(incoming)
     for item in rest:
@@ -142,13 +141,13 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Che
 
 
 def problems_of(item: Incoming, *, namespaces: Iterable[str], profile: str) -> list[Problem]:
-    """What the validator says about a record."""
+    """Return the problems that the validator finds in a record."""
     return validate(_timed(item, profile), namespaces=namespaces, profile=profile)
 
 
 def _timed(item: Incoming, profile: str) -> Envelope:
-    """A record as it can be checked: a commit will bring the times of a timeless one, and v1 leaves
-    out what was only said about it."""
+    """Return the record for the validator: a timeless one gets any times, because its commit will
+    set them, and under v1 it loses its metadata, which only this import added."""
     if not item.timeless:
         return item.record
     record = {**item.record, **_ANY_TIMES}
@@ -160,7 +159,7 @@ def _timed(item: Incoming, profile: str) -> Envelope:
 def _refusal(
     item: Incoming, problems: list[Problem], rest: Iterator[Incoming], namespaces: Iterable[str]
 ) -> InvalidInput:
-    """All errors of a record. When its namespace is unknown, the others that are unknown too."""
+    """Return the error with all problems of a record, and other unknown namespaces of the file."""
     errors = [problem for problem in problems if problem.kind == "error"]
     invariant(bool(errors), "the validator finds what is wrong with what is refused")
     told = [f"{'at ' if error.path else ''}{error.path}: {error.message}" for error in errors]
@@ -176,7 +175,7 @@ def _refusal(
 
 
 def _namespaces_of(rest: Iterator[Incoming]) -> set[str]:
-    """Those of what has not been looked at yet, as far as it can be read."""
+    """Return the namespaces of the records that are still to come, as far as they can be read."""
     found: set[str] = set()
     try:
         for item in rest:
@@ -184,7 +183,7 @@ def _namespaces_of(rest: Iterator[Incoming]) -> set[str]:
             if type(namespace) is str and len(found) < NAMESPACES_MAX:
                 found.add(namespace)
     except RoteError:
-        pass  # it will be told when this one is mended
+        pass  # the user meets this error after mending the first
     return found
 
 

@@ -1,9 +1,9 @@
 """Daily logs out: <root>/<yyyy>/<id>.md, a file for each record.
 
-Everything is checked before the first file is written. A file is in place whole or not at all, and
-one that is as it should be is left alone. One that is there is replaced only when nothing is lost:
-it says what its record is, or was before. What somebody has edited, what is another record's and
-what is no export stays, and the export is refused.
+Everything is checked before the first file is written. A file is written whole or not at all; a
+file that is already right is left alone. A file is replaced only when nothing is lost: its content
+is a present or past state of its record. An edited file, a file of another record and a file that is
+no export stay, and the export is refused.
 """
 
 import re
@@ -13,16 +13,16 @@ from os import PathLike
 from msgspec import Struct
 
 from rote.bridges.daily_logs import NAMESPACE, begins_log, has_kind, parse_log, render_log
-from rote.bridges.exports import Told, check_kinds
+from rote.bridges.exports import Told, check_kinds, living_records
 from rote.bridges.folders import Folder, check_file_name, check_path, same_name
+from rote.bridges.named import first_named
 from rote.bridges.pages import parse_page
 from rote.bridges.past import was
+from rote.bridges.validator import key_in
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
 from rote.records.envelope import Envelope
-from rote.records.filters import Filters
 from rote.records.keys import entity_id
-from rote.records.listing import find_records
 from rote.records.metadata import instant_of
 from rote.values import Json, format_time, micros_of
 from rote.values.limits import (
@@ -39,10 +39,10 @@ _begins_with_day = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}").match
 
 
 class MarkdownExport(Struct, frozen=True, gc=False):
-    """What an export of daily logs did."""
+    """Report of an export of daily logs."""
 
     records: int
-    written: int  # files that were not there, or not like this
+    written: int  # files that were missing or different
     without_record: tuple[str, ...]  # files of records that are gone; an import brings them back
 
     def to_dict(self) -> dict[str, Json]:
@@ -72,10 +72,7 @@ def export_markdown(
     view = memory.space.at(memory.space.version)
 
     def logs() -> Iterator[Envelope]:
-        for chosen in kinds or (None,):
-            yield from find_records(
-                view, Filters(), namespace=NAMESPACE, kind=chosen, id_prefix="", now=now
-            )
+        return living_records(view, now, NAMESPACE, kinds)
 
     names = _names(logs())
     path.mkdir(parents=True, exist_ok=True)
@@ -86,7 +83,7 @@ def export_markdown(
 
 
 def file_of(record: Envelope) -> str:
-    """The file of a daily log: in the year that its id begins with, or in which it was made."""
+    """Return the file of a daily log, in the year of its id, or else of its creation."""
     day = _begins_with_day(record["record_id"])
     created = instant_of(record["created_at"])
     year = day[1] if day is not None else format_time(created or 0)[:4]
@@ -94,7 +91,7 @@ def file_of(record: Envelope) -> str:
 
 
 def _names(records: Iterator[Envelope]) -> set[str]:
-    """The files of all records; no two may be one."""
+    """Return the files of all records; InvalidInput when two records would share a file."""
     names: dict[str, tuple[str, str]] = {}
     refused: list[str] = []
     for record in records:
@@ -116,7 +113,7 @@ def _names(records: Iterator[Envelope]) -> set[str]:
             )  # fmt: skip
     if refused:
         raise InvalidInput(
-            f"not every daily log can be a file by its name: {_told(refused)};"
+            f"not every daily log can be a file by its name: {_first(refused)};"
             " export one --kind at a time to a folder of its own, or all as JSON lines",
             code="no_file_name",
             records=refused[:MARKDOWN_WARNINGS_MAX],
@@ -127,7 +124,7 @@ def _names(records: Iterator[Envelope]) -> set[str]:
 def _check_replaceable(
     folder: Folder, memory: Memory, records: Iterator[Envelope], *, overwrite: bool
 ) -> None:
-    """InvalidInput when a file that is in the way would be lost."""
+    """Check that no file would be lost; InvalidInput names those that would."""
     refused: dict[str, str] = {}
     for record in records:
         reason = _reason_to_keep(folder, memory, record, overwrite=overwrite)
@@ -136,7 +133,7 @@ def _check_replaceable(
         if len(refused) > NAMED_IN_ERROR_MAX:
             break  # enough to act on, and each has cost a look into the past
     if refused:
-        told = _told([f"{file} {reason}" for file, reason in refused.items()])
+        told = _first([f"{file} {reason}" for file, reason in refused.items()])
         raise InvalidInput(
             f"nothing was exported, because it would replace what is nowhere else: {told}",
             code="file_in_the_way",
@@ -147,7 +144,7 @@ def _check_replaceable(
 def _reason_to_keep(
     folder: Folder, memory: Memory, record: Envelope, *, overwrite: bool
 ) -> str | None:
-    """Why the file of a record must not be replaced; None when it may be."""
+    """Return the reason to keep the file of a record; None when it may be replaced."""
     name = file_of(record)
     data = folder.read(name, size_bytes_max=MARKDOWN_FILE_BYTES_MAX)
     if data is None or data == render_log(record).encode():
@@ -160,8 +157,7 @@ def _reason_to_keep(
         there = parse_log(parse_page(name, data))
     except (InvalidInput, LimitExceeded) as error:
         return f"was edited and cannot be read ({error}): mend and import it, or --overwrite it"
-    key = [there[part] for part in ("namespace", "record_kind", "record_id")]
-    wanted = [record[part] for part in ("namespace", "record_kind", "record_id")]
+    key, wanted = key_in(there), key_in(record)
     if key != wanted:
         return (
             f"is the file of {key[1]!s:.80} {key[2]!s:.80}: use one folder per kind,"
@@ -178,7 +174,7 @@ def _reason_to_keep(
 def _write(
     folder: Folder, logs: Callable[[], Iterator[Envelope]], progress: Told | None
 ) -> tuple[int, int]:
-    """How many records there are, and how many files were written."""
+    """Write the files that differ; return the numbers of records and of written files."""
     records = written = 0
     for record in logs():
         name, data = file_of(record), render_log(record).encode()
@@ -192,7 +188,7 @@ def _write(
 
 
 def _without_record(folder: Folder, names: set[str], kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """The logs in a folder that no record stands behind any more."""
+    """Return the daily logs in a folder that have no record any more."""
     found: list[str] = []
     for name in folder.files()[0]:
         if name in names or len(found) == MARKDOWN_WARNINGS_MAX:
@@ -203,7 +199,5 @@ def _without_record(folder: Folder, names: set[str], kinds: tuple[str, ...]) -> 
     return tuple(found)
 
 
-def _told(refused: list[str]) -> str:
-    more = len(refused) - NAMED_IN_ERROR_MAX
-    named = "; ".join(refused[:NAMED_IN_ERROR_MAX])
-    return named if more <= 0 else f"{named}; and more"
+def _first(refused: list[str]) -> str:
+    return first_named(refused, separator="; ", more="and more")

@@ -4,8 +4,8 @@
     a file named after a day           a daily log
     MEMORY.md, or a file by itself     facts and preferences
 
-Other files of a folder are left out, and links are not followed; the report says so. All or nothing,
-unless it is written in batches.
+Other files of a folder are left out and links are not followed; the report names them. An import
+writes all or nothing, unless it runs in batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,8 @@ from rote.bridges.batches import Incoming, Keys
 from rote.bridges.daily_logs import check_no_log, is_daily_log, odd_times, parse_log
 from rote.bridges.differences import NEWER, OUTDATED, Counts, Difference
 from rote.bridges.folders import Folder, check_path, is_markdown
-from rote.bridges.imports import Manner, problems_of, write_incoming
+from rote.bridges.imports import ImportReport, Manner, problems_of, write_incoming
+from rote.bridges.named import first_named
 from rote.bridges.notes import LONG_TERM, SOURCE, Notes, day_in, facts_of, is_memory, log_of
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
@@ -33,7 +34,6 @@ from rote.values.limits import (
     MARKDOWN_FILE_BYTES_MAX,
     MARKDOWN_FOLDER_BYTES_MAX,
     MARKDOWN_WARNINGS_MAX,
-    NAMED_IN_ERROR_MAX,
 )
 
 Told = Callable[[int], None]  # how many files are done
@@ -41,7 +41,7 @@ _OTHER = "it is neither MEMORY.md, nor named after a day, nor an export; it is l
 
 
 class Made(Struct, frozen=True):
-    """The records of one kind."""
+    """Numbers of the records of one kind."""
 
     namespace: str
     record_kind: str
@@ -56,38 +56,24 @@ class Made(Struct, frozen=True):
         return {**key, **self.counts.to_dict()}
 
 
-class MarkdownReport(Struct, frozen=True):
-    """What an import of Markdown did, or would do."""
+class MarkdownReport(ImportReport, frozen=True):
+    """Report of an import of Markdown, or of a dry run."""
 
-    files: int  # that records came from
+    files: int  # the number of files with records
     made: tuple[Made, ...]  # by namespace and kind
-    commits: int
-    warnings: tuple[Problem, ...]  # what was left out
-
-    @property
-    def counts(self) -> Counts:
-        return reduce(Counts.plus, (made.counts for made in self.made), Counts())
-
-    @property
-    def records(self) -> int:
-        return self.counts.records
-
-    @property
-    def written(self) -> int:
-        return self.counts.written
+    warnings: tuple[Problem, ...]  # about files and records that were left out
 
     def to_dict(self) -> dict[str, Json]:
         return {
             "files": self.files,
-            **self.counts.to_dict(),
-            "commits": self.commits,
+            **ImportReport.to_dict(self),
             "made": [made.to_dict() for made in self.made],
             "warnings": [problem.to_dict() for problem in self.warnings],
         }
 
 
 def is_markdown_path(path: Path) -> bool:
-    """Whether a path is brought in as Markdown: a folder, or a file that is named so."""
+    """Whether a path is imported as Markdown: a folder, or a file that ends with .md."""
     return path.is_dir() or is_markdown(path.name)
 
 
@@ -120,7 +106,8 @@ def import_markdown(
         reading.warn(_warnings(found, overwrite=overwrite))
     reading.warn(_not_in_files(memory, reading.facts_of, reading.facts))
     made = tuple(Made(*key, counted) for key, counted in sorted(counts.items()))
-    return MarkdownReport(reading.files, made, commits, tuple(reading.warnings))
+    total = reduce(Counts.plus, counts.values(), Counts())
+    return MarkdownReport(total, commits, reading.files, made, tuple(reading.warnings))
 
 
 def _by_kind(found: list[Difference]) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
@@ -144,8 +131,10 @@ def _warnings(found: list[Difference], *, overwrite: bool) -> Iterator[Problem]:
 
 
 def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[Problem]:
-    """Warnings for files that do not have all the facts that were imported from files of their names:
-    an edited fact is another one, and the first stays."""
+    """Return a warning for each file that lacks facts that were imported from a file of its name.
+
+    An edited fact is a new record; the record of the old text stays.
+    """
     if not files or LONG_TERM not in memory.namespaces:
         return
     view, now = memory.space.at(memory.space.version), micros_of(memory.space.now)
@@ -157,7 +146,7 @@ def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[
         if type(file) is str and file in files and record["record_id"] not in facts:
             missing.setdefault(file, []).append(f"{record['record_kind']} {record['record_id']}")
     for file, keys in sorted(missing.items()):
-        named = ", ".join(keys[:NAMED_IN_ERROR_MAX]) + (", …" if keys[NAMED_IN_ERROR_MAX:] else "")
+        named = first_named(keys, separator=", ", more="…")
         # The store knows the file by its path in a folder, but not which folder that was.
         if len(keys) == 1:
             words = (
@@ -173,7 +162,7 @@ def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[
 
 
 class _Reading:
-    """The records of a path, and what was met on the way to them."""
+    """A reader of the records of a path; it also collects warnings."""
 
     def __init__(self, progress: Told | None, *, size_bytes_max: int | None) -> None:
         self.files = 0
@@ -215,7 +204,7 @@ class _Reading:
 def validate_markdown(
     path: str | PathLike[str], *, namespaces: Iterable[str], profile: str = V1_1
 ) -> Iterator[tuple[int, list[Problem]]]:
-    """For each file how many records it has, and all problems; their paths begin with file and line."""
+    """(number of records, problems) for each file; paths of problems begin with file and line."""
     check_profile(profile)
     root, known, keys = check_path(path), tuple(namespaces), Keys()
     for item in _pages(root):
@@ -244,7 +233,7 @@ def validate_markdown(
 
 
 def _pages(path: Path) -> Iterator[tuple[str, bytes] | Problem]:
-    """The names and bytes of files, and what is no such file."""
+    """(name, bytes) of each Markdown file, and a problem for each other file."""
     if not path.is_dir():
         with path.open("rb") as stream:
             yield path.name, stream.read(MARKDOWN_FILE_BYTES_MAX + 1)

@@ -36,11 +36,11 @@ _day = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[-_ ].*)?", re.DOTALL).fullma
 
 
 class Notes(Struct, frozen=True):
-    """What a page holds."""
+    """The records of a page."""
 
     records: list[Incoming]
-    warnings: list[Problem]  # what was left out
-    facts_of: str | None = None  # the file, when its notes are facts
+    warnings: list[Problem]  # about text that was left out
+    facts_of: str | None = None  # the name of the file, when its records are facts
 
 
 def is_memory(page: Page) -> bool:
@@ -48,7 +48,7 @@ def is_memory(page: Page) -> bool:
 
 
 def day_in(name: str) -> str | None:
-    """The day that a file is named after: 2026-03-20.md, 2026-03-20-teapots.md."""
+    """Return the day in the name of a file, such as 2026-03-20-teapots.md; None without one."""
     match = _day(name)
     if match is None:
         return None
@@ -109,7 +109,7 @@ def _fact(page: Page, block: Block) -> Incoming:
 
 
 def _fact_id(text: str) -> str:
-    """Its first words, for people, and a digest, so that no two texts share an id."""
+    """Return the first words of a fact with a digest, so that no two texts share an id."""
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_WORDS_CHARACTERS_MAX].strip("-")
     digest = sha256_hex(text.encode())[:_DIGEST_CHARACTERS]
     return f"{words}-{digest}" if words else digest

@@ -1,4 +1,4 @@
-"""A Markdown file as lines, and what is wrong with it, told by file and line."""
+"""A Markdown file as lines, and errors that name its file and line."""
 
 from pathlib import PurePosixPath
 
@@ -11,7 +11,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class Page(Struct, frozen=True):
-    """The lines of a file, without what ends them."""
+    """The lines of a file, without line ends."""
 
     name: str  # its path in the folder it came from, with slashes
     lines: list[str]
@@ -21,11 +21,11 @@ class Page(Struct, frozen=True):
         return PurePosixPath(self.name).stem
 
     def place(self, number: int) -> str:
-        """A line, for people; the first is 1."""
+        """Return the place of a line, for people; the first line is 1."""
         return f"{self.name}:{number}"
 
     def fault(self, number: int, reason: str) -> InvalidInput:
-        """What is wrong with a line."""
+        """Return the error for a line."""
         return fault(self.name, number, reason)
 
 
@@ -34,7 +34,7 @@ def fault(name: str, number: int, reason: str) -> InvalidInput:
 
 
 def parse_page(name: str, data: bytes) -> Page:
-    """The lines of a file; a mark of the byte order and carriage returns that end lines are no text."""
+    """Return the lines of a file, without its byte order mark and without carriage returns at ends."""
     if len(data) > MARKDOWN_FILE_BYTES_MAX:
         raise LimitExceeded(f"{name} in bytes", size=len(data), limit=MARKDOWN_FILE_BYTES_MAX)
     count = data.count(b"\n")

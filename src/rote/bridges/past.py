@@ -1,4 +1,4 @@
-"""What a record was: a file that says no more than this can be replaced, and need not be taken."""
+"""The past of a record: a file that holds a past state can be replaced, and is not imported."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ _TOUCHED = ("access_count", "last_accessed")
 
 
 def was(space: Space, entity: str, record: Envelope, *, newest: Envelope) -> bool:
-    """Whether an envelope is what a record is, or was once, as far as that can still be told.
+    """Whether an envelope is the present or a past state of a record, as far as history goes back.
 
-    newest  what the record is now
+    newest  the present state of the record
     """
     return _is_before_touches(record, newest) or _is_in_history(space, entity, record)
 
 
 def last_put(space: Space, entity: str) -> dict[str, Any] | None:
-    """What was last written to an entity as a whole; patches may have changed it since."""
+    """Return the value that was last set as a whole; patches may have changed it since."""
     for fact in space.facts(entity):
         if fact.op != "patch":
             body = fact.body
@@ -31,8 +31,8 @@ def last_put(space: Space, entity: str) -> dict[str, Any] | None:
 
 
 def _is_before_touches(record: Envelope, newest: Envelope) -> bool:
-    """Whether only touches lie between the two: each raises the count. No history is asked, so a
-    compaction changes nothing."""
+    """Whether only touches lie between the two. Each touch raises the count, so no history is needed,
+    and a compaction changes nothing."""
     return _count(record) < _count(newest) and (
         _normal(_without_touches(record)) == _normal(_without_touches(newest))
     )
@@ -40,8 +40,8 @@ def _is_before_touches(record: Envelope, newest: Envelope) -> bool:
 
 def _is_in_history(space: Space, entity: str, record: Envelope) -> bool:
     wanted = _normal(record)
-    # Puts and appends leave the time of their commit in the one, touches in the other; imports do
-    # not, but they are sets.
+    # Puts and appends store the time of their commit in `updated_at`, touches in `last_accessed`.
+    # Imports store neither, but they are sets, which the loop below compares.
     for time in (record["updated_at"], _metadata(record).get("last_accessed")):
         if type(time) is str and _is_at(space, entity, time, wanted):
             return True
@@ -60,7 +60,7 @@ def _is_at(space: Space, entity: str, point: int | str, wanted: bytes) -> bool:
     try:
         state = space.at(point).read(entity)
     except (Compacted, InvalidInput):
-        return False  # it is gone, no time, or after the view that is asked
+        return False  # the point was compacted away, is no time, or lies after the view
     return state.exists and _normal(state.value) == wanted
 
 
@@ -77,13 +77,13 @@ def _without_touches(record: Envelope) -> Envelope:
 
 
 def _metadata(record: Envelope) -> dict[str, Any]:
-    """That of a record; in a file that nobody has checked yet it may be anything."""
+    """Return the metadata of a record; in an unchecked file it may be anything, which counts as none."""
     metadata = record["metadata"]
     return metadata if type(metadata) is dict else {}
 
 
 def _normal(value: Json) -> bytes:
-    """A value to compare: imports once stored the times of a record in the form of the file."""
+    """Return the bytes to compare a value by: old imports stored times in the form of the file."""
     if type(value) is dict and all(instant_of(value.get(name)) is not None for name in TIMES):
         value = normal_times(value)
     return canonical(value)

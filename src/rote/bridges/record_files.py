@@ -1,7 +1,7 @@
 """Files of records as values: JSON lines, or one JSON array.
 
-An array with one element a line, as exports have it, is read line by line and may be as long as
-lines may be. Any other is read at once, and holds no more than a commit does.
+An array with one element on each line, as exports write it, is read line by line and may be as long
+as a file of lines. Any other array is read at once and may hold no more than a commit.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,23 +13,23 @@ from rote.values import Json, decode
 from rote.values.limits import COMMIT_BYTES_MAX, DEPTH_MAX, VALUE_BYTES_MAX
 
 Told = Callable[[int], None]  # how many bytes of the file were read
-# A line holds one value; escapes can make a text six times as long as what it means.
+# A line holds one value; escapes can make a JSON text six times as long as the text it stands for.
 _LINE_BYTES_MAX = 6 * VALUE_BYTES_MAX
-# RFC 8259 section 2; what else Python takes for a blank is no JSON.
+# RFC 8259 section 2. Python strips more kinds of blanks, which are no JSON.
 _BLANKS = b" \t\r\n"
-# How files of gzip, zip, Zstandard, bzip2 and xz begin.
+# The first bytes of gzip, zip, Zstandard, bzip2 and xz files.
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 
 
 def check_binary(stream: object, method: str) -> None:
-    """InvalidInput unless a stream gives or takes bytes: a path does not, nor a file of text."""
+    """Check that a stream gives or takes bytes; a path or a file of text is refused."""
     if not callable(getattr(stream, method, None)) or isinstance(stream, TextIOBase):
         mode = "wb" if method == "write" else "rb"
         raise InvalidInput(f'records travel in a stream of bytes: open(path, "{mode}")')
 
 
 def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tuple[int, Json]]:
-    """The values of a file with their places: the numbers of lines, or of an array's elements."""
+    """(number, value) for each record; the number is that of its line, or of its array element."""
     for number, value in try_records(stream, progress):
         if isinstance(value, RoteError):
             raise value
@@ -39,7 +39,7 @@ def read_records(stream: BinaryIO, progress: Told | None = None) -> Iterator[tup
 def try_records(
     stream: BinaryIO, progress: Told | None = None
 ) -> Iterator[tuple[int, Json | RoteError]]:
-    """The same, with what cannot be read as its error."""
+    """(number, value or error) for each record; the error stands for one that cannot be read."""
     check_binary(stream, "readline")
     tell: Told = progress or (lambda count: None)
     number, begins = 0, True
@@ -56,12 +56,12 @@ def try_records(
             value = _told_what_is_taken(value, line)
         yield number, value
         if isinstance(value, LimitExceeded):
-            return  # where the next line begins is not known
+            return  # the line was not read to its end, so the next one cannot be found
         begins = False
 
 
 def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
-    """The error of a file that begins with something else."""
+    """Return the error of a first line with advice on the forms that an import takes."""
     words = "an import takes JSON lines, one JSON array, or Markdown, which is a folder or ends with .md"
     if line.startswith(_COMPRESSED):
         words = "the file is compressed; unpack it first"
@@ -72,8 +72,8 @@ def _told_what_is_taken(error: InvalidInput, line: bytes) -> InvalidInput:
 def _array(
     first: bytes, line_number: int, stream: BinaryIO, tell: Told
 ) -> Iterator[tuple[int, Json | RoteError]]:
-    """The elements of an array: line by line as long as each line is one, then the rest at once."""
-    # `before` makes an array of the rest: it stands for the lines that are done.
+    """Return the elements of an array: line by line while each line is one, then the rest at once."""
+    # `before` stands for the lines that are done, so that it and the rest are an array again.
     before = b"\n" * min(line_number - 1, COMMIT_BYTES_MAX) + first
     number, awaits_more = 0, first.strip(_BLANKS) == b"["
     line, error = b"", None
@@ -85,7 +85,7 @@ def _array(
             break
         value = _decoded(text.removesuffix(b","), f"line {line_number}", COMMIT_BYTES_MAX)
         if isinstance(value, RoteError):
-            error = value  # unless the element is more than this line, or less
+            error = value  # told only when the rest, read at once, is no array either
             break
         number += 1
         yield number, value
@@ -93,7 +93,7 @@ def _array(
         before, line = b"[null," if awaits_more else b"[null", b""
     lines_done = line_number - 1 if line else line_number
     if number:
-        before += b"\n" * lines_done  # so that an error in the rest has the line of the file
+        before += b"\n" * lines_done  # so that an error in the rest names the line of the file
     values = _rest_of_array(before, line, stream, tell)
     if isinstance(values, RoteError):
         yield number + 1, error or values
@@ -106,9 +106,9 @@ def _rest_of_array(
 ) -> list[Json] | RoteError:
     rest = stream.read(COMMIT_BYTES_MAX + 1)
     tell(len(rest))
-    # The array is around values that may be as deep as any.
+    # The array adds one level to values that may have the greatest depth.
     values = _decoded(before + line + rest, "the file", COMMIT_BYTES_MAX, depth_max=DEPTH_MAX + 1)
-    # What starts like an array is one or is nothing.
+    # The text begins with a bracket, so it decodes to a list or not at all.
     assert isinstance(values, list | RoteError)
     return values
 

@@ -12,7 +12,7 @@ from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
 from rote.traces import Failure, Report, check_trace, compare_traces
-from rote.values import decode
+from rote.values import Json, decode
 from rote.values.limits import (
     TRACE_BYTES_MAX,
     TRACE_DEPTH_MAX,
@@ -27,21 +27,24 @@ _TRACE, _RETRIEVAL = ".json", ".retrieval.json"
 class Pair(Struct, frozen=True):
     """Two traces of one name in two folders."""
 
-    name: str  # relative to both folders, with slashes; as it can be told
+    name: str  # relative to both folders, with slashes, in printable form
     report: Report
 
 
-class _File(Struct, frozen=True):
-    """What was read."""
+class TraceFile(Struct, frozen=True):
+    """A file of a trace and the bytes that were read from it."""
 
     path: Path
     data: bytes
+
+    def decoded(self) -> Json:
+        return decode(self.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
 
 
 def check_trace_file(
     path: Path, retrieval: Path | None = None, *, size_bytes_max: int = TRACE_BYTES_MAX
 ) -> Report:
-    """check_trace of files; without a retrieval trace the companion is used, if there is one."""
+    """Check the trace in a file; without a retrieval trace its companion is used, if there is one."""
     files = _read_named(path, retrieval)
     try:
         return check_trace(*_texts(files), size_bytes_max=size_bytes_max)
@@ -57,7 +60,7 @@ def compare_trace_files(
     right_retrieval: Path | None = None,
     size_bytes_max: int = TRACE_BYTES_MAX,
 ) -> Report:
-    """compare_traces of files, with their companions where no retrieval trace is named."""
+    """Compare the traces in two files, with their companions where no retrieval trace is named."""
     files = [*_read_named(left, left_retrieval), *_read_named(right, right_retrieval)]
     return _compare(files, size_bytes_max)
 
@@ -65,7 +68,7 @@ def compare_trace_files(
 def compare_trace_folders(
     left: Path, right: Path, *, size_bytes_max: int = TRACE_BYTES_MAX
 ) -> Iterator[Pair]:
-    """Every trace of either folder with the one of the same name in the other, in order of names.
+    """Compare each trace of either folder with its namesake in the other, in order of names.
 
     A trace that is alone or cannot be read is ineligible. InvalidInput when there is none at all.
     """
@@ -93,7 +96,7 @@ def _compare_found(left: Path, right: Path, size_bytes_max: int) -> Report:
         return _ineligible("unreadable", f"{shown_name(str(error.filename))}: {error.strerror}")
 
 
-def _compare(files: list[_File | None], size_bytes_max: int) -> Report:
+def _compare(files: list[TraceFile | None], size_bytes_max: int) -> Report:
     left, left_retrieval, right, right_retrieval = _texts(files)
     try:
         return compare_traces(
@@ -112,8 +115,10 @@ def _ineligible(code: str, message: str) -> Report:
 
 
 def _traces_in(folder: Path) -> dict[str, bool]:
-    """What is called like a trace in a folder and below it, whatever it is, and linked folders: names,
-    and whether each is such a folder. A companion is no trace, what is hidden stays hidden."""
+    """Return the names of traces and of linked folders in a folder and below it; True marks a folder.
+
+    Only the name decides whether a file is a trace. Companions and hidden files are left out.
+    """
     found: dict[str, bool] = {}
     waiting, count = [(folder, "", 0)], 0
     while waiting:
@@ -121,10 +126,7 @@ def _traces_in(folder: Path) -> dict[str, bool]:
         with os.scandir(here) as entries:
             for entry in entries:
                 count += 1
-                if count > TRACE_NAMES_MAX:
-                    raise LimitExceeded(
-                        "the names in the folder", size=count, limit=TRACE_NAMES_MAX
-                    )
+                check_name_count(count)
                 if entry.name.startswith("."):
                     continue
                 name = prefix + entry.name
@@ -139,8 +141,14 @@ def _traces_in(folder: Path) -> dict[str, bool]:
     return {name: linked for name, linked in found.items() if _owner_of(name) not in found}
 
 
+def check_name_count(count: int) -> None:
+    """Check that a folder has no more names than a walk may look at."""
+    if count > TRACE_NAMES_MAX:
+        raise LimitExceeded("the names in the folder", size=count, limit=TRACE_NAMES_MAX)
+
+
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry is a folder once links are followed; one that leads in circles is none."""
+    """Whether an entry is a folder or a link to one; a link in a circle is none."""
     try:
         return entry.is_dir()
     except OSError:
@@ -148,65 +156,66 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def _owner_of(name: str) -> str | None:
-    """The trace that a file is the companion of, if it is called like one."""
+    """Return the trace that a file is the companion of, by its name; None when it is none."""
     return name.removesuffix(_RETRIEVAL) + _TRACE if name.endswith(_RETRIEVAL) else None
 
 
 def companion_of(path: Path) -> Path:
-    """Where the retrieval trace of a trace lies."""
+    """Return the path of the retrieval trace that belongs to a trace."""
     return path.with_name(path.name.removesuffix(_TRACE) + _RETRIEVAL)
 
 
-def _read_named(path: Path, retrieval: Path | None) -> list[_File | None]:
-    """A trace and its retrieval trace. What somebody names may be a pipe: `<(zcat trace.json.gz)`."""
+def _read_named(path: Path, retrieval: Path | None) -> list[TraceFile | None]:
+    """Read a trace and its retrieval trace, as a user names them: `<(zcat trace.json.gz)` is a pipe."""
     if retrieval is None:
-        return [_read(path), _read_companion(path)]
-    return [_read(path), _read(retrieval)]
+        return [read_trace(path), _read_companion(path)]
+    return [read_trace(path), read_trace(retrieval)]
 
 
-def _read_found(path: Path) -> list[_File | None]:
-    """The same of a trace that nobody named."""
+def _read_found(path: Path) -> list[TraceFile | None]:
+    """Read a trace that was found in a folder, and its retrieval trace; both must be plain files."""
     return [_read_plain(path), _read_companion(path)]
 
 
-def _read_companion(path: Path) -> _File | None:
-    """None when there is nothing of its name; what cannot be read is not nothing."""
+def _read_companion(path: Path) -> TraceFile | None:
+    """Read the companion of a trace; None when there is none. One that cannot be read is an error."""
     companion = companion_of(path)
     is_there = companion != path and os.path.lexists(companion)
     return _read_plain(companion) if is_there else None
 
 
-def _read_plain(path: Path) -> _File:
-    """A plain file; nothing else is waited for, as a pipe would be for ever."""
+def _read_plain(path: Path) -> TraceFile:
+    """Read a plain file; anything else is refused, because a pipe could block for ever."""
     try:
         with BufferedReader(open_plain(path)) as file:
-            return _File(path, _beginning(file))
+            return TraceFile(path, _beginning(file))
     except NotPlainError:
         name = shown_name(str(path))
         raise InvalidInput(f"{name}: it is no plain file, so it is not read", path=name) from None
 
 
-def _read(path: Path) -> _File:
+def read_trace(path: Path) -> TraceFile:
+    """Read a file of any kind, pipes too."""
     with path.open("rb") as file:
-        return _File(path, _beginning(file))
+        return TraceFile(path, _beginning(file))
 
 
 def _beginning(file: BinaryIO) -> bytes:
-    """One byte more than is allowed, so that the decoder sees that it is too long."""
+    """Read one byte more than is allowed, so that the decoder refuses a trace that is too long."""
     return file.read(TRACE_READ_BYTES_MAX + 1)
 
 
-def _texts(files: list[_File | None]) -> list[bytes | None]:
+def _texts(files: list[TraceFile | None]) -> list[bytes | None]:
     return [None if file is None else file.data for file in files]
 
 
-def _named(error: RoteError, files: list[_File | None]) -> RoteError:
-    """The error with the file that it is about, which is looked for only now."""
+def _named(error: RoteError, files: list[TraceFile | None]) -> RoteError:
+    """Return the error with the name of its file; the files are decoded again to find it."""
     for file in files:
         if file is None:
             continue
         try:
-            decode(file.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+            file.decoded()
         except RoteError as reason:
             name = shown_name(str(file.path))
             return InvalidInput(f"{name}: {reason}", path=name)

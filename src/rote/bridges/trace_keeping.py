@@ -1,7 +1,7 @@
-"""How long traces are kept: `<traces>/<run_id>/trace.json`, its companion, and drafts of dead runs.
+"""Removal of old traces: `<traces>/<run_id>/trace.json`, its companion, and drafts of dead runs.
 
-Traces of deterministic runs stay for 14 days at the least, whatever is asked for. What cannot be read
-may be one of them.
+Traces of deterministic runs stay for 14 days at the least, whatever is asked for. A trace that cannot
+be read counts as one of them.
 """
 
 import os
@@ -11,25 +11,20 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rote.errors import LimitExceeded, RoteError
+from rote.bridges.trace_files import check_name_count, read_trace
+from rote.errors import RoteError
+from rote.runs.trace_files import RETRIEVAL_NAME, TRACE_NAME
 from rote.traces.formats import LIVE
-from rote.values import decode
-from rote.values.limits import (
-    TRACE_DAYS_MIN,
-    TRACE_DEPTH_MAX,
-    TRACE_NAMES_MAX,
-    TRACE_READ_BYTES_MAX,
-)
+from rote.values.limits import TRACE_DAYS_MIN
 
-_TRACE, _RETRIEVAL = "trace.json", "trace.retrieval.json"
 _DAY = 86_400
 
 
 class OldRun(Struct, frozen=True):
-    """The traces of a run that may go."""
+    """A run whose traces may be removed."""
 
     run_id: str
-    files: tuple["OldFile", ...]  # in the order in which they go
+    files: tuple["OldFile", ...]  # in the order of their removal
     size_bytes: int
 
 
@@ -42,25 +37,23 @@ class OldFile(Struct, frozen=True):
 
 
 def find_old_runs(folder: Path, *, days: int, now: float) -> list[OldRun]:
-    """The runs whose files are all older than so many days, in order. Links are not followed."""
+    """Return the runs whose files are all older than `days`, in order. Links are not followed."""
     found: list[OldRun] = []
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries, 1):
-            if count > TRACE_NAMES_MAX:
-                raise LimitExceeded("the names in the folder", size=count, limit=TRACE_NAMES_MAX)
+            check_name_count(count)
             if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                 found.extend(_old_run(folder / entry.name, days, now))
     return sorted(found, key=lambda run: run.run_id)
 
 
 def remove_run(folder: Path, run: OldRun) -> None:
-    """Remove the files of a run that are as they were found, and its folder if nothing else is in
-    it."""
+    """Remove the files of a run that have not changed since, and its folder when it is empty."""
     try:
-        # Nobody can put a link in the place of the folder once it is open.
+        # Once the folder is open, nobody can put a link in its place.
         descriptor = os.open(folder / run.run_id, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return  # somebody else was faster
+        return  # another process has removed it
     try:
         for file in run.files:
             try:
@@ -68,29 +61,29 @@ def remove_run(folder: Path, run: OldRun) -> None:
                 if file == _found(file.name, status):
                     os.unlink(file.name, dir_fd=descriptor)
             except FileNotFoundError:
-                pass  # here too
+                pass  # another process has removed it
     finally:
         os.close(descriptor)
     try:
         (folder / run.run_id).rmdir()
     except OSError:
-        pass  # what else is in it was not made by a run
+        pass  # it holds files that no run made
 
 
 def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
-    """The run of a folder, if it has one and may go."""
+    """Return the run of a folder, if it has one that may be removed."""
     states = {
         entry.name: entry.stat(follow_symlinks=False)
         for entry in _entries(place)
-        if entry.name in (_TRACE, _RETRIEVAL)
+        if entry.name in (TRACE_NAME, RETRIEVAL_NAME)
         or (entry.name.startswith(".rote-") and entry.name.endswith(".draft"))
     }
     if not states or not all(stat.S_ISREG(state.st_mode) for state in states.values()):
         return
     age = now - max(state.st_mtime for state in states.values())
-    if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / _TRACE)):
-        # The trace goes first: whoever finds one finds its retrievals too.
-        names = sorted(states, key=lambda name: (name != _TRACE, name))
+    if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / TRACE_NAME)):
+        # The trace is removed first, so that no trace is ever left without its retrievals.
+        names = sorted(states, key=lambda name: (name != TRACE_NAME, name))
         files = tuple(_found(name, states[name]) for name in names)
         yield OldRun(place.name, files, sum(each.st_size for each in states.values()))
 
@@ -107,9 +100,7 @@ def _entries(place: Path) -> list["os.DirEntry[str]"]:
 def _is_live(trace: Path) -> bool:
     """Whether a trace says that its run never claimed to be deterministic."""
     try:
-        with trace.open("rb") as file:
-            data = file.read(TRACE_READ_BYTES_MAX + 1)
-        found = decode(data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
+        found = read_trace(trace).decoded()
     except (OSError, RoteError):
         return False
     return type(found) is dict and found.get("visibility_mode") == LIVE

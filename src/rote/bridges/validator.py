@@ -1,4 +1,4 @@
-"""What is wrong with an envelope: every problem, with its place, for people and for imports."""
+"""Problems of an envelope, each with its place, for people and for imports."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
@@ -49,15 +49,15 @@ def validate(record: Json, *, namespaces: Iterable[str], profile: str = V1_1) ->
 def normal_record(
     value: Json, *, namespaces: Container[str], profile: str
 ) -> tuple[str, Envelope, Life] | None:
-    """The entity of an envelope, the envelope in its normal form, and its life, at once; None when
-    `validate` finds an error in it, other than those of `sized`."""
+    """(entity, envelope in its normal form, life) of an envelope; None when `validate` finds an error
+    in it, other than those of `sized`."""
     if type(value) is not dict:
         return None
     if value.keys() != _MEMBERS and not _REQUIRED <= value.keys() <= _MEMBERS:
         return None
     _, metadata = metadata_in(value)
     try:
-        entity = entity_id(value["namespace"], value["record_kind"], value["record_id"])
+        entity = entity_id(*key_in(value))
         checked = check_metadata(metadata) if profile == V1_1 else None
     except (InvalidInput, LimitExceeded):
         return None
@@ -73,14 +73,14 @@ def normal_record(
 
 
 def normal_times(record: Envelope) -> Envelope:
-    """The record with its times, which are some of RFC 3339, as they are stored."""
+    """Return the record with its RFC 3339 times in the form in which they are stored."""
     if all(map(_is_stored_form, (record["created_at"], record["updated_at"]))):
         return record
     return {**record, **{name: format_time(parse_time(record[name])) for name in TIMES}}
 
 
 def _is_stored_form(time: str) -> bool:
-    # Nothing else that RFC 3339 allows has this length and these letters.
+    # No other RFC 3339 time has this length and these letters.
     return len(time) == _TIME_CHARACTERS and time[10] == "T" and time[-1] == "Z"
 
 
@@ -127,9 +127,13 @@ def _contents(record: dict[str, Any], profile: str) -> Iterator[Problem]:
     yield from _told("", lambda: sized(record))
 
 
+def key_in(record: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the key of an envelope; nothing in it is checked."""
+    return record.get("namespace"), record.get("record_kind"), record.get("record_id")
+
+
 def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
-    """Where the metadata of an envelope is, and what is there: records of v1 may have it in their
-    payload."""
+    """(path, value) of the metadata of an envelope; records of v1 may have it in their payload."""
     payload = record.get("payload")
     if "metadata" in record or type(payload) is not dict:
         return "/metadata", record.get("metadata")
@@ -137,7 +141,7 @@ def metadata_in(record: dict[str, Any]) -> tuple[str, Json]:
 
 
 def sized(record: dict[str, Any]) -> bytes:
-    """The canonical bytes of a record, when they can be stored."""
+    """Return the canonical bytes of a record; LimitExceeded when they are too many to store."""
     data = canonical(record)
     if len(data) > VALUE_BYTES_MAX:
         raise LimitExceeded("the record in bytes", size=len(data), limit=VALUE_BYTES_MAX)

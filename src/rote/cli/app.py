@@ -1,4 +1,4 @@
-"""The `rote` command: which commands there are, in the order that help lists them."""
+"""The `rote` command: all commands, in the order that help lists them."""
 
 import sys
 from importlib.metadata import version
@@ -39,9 +39,9 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """The console entry point."""
+    """Run the command line; the entry point of the console script."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets its escape, not a crash.
+        # A terminal that cannot show a character shows its escape instead of a crash.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     app(prog_name="rote")

@@ -1,23 +1,17 @@
 """Commands about blobs: blob put, blob get, gc."""
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from rote.cli.input import opened_file
 from rote.cli.options import (
-    BRANCH_DEFAULT,
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
-    BranchOption,
-    JsonOption,
+    BranchOptions,
     KeyOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
+    OutputOption,
+    SpaceOptions,
+    spread_options,
 )
 from rote.cli.outcome import no
 from rote.cli.output import opened_target, plural, print_json, print_line, say
@@ -49,6 +43,7 @@ class _Watched:
 
 
 @commands.command("put")
+@spread_options
 def put_blob(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for stdin.")],
     *,
@@ -62,10 +57,7 @@ def put_blob(
         str | None, typer.Option("--expect", metavar="HASH", help="The hash it must have.")
     ] = None,
     key: KeyOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Store the bytes of a file and print their hash; makes the store and the space when new."""
     labels = label or []
@@ -73,82 +65,70 @@ def put_blob(
     check_labels(labels)
     if expect is not None:
         check_blob_hash(expect)
-    # Opened first: a file that cannot be read makes no store.
+    # The file is opened first, so that a file that cannot be read makes no store.
     with (
         opened_file(file) as (stream, size),
-        opened_space(store, space, branch, create=True) as opened,
+        options.opened_space(create=True) as space,
     ):
         with byte_bar("storing", size) as advance:
-            hash = opened.put_blob(
+            hash = space.put_blob(
                 _Watched(stream, advance), type, labels=labels, expect=expect, key=key
             )
-        if as_json:
-            print_json(opened.blob_info(hash).to_dict())
+        if options.as_json:
+            print_json(space.blob_info(hash).to_dict())
         else:
             print_line(hash)
 
 
 @commands.command("get")
+@spread_options
 def get_blob(
     hash: Annotated[str, typer.Argument(metavar="HASH", help="What `rote blob put` printed.")],
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
-    ] = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    output: OutputOption = None,
+    options: BranchOptions,
 ) -> None:
     """Write the bytes of a blob to stdout or a file; with --json print what is known of it."""
     check_blob_hash(hash)
-    with opened_space(store, space, branch) as opened:
+    with options.opened_space() as space:
         try:
-            info = opened.blob_info(hash)
+            info = space.blob_info(hash)
         except NotFound as error:
             say(str(error))
             raise no() from error
-        if output is not None:
+        if output is not None or not options.as_json:
             with opened_target(output) as file:
-                _copy_bytes(opened, hash, file)
-        if as_json:
-            print_json(info.to_dict())
-        elif output is None:
-            sys.stdout.flush()
-            _copy_bytes(opened, hash, sys.stdout.buffer)
-        else:
-            print_line(f"{plural(info.size, 'byte')} written to {output}")
+                _copy_bytes(space, hash, info.size, file)
+    if options.as_json:
+        print_json(info.to_dict())
+    elif output is not None:
+        print_line(f"{plural(info.size, 'byte')} written to {output}")
 
 
-def _copy_bytes(space: Space, hash: str, target: BinaryIO) -> None:
-    size = space.blob_info(hash).size
+def _copy_bytes(space: Space, hash: str, size: int, target: BinaryIO) -> None:
     with space.open_blob(hash) as source, byte_bar("reading", size) as advance:
         while data := source.read(BLOB_CHUNK_BYTES):
             target.write(data)
             advance(len(data))
 
 
+@spread_options
 def gc(
     *,
     grace: Annotated[
         float,
         typer.Option("--grace", metavar="SECONDS", min=0, help="How long what is unused is kept."),
     ] = GC_GRACE_SECONDS,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
+    options: SpaceOptions,
 ) -> None:
     """Let go of unused blobs, uploads and snapshots, and finish erasures."""
-    with opened_space(store, space) as opened, bar() as advance:
-        report = opened.gc(grace_seconds=grace, progress=advance)
-    if as_json:
-        print_json(report.to_dict())
-        return
+    with options.opened_space() as space, bar() as advance:
+        report = space.gc(grace_seconds=grace, progress=advance)
     gone = f"{plural(report.blobs, 'blob')} and {plural(report.uploads, 'unfinished upload')}"
     freed = plural(report.size_bytes, "byte")
     thinned = f", {plural(report.snapshots, 'snapshot')} dropped" if report.snapshots else ""
     finished = f", {plural(report.erasures, 'erasure')} finished" if report.erasures else ""
     shrunk = "; the store's files were written anew" if report.is_shrunk else ""
     kept = f"{plural(report.kept, 'blob')} kept{thinned}{finished}{shrunk}"
-    print_line(f"{gone} collected ({freed}); {kept}")
+    words = f"{gone} collected ({freed}); {kept}"
+    options.print_answer(report.to_dict(), lambda: print_line(words))

@@ -1,5 +1,6 @@
 """Commands about branches: branch create, list and delete, merge, diff."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -7,18 +8,15 @@ from rich.text import Text
 
 from rote.cli.input import decode_argument
 from rote.cli.options import (
-    BRANCH_DEFAULT,
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
     AtOption,
-    BranchOption,
-    JsonOption,
+    BranchOptions,
     KeyOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
+    SpaceOptions,
+    check_key_option,
     point_of,
+    spread_options,
     version_in,
+    view_at,
 )
 from rote.cli.outcome import Commands, no
 from rote.cli.output import (
@@ -31,10 +29,10 @@ from rote.cli.output import (
     short,
     stdout,
 )
-from rote.cli.writing import newest_before, print_repeated
-from rote.contract import DELETE, Change, MergeResult, State
+from rote.cli.writing import newest_before, words_if_repeated
+from rote.contract import DELETE, Branch, Change, MergeResult, State
 from rote.errors import InvalidInput
-from rote.values import check_branch_name, check_key
+from rote.values import check_branch_name
 
 branch = typer.Typer(cls=Commands, help="Make, list and delete branches.")
 
@@ -43,83 +41,63 @@ _STYLES = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "y
 
 
 @branch.command("create")
+@spread_options
 def create(
     name: _Name,
     *,
     at: AtOption = None,
     key: KeyOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Make a branch of --branch, as it is or as it was; nothing is copied."""
     _check(name, key)
-    point = None if at is None else point_of(at)
-    with opened_space(store, space, branch) as opened:
-        newest = newest_before(opened, key)
-        opened.create_branch(name, at=point, key=key)
-        [made] = [found for found in opened.branches() if found.name == name]
-    if as_json:
-        print_json(made.to_dict())
-    elif made.created_version <= newest:
-        print_repeated(key, made.created_version)
-    else:
-        print_line(f"branch {name} of {made.parent} at version {made.fork_version}")
+    point = point_of(at)
+    with options.opened_space() as space:
+        newest = newest_before(space, key)
+        space.create_branch(name, at=point, key=key)
+        [made] = [found for found in space.branches() if found.name == name]
+    words = f"branch {name} of {made.parent} at version {made.fork_version}"
+    repeated = words_if_repeated(key, made.created_version, newest)
+    options.print_answer(made.to_dict(), lambda: print_line(repeated or words))
 
 
 @branch.command("list")
-def list_branches(
-    *,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def list_branches(*, options: SpaceOptions) -> None:
     """List all branches, deleted ones too, in the order in which they were made."""
-    with opened_space(store, space) as opened:
-        found = opened.branches()
-    if as_json:
-        print_json([each.to_dict() for each in found])
-        return
+    with options.opened_space() as space:
+        found = space.branches()
     columns = ("branch", "parent", "fork", "created", "head", "")
-    print_rows(
-        columns,
-        (
-            (
-                each.name,
-                each.parent or "",
-                str(each.fork_version),
-                str(each.created_version),
-                str(each.head_version),
-                "deleted" if each.deleted else "",
-            )
-            for each in found
-        ),
+    options.print_answer(
+        [each.to_dict() for each in found], lambda: print_rows(columns, map(_branch_row, found))
+    )
+
+
+def _branch_row(branch: Branch) -> tuple[str, ...]:
+    return (
+        branch.name,
+        branch.parent or "",
+        str(branch.fork_version),
+        str(branch.created_version),
+        str(branch.head_version),
+        "deleted" if branch.deleted else "",
     )
 
 
 @branch.command("delete")
-def delete(
-    name: _Name,
-    *,
-    key: KeyOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def delete(name: _Name, *, key: KeyOption = None, options: SpaceOptions) -> None:
     """End a branch: it stays readable, its name is not used again."""
     _check(name, key)
-    with opened_space(store, space) as opened:
-        newest = newest_before(opened, key)
-        commit = opened.delete_branch(name, key=key)
-    if as_json:
-        print_json(commit.to_dict())
-    elif commit.version <= newest:
-        print_repeated(key, commit.version)
-    else:
-        print_line(f"branch {name} deleted at version {commit.version} ({short(commit.hash)})")
+    with options.opened_space() as space:
+        newest = newest_before(space, key)
+        commit = space.delete_branch(name, key=key)
+    words = f"branch {name} deleted at version {commit.version} ({short(commit.hash)})"
+    repeated = words_if_repeated(key, commit.version, newest)
+    options.print_answer(commit.to_dict(), lambda: print_line(repeated or words))
 
 
+@spread_options
 def merge(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The branch to take from.")],
     *,
@@ -141,62 +119,54 @@ def merge(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     key: KeyOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Bring what SOURCE has changed into --branch; exit 1 when there are conflicts."""
     _check(source, key)
     settled = _resolutions(resolutions, delete or [])
-    with opened_space(store, space, branch) as opened:
-        newest = newest_before(opened, key)
-        result = opened.merge(
+    with options.opened_space() as space:
+        newest = newest_before(space, key)
+        result = space.merge(
             source, on_conflict=on_conflict, resolutions=settled, dry_run=dry_run, key=key
         )
-    if as_json:
+    made = result.commit
+    repeated = None if made is None else words_if_repeated(key, made.version, newest)
+    if options.as_json:
         print_json(result.to_dict())
-    elif result.commit is not None and result.commit.version <= newest:
-        print_repeated(key, result.commit.version)
+    elif repeated is not None:
+        print_line(repeated)
     else:
-        _print_merge(result, source, branch)
+        _print_merge(result, source, options.branch)
     if result.status == "conflict":
         raise no()
 
 
+@spread_options
 def diff(
     other: Annotated[
         str, typer.Argument(metavar="OTHER", help="A branch, or a version of --branch.")
     ],
     *,
     at: AtOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Say what turns --branch into OTHER: + added, - removed, ~ changed, with the patch."""
-    point = None if at is None else point_of(at)
+    point = point_of(at)
     version = version_in(other)
-    with opened_space(store, space, branch) as opened:
-        if version is not None and any(row.name == other for row in opened.branches()):
+    with options.opened_space() as space:
+        if version is not None and any(row.name == other for row in space.branches()):
             raise InvalidInput(
                 f"{other} is a version, and a branch; for the branch turn it round:"
-                f" rote diff {branch} --branch {other}"
+                f" rote diff {options.branch} --branch {other}"
             )
-        view = opened if point is None else opened.at(point)
-        changes = view.diff(other if version is None else version)
+        changes = view_at(space, point).diff(other if version is None else version)
     for change in changes:
-        if as_json:
-            print_json(change.to_dict())
-        else:
-            _print_change(change)
+        options.print_answer(change.to_dict(), partial(_print_change, change))
 
 
 def _check(name: str, key: str | None) -> None:
     check_branch_name(name)
-    if key is not None:
-        check_key(key)
+    check_key_option(key)
 
 
 def _resolutions(argument: str | None, deleted: list[str]) -> dict[str, Any]:
@@ -247,7 +217,7 @@ def _print_change(change: Change) -> None:
 
 
 def _print_operation(operation: dict[str, Any]) -> None:
-    """One step of a patch: what goes in red, what comes in green."""
+    """Print one step of a patch: removals in red, additions in green."""
     place = operation["path"] or "(all)"
     if operation["op"] == "splice":
         words = f"{place} at {operation['index']}: {operation['remove']} out, {compact(operation['add'])} in"

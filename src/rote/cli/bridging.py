@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from typing import Annotated, BinaryIO
 
@@ -23,21 +24,16 @@ from rote.bridges import (
 from rote.bridges.daily_logs import NAMESPACE as DAILY_LOG
 from rote.bridges.differences import Counts
 from rote.bridges.folders import check_path
+from rote.bridges.named import first_named
 from rote.cli.input import opened_file
 from rote.cli.options import (
-    BRANCH_DEFAULT,
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
-    BranchOption,
-    JsonOption,
+    BranchOptions,
     NamespacesOption,
-    SpaceOption,
-    StoreOption,
-    is_there,
+    Options,
     memory_of,
     namespaces_in,
-    opened_space,
     scratch_space,
+    spread_options,
 )
 from rote.cli.outcome import no
 from rote.cli.output import digits, opened_target, plural, print_json, print_line, print_rows
@@ -45,9 +41,9 @@ from rote.cli.progress import byte_bar, count_bar
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records import Memory
 from rote.records.profiles import V1_1
-from rote.values.limits import COMMIT_BYTES_MAX, NAMED_IN_ERROR_MAX
+from rote.values.limits import COMMIT_BYTES_MAX
 
-# A commit's bytes; escapes can make a text six times as long as what it means.
+# Escapes can make a JSON text six times as long as the text it stands for.
 _KEPT_BYTES_MAX = 6 * COMMIT_BYTES_MAX
 _MARKDOWN = "markdown"
 
@@ -65,6 +61,7 @@ OverwriteOption = Annotated[
 ]
 
 
+@spread_options
 def export_memory(
     *,
     namespace: Annotated[
@@ -90,16 +87,13 @@ def export_memory(
         ),
     ] = None,
     overwrite: OverwriteOption = False,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Write all living records to stdout or a file; as Markdown, the daily logs to a folder."""
     target = None if output == "-" else output
-    _check_export(namespace or [], format, target, overwrite=overwrite, as_json=as_json)
-    with opened_space(store, space, branch) as opened, count_bar("exporting records") as advance:
-        memory = memory_of(opened)
+    _check_export(namespace or [], format, target, overwrite=overwrite, as_json=options.as_json)
+    with options.opened_space() as space, count_bar("exporting records") as advance:
+        memory = memory_of(space)
         if format == _MARKDOWN:
             assert target is not None
             report = export_markdown(
@@ -113,8 +107,8 @@ def export_memory(
                     memory, stream, namespace=namespace, kind=kind, format=format, progress=advance
                 )
     if format == _MARKDOWN:
-        _print_export(report, f"{target}", as_json=as_json)
-    elif as_json:
+        options.print_answer(report.to_dict(), lambda: _print_export(report, f"{target}"))
+    elif options.as_json:
         print_json({"records": count})
     elif target is not None:
         print_line(f"{plural(count, 'record')} written to {target}")
@@ -139,22 +133,19 @@ def _check_export(
             raise InvalidInput(f"what leaves as Markdown is {DAILY_LOG}; export {name} as JSON")
 
 
-def _print_export(report: MarkdownExport, folder: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(report.to_dict())
-        return
+def _print_export(report: MarkdownExport, folder: str) -> None:
     same, gone = report.records - report.written, report.without_record
     print_line(f"{plural(report.written, 'file')} written to {folder}, {digits(same)} there before")
     if gone:
-        named = ", ".join(gone[:NAMED_IN_ERROR_MAX])
-        more = ", …" if gone[NAMED_IN_ERROR_MAX:] else ""
+        named = first_named(gone, separator=", ", more="…")
         verb = "has" if len(gone) == 1 else "have"
         print_line(
-            f"{plural(len(gone), 'file')} {verb} no record any more: {named}{more};"
+            f"{plural(len(gone), 'file')} {verb} no record any more: {named};"
             " the next import brings it back unless you remove it"
         )
 
 
+@spread_options
 def import_memory(
     file: FileArgument,
     *,
@@ -167,14 +158,11 @@ def import_memory(
     ] = False,
     overwrite: OverwriteOption = False,
     namespaces: NamespacesOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Bring in records, all or none; those that are there and differ are replaced if not newer."""
-    is_new = not is_there(store, space)
-    # What is refused should not leave a new store behind.
+    is_new = not options.is_there()
+    # A refused import must not leave a new store behind, so it is tried in a scratch space first.
     rehearse = is_new and batch is None and not dry_run
 
     @contextmanager
@@ -183,11 +171,11 @@ def import_memory(
             with _scratch(namespaces) as scratch:
                 yield scratch
         else:
-            with opened_space(store, space, branch, create=not dry_run) as opened:
-                yield memory_of(opened, namespaces)
+            with options.opened_space(create=not dry_run) as space:
+                yield memory_of(space, namespaces)
 
     if _is_markdown(file):
-        check_path(file).stat()  # a file that is missing is told before a store is made
+        check_path(file).stat()  # raises for a missing file before a store is made
         if rehearse:
             with _scratch(namespaces) as scratch:
                 import_markdown(scratch, file)
@@ -195,7 +183,8 @@ def import_memory(
             made = import_markdown(
                 memory, file, batch=batch, dry_run=dry_run, overwrite=overwrite, progress=count
             )
-        _print_markdown_report(made, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
+        print_words = partial(_print_markdown_report, made, dry_run=dry_run, overwrite=overwrite)
+        options.print_answer(made.to_dict(), print_words)
         return
     with opened_file(file) as (given, size):
         stream = _rehearsed(given, namespaces) if rehearse else given
@@ -203,18 +192,11 @@ def import_memory(
             report = import_records(
                 memory, stream, batch=batch, dry_run=dry_run, overwrite=overwrite, progress=advance
             )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        _print_counts(report.counts, dry_run=dry_run, overwrite=overwrite)
+    print_words = partial(_print_counts, report.counts, dry_run=dry_run, overwrite=overwrite)
+    options.print_answer(report.to_dict(), print_words)
 
 
-def _print_markdown_report(
-    report: MarkdownReport, *, dry_run: bool, overwrite: bool, as_json: bool
-) -> None:
-    if as_json:
-        print_json(report.to_dict())
-        return
+def _print_markdown_report(report: MarkdownReport, *, dry_run: bool, overwrite: bool) -> None:
     print_rows(("kind", "where", "what"), (_row(problem) for problem in report.warnings))
     columns = ("records", "new", "changed", "outdated", "newer")
     print_rows(
@@ -244,7 +226,7 @@ def _print_counts(counts: Counts, *, dry_run: bool, overwrite: bool) -> None:
 
 
 def _rehearsed(stream: BinaryIO, namespaces: str | None) -> BinaryIO:
-    """The stream, once more from its beginning, when it can be imported."""
+    """Import the stream into a scratch memory; return the stream, at its beginning again."""
     if not stream.seekable():
         kept = BytesIO(stream.read(_KEPT_BYTES_MAX + 1))
         if kept.getbuffer().nbytes > _KEPT_BYTES_MAX:
@@ -267,12 +249,13 @@ def _scratch(namespaces: str | None) -> Iterator[Memory]:
         yield memory_of(space, namespaces)
 
 
+@spread_options
 def validate_file(
     file: FileArgument,
     *,
     profile: Annotated[str, typer.Option("--profile", metavar="v1|v1.1-…")] = V1_1,
     namespaces: NamespacesOption = None,
-    as_json: JsonOption = False,
+    options: Options,
 ) -> None:
     """Tell everything that is wrong with a file of records; exit 1 when there is an error."""
     known = namespaces_in(namespaces)
@@ -286,17 +269,17 @@ def validate_file(
             for problem in problems:
                 yield number, problem
 
-    _print_problems(found(), as_json=as_json)
+    _print_problems(found(), as_json=options.as_json)
     if failed:
         raise no()
-    if not as_json:
+    if not options.as_json:
         print_line(f"ok: {plural(count, 'record')}", style="green")
 
 
 def _checked(
     file: str, namespaces: Iterable[str], profile: str
 ) -> Iterator[tuple[int, int | None, list[Problem]]]:
-    """How many records were looked at, the number of the one in a JSON file, and its problems."""
+    """(records, number, problems) for each record of a JSON file, or for each Markdown file."""
     if _is_markdown(file):
         with count_bar("validating files") as count:
             found = validate_markdown(file, namespaces=namespaces, profile=profile)

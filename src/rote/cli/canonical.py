@@ -19,5 +19,5 @@ def canonicalise(
     value = decode_stdin()
     sys.stdout.buffer.write(json_v1(value) if v1 else canonical(value))
     if sys.stdout.isatty():
-        # Only for the eye: a program that hashes the output gets the exact bytes.
+        # Only on a terminal: a program that hashes the output gets the exact bytes.
         sys.stdout.buffer.write(b"\n")

@@ -6,24 +6,22 @@ import typer
 
 from rote.cli.input import can_ask
 from rote.cli.options import (
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
-    JsonOption,
     KeyOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
+    SpaceOptions,
+    YesOption,
+    check_key_option,
+    spread_options,
 )
 from rote.cli.outcome import confirm
-from rote.cli.output import plural, print_json, print_line
+from rote.cli.output import plural, print_line
 from rote.cli.progress import bar
 from rote.contract import Compaction
 from rote.errors import InvalidInput
 from rote.space import Space
-from rote.values import check_key
 from rote.values.limits import INTEGER_MAX
 
 
+@spread_options
 def compact(
     *,
     before: Annotated[
@@ -46,29 +44,23 @@ def compact(
             help="Keep the last N commits; compactions are not counted.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     key: KeyOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
+    options: SpaceOptions,
 ) -> None:
     """Let go of history below a version; what is readable from there on stays as it is."""
     if (before is None) == (keep is None):
         raise InvalidInput(
             "name the version with --before, or how many commits to --keep; not both"
         )
-    if key is not None:
-        check_key(key)
-    with opened_space(store, space) as opened:
-        newest = opened.version
+    check_key_option(key)
+    with options.opened_space() as space:
+        newest = space.version
         if not yes and can_ask():
-            _ask(opened, before, keep)
+            _ask(space, before, keep)
         with bar() as advance:
-            made = opened.compact(before=before, keep=keep, key=key, progress=advance)
-    if as_json:
-        print_json(made.to_dict())
-    else:
-        _print(made, is_repeated=made.commit is not None and made.commit.version <= newest)
+            made = space.compact(before=before, keep=keep, key=key, progress=advance)
+    options.print_answer(made.to_dict(), lambda: _print(made, newest))
 
 
 def _ask(space: Space, before: int | None, keep: int | None) -> None:
@@ -79,11 +71,11 @@ def _ask(space: Space, before: int | None, keep: int | None) -> None:
         confirm(f"{question}, for good?", refusal="nothing was dropped")
 
 
-def _print(made: Compaction, *, is_repeated: bool) -> None:
+def _print(made: Compaction, newest: int) -> None:
     begins = f"history begins with version {made.oldest}"
     if made.commit is None:
         print_line(f"nothing to do: {begins} already")
-    elif is_repeated:
+    elif made.commit.version <= newest:
         print_line(f"compacted before, by version {made.commit.version}; nothing was dropped now")
     else:
         print_line(f"{_amount(made)} dropped; {begins}")

@@ -4,14 +4,22 @@ from typing import Annotated
 
 import typer
 
-from rote.cli.options import SPACE_DEFAULT, STORE_HELP, JsonOption, SpaceOption, opened_store
+from rote.cli.options import (
+    SPACE_DEFAULT,
+    STORE_HELP,
+    Options,
+    SpaceOption,
+    opened_store,
+    spread_options,
+)
 from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line
+from rote.cli.output import plural, print_line
 from rote.cli.progress import bar
 from rote.cli.trust import print_report
 from rote.contract import CopyReport
 
 
+@spread_options
 def copy(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help=f"The store to read. {STORE_HELP}")
@@ -27,7 +35,7 @@ def copy(
     with_key: Annotated[
         bool, typer.Option("--with-key", help="Copy the space's private key too.")
     ] = False,
-    as_json: JsonOption = False,
+    options: Options,
 ) -> None:
     """Copy a space with its whole history to another store; run it again to go on or catch up."""
     with opened_store(source) as opened:
@@ -35,10 +43,7 @@ def copy(
         did = opened.space(space).did
         with opened_store(dest, create=True) as target, bar() as advance:
             report = opened.copy(did, target, with_key=with_key, progress=advance)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        _print_report(report)
+    options.print_answer(report.to_dict(), lambda: _print_report(report))
     if not report.ok:
         raise no()
 

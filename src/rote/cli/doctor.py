@@ -1,7 +1,7 @@
-"""`rote doctor`: where a store lives, whether its surroundings are sound, and a quick look inside.
+"""`rote doctor`: a look at a store's place, at its surroundings, and quickly inside.
 
-Sizes and modes come from stat alone: to open and close a live database file outside the driver would
-drop the locks that this process holds on it.
+Sizes and modes come from stat alone. Opening and closing a live database file outside the driver
+would drop the locks that this process holds on it.
 """
 
 import os
@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
+from rote.cli.options import StoreOptions, spread_options
 from rote.cli.outcome import no
-from rote.cli.output import plural, print_json, print_line, print_rows, printable, short
+from rote.cli.output import plural, print_line, print_rows, printable, short
 from rote.cli.progress import bar
 from rote.cli.reading import beginning
 from rote.errors import RoteError
@@ -26,8 +26,7 @@ from rote.opening import locate
 from rote.space import Space
 from rote.values.limits import MIB, SQLITE_WAL_BYTES_KEPT
 
-# A small store is verified whole: it takes no longer than people wait. Of a larger one this much
-# is read.
+# A small store is verified whole, because that is quick. A larger store is only read in part.
 _SIZE_BYTES_VERIFIED = 16 * MIB
 _COMMITS_VERIFIED = 1_000
 _COMMITS_LOOKED_AT = 100
@@ -38,14 +37,14 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 @dataclass(slots=True)
 class Examination:
-    """What was found."""
+    """Findings about a store and its surroundings."""
 
     versions: dict[str, str]  # of the programs that matter
     store: dict[str, Any] = field(default_factory=dict)  # the file and its log, or the server
     keys: dict[str, Any] = field(default_factory=dict)  # the folder of private keys
     spaces: list[dict[str, Any]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)  # to be mended
-    notes: list[str] = field(default_factory=list)  # to be known
+    problems: list[str] = field(default_factory=list)  # the user must mend these
+    notes: list[str] = field(default_factory=list)  # the user should know these
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -59,28 +58,25 @@ class Examination:
         }
 
 
+@spread_options
 def doctor(
     *,
     repair: Annotated[
         bool, typer.Option("--repair", help="First build the indexes anew from the log.")
     ] = False,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Look at a store and its surroundings; exit 1 when there is a problem."""
     examination = Examination(_versions())
     unreachable: RoteError | None = None
     try:
-        _examine(examination, store, repair=repair)
+        _examine(examination, options, repair=repair)
     except RoteError as error:
         if examination.store:
             examination.problems.append(str(error))
         else:
             unreachable = error
-    if as_json:
-        print_json(examination.to_dict())
-    else:
-        _print_examination(examination)
+    options.print_answer(examination.to_dict(), lambda: _print_examination(examination))
     if unreachable is not None:
         raise unreachable
     if examination.problems:
@@ -98,12 +94,12 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _examine(examination: Examination, url: str, *, repair: bool) -> None:
-    location = locate(url)
+def _examine(examination: Examination, options: StoreOptions, *, repair: bool) -> None:
+    location = locate(options.store)
     if location.path is not None and location.path.is_file():
-        # Before it is opened: what stops the opening may be seen here.
+        # The surroundings come first: they may show why the store cannot be opened.
         _examine_surroundings(examination, location.path)
-    with opened_store(url) as store:
+    with options.opened_store() as store:
         if location.path is None:
             examination.store = {"server": printable(location.shown)}
         spaces = store.spaces()
@@ -157,7 +153,7 @@ def _open_to_others(paths: list[Path]) -> Iterator[Path]:
 
 
 def _repair(examination: Examination, space: Space) -> None:
-    """Everything that can be made anew from the log."""
+    """Build the indexes of a space anew from its log."""
     with bar() as advance:
         space.reindex(
             progress=None
@@ -168,7 +164,7 @@ def _repair(examination: Examination, space: Space) -> None:
 
 
 def _examine_space(examination: Examination, space: Space) -> None:
-    # A server does not say how much there is.
+    # A server does not tell its size, so the number of commits decides there.
     size = examination.store.get("size_bytes")
     small = space.version <= _COMMITS_VERIFIED if size is None else size <= _SIZE_BYTES_VERIFIED
     examination.spaces.append(
@@ -190,12 +186,12 @@ def _examine_space(examination: Examination, space: Space) -> None:
 
 
 def look_into(space: Space) -> list[str]:
-    """Whether the newest commits are all there, and the first entities can be read."""
+    """Return what is wrong with the newest commits; raise when the first entities cannot be read."""
     newest = space.version
     since = beginning(space, max(newest - _COMMITS_LOOKED_AT, 0))
     present = {commit.version for commit in space.log(since=since, limit=newest - since)}
     for _ in islice(space.at(newest).scan(), _ENTITIES_LOOKED_AT):
-        pass  # reading it is the test
+        pass  # reading alone is the test
     return [
         f"version {version} is missing"
         for version in range(since + 1, newest + 1)
@@ -204,7 +200,7 @@ def look_into(space: Space) -> list[str]:
 
 
 def _file_system(path: Path) -> str | None:
-    """The type of the file system: that of the longest mount above; None where nobody says."""
+    """Return the type of the file system with the longest mount point above a path; None if unknown."""
     try:
         lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
     except OSError:

@@ -6,61 +6,54 @@ import typer
 
 from rote.cli.input import can_ask
 from rote.cli.options import (
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
     IdArgument,
-    JsonOption,
     KeyOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
+    SpaceOptions,
+    YesOption,
+    check_key_option,
+    spread_options,
 )
 from rote.cli.outcome import confirm
-from rote.cli.output import plural, print_json, print_line, short
+from rote.cli.output import plural, print_line, short
 from rote.cli.progress import spinner
 from rote.contract import Erasure
 from rote.errors import InvalidInput
 from rote.space import Space
-from rote.values import check_entity_id, check_key, check_reason
+from rote.values import check_entity_id, check_reason
 from rote.values.blobs import meta_id
 
 
+@spread_options
 def erase(
     id: IdArgument,
     *,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for ever, in clear.")
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     key: KeyOption = None,
     branch: Annotated[str | None, typer.Option("--branch", hidden=True)] = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
+    options: SpaceOptions,
 ) -> None:
     """Remove an entity's values for good, on all branches and at all versions; hashes stay."""
     if branch is not None:
         raise InvalidInput("an erasure covers all branches; leave --branch out")
     check_entity_id(id)
     check_reason(reason)
-    if key is not None:
-        check_key(key)
-    with opened_space(store, space) as opened:
-        if not yes and can_ask() and _was_written(opened, id):
+    check_key_option(key)
+    with options.opened_space() as space:
+        if not yes and can_ask() and _was_written(space, id):
             confirm(
-                f"erase all values of {id} in {opened.name}, on every branch, for good?",
+                f"erase all values of {id} in {space.name}, on every branch, for good?",
                 refusal="nothing was erased",
             )
         with spinner("erasing"):
-            erasure = opened.erase(id, reason=reason, key=key)
-    if as_json:
-        print_json(erasure.to_dict())
-    else:
-        _print(id, erasure)
+            erasure = space.erase(id, reason=reason, key=key)
+    options.print_answer(erasure.to_dict(), lambda: _print(id, erasure))
 
 
 def _was_written(space: Space, id: str) -> bool:
-    """On some branch, at some time; what never was is refused, and nobody is asked."""
+    """Whether an entity was ever written on some branch; only then is there something to ask."""
     return any(space.on(branch.name).read(id).version for branch in space.branches())
 
 

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 from rote.contract import Branch, Commit
 
-# More side by side than this says nothing to anyone; what does not fit has no lane.
+# More lanes than this cannot be read; a branch that does not fit gets none.
 LANES_MAX = 24
 
 
 class Lanes:
-    """Which branch is drawn where."""
+    """Lanes side by side, each with the branch that is drawn in it."""
 
     def __init__(self, branches: Iterable[Branch]) -> None:
         self._lanes: list[str | None] = []
@@ -60,7 +60,7 @@ class Lanes:
         *,
         end_left: str,
     ) -> None:
-        """A line from one lane to another, over those between them."""
+        """Draw a line from one lane to another, across the lanes between them."""
         if end is None:
             return
         if start is None:
@@ -76,7 +76,7 @@ class Lanes:
         return self._lanes.index(name) if name in self._lanes else None
 
     def _place(self, name: str) -> int | None:
-        """The first free lane; None when all are taken."""
+        """Give a branch the first free lane and return it; None when all are taken."""
         if None in self._lanes:
             lane = self._lanes.index(None)
             self._lanes[lane] = name
@@ -92,7 +92,7 @@ _JOINS_LEFT = "╮─┼┤"
 
 
 def _spaced(marks: list[str]) -> str:
-    """The lanes side by side; lines that cross from one to the next are closed."""
+    """Return the marks as one line, with the gaps filled where a line crosses them."""
     drawn = marks[:1]
     for left, right in pairwise(marks):
         is_joined = (left in _JOINS_RIGHT and right in _JOINS_LEFT + "●") or (

@@ -12,7 +12,7 @@ from rote.values import Json, decode
 from rote.values.limits import COMMIT_BYTES_MAX
 
 _TEXT_CHARACTERS_SHOWN = 40
-# What a JSON text that is not a bare word starts with.
+# Characters that a JSON text starts with, unless it is a bare word.
 _JSON_STARTS = tuple('{["-0123456789 \t\r\n')
 
 
@@ -29,7 +29,7 @@ def decode_argument(argument: str) -> Json:
 
 
 def decode_object(argument: str, *, member: str = "text", or_null: bool = False) -> Any:
-    """The same for what must be an object; who gives a word is shown an object that holds it."""
+    """Return the object of an argument; the error for anything else shows how to write an object."""
     try:
         value = decode_argument(argument)
     except InvalidInput:
@@ -52,7 +52,7 @@ def decode_stdin() -> Json:
 
 
 def can_ask() -> bool:
-    """Whether someone sits there who can be asked."""
+    """Whether standard input is a terminal, so that a person can be asked."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
@@ -74,7 +74,7 @@ def opened_file(argument: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 
 def _decode_stream(stream: BinaryIO, name: str) -> Json:
-    # One byte more than is allowed, so that the decoder sees that it is too long.
+    # One byte more than is allowed, so that the decoder refuses a text that is too long.
     data = stream.read(COMMIT_BYTES_MAX + 1)
     try:
         return decode(data)
@@ -83,7 +83,7 @@ def _decode_stream(stream: BinaryIO, name: str) -> Json:
 
 
 def _with_advice(error: InvalidValue, argument: str) -> InvalidInput:
-    """The error, and how to write what was probably meant."""
+    """Return the error with advice on how to write what was probably meant."""
     if argument[:1] not in _JSON_STARTS:
         words = (
             f"that is not JSON; for text, use both kinds of quotes: '{compact(_shown(argument))}'"
@@ -100,6 +100,6 @@ def _object_advice(member: str, word: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text to show in quotes of a shell; an example when it is long or would not survive."""
+    """Return a text that fits between shell quotes; an example for one that is long or would not."""
     short = len(text) <= _TEXT_CHARACTERS_SHOWN and text.isprintable() and "'" not in text
     return text if short else "like this"

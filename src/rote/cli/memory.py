@@ -1,6 +1,7 @@
 """Commands about memory records: rote memory put, get, append, list, delete, prune, stats, report."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -8,21 +9,14 @@ from msgspec import UNSET, UnsetType
 
 from rote.cli.input import decode_object
 from rote.cli.options import (
-    BRANCH_DEFAULT,
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
     AtOption,
-    BranchOption,
-    JsonOption,
+    BranchOptions,
     LimitOption,
     NamespacesOption,
-    SpaceOption,
-    StoreOption,
-    is_there,
     memory_of,
-    opened_space,
     point_of,
     scratch_space,
+    spread_options,
 )
 from rote.cli.outcome import no
 from rote.cli.output import (
@@ -49,105 +43,92 @@ NamespaceArgument = Annotated[
         metavar="NAMESPACE", help="session, long_term, daily_log, workflow, ops, or your own."
     ),
 ]
-KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="The kind of record.")]
-RecordArgument = Annotated[str, typer.Argument(metavar="ID", help="The record's id in its kind.")]
 PayloadArgument = Annotated[
     str, typer.Argument(metavar="OBJECT", help="A JSON object, @file, or - for stdin.")
 ]
-TtlOption = Annotated[
-    str | None,
-    typer.Option("--ttl", metavar="SECONDS|never", help="How long it lives after each write."),
-]
-MetadataOption = Annotated[
-    str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
-]
-# A longer number is longer than anything lives.
+# A number with more digits exceeds every time to live.
 _TTL_DIGITS_MAX = 20
 _COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
 
 
+@dataclass(frozen=True, slots=True)
+class RecordArguments:
+    """Arguments that name a record."""
+
+    namespace: NamespaceArgument
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="The kind of record.")]
+    id: Annotated[str, typer.Argument(metavar="ID", help="The record's id in its kind.")]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.namespace, self.kind, self.id)
+
+    def __str__(self) -> str:
+        return " ".join(self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Options of a write beside its payload."""
+
+    ttl: Annotated[
+        str | None,
+        typer.Option("--ttl", metavar="SECONDS|never", help="How long it lives after each write."),
+    ] = None
+    metadata: Annotated[
+        str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
+    ] = None
+    namespaces: NamespacesOption = None
+
+
 @commands.command("put")
+@spread_options
 def put_record(
-    namespace: NamespaceArgument,
-    kind: KindArgument,
-    id: RecordArgument,
+    record: RecordArguments,
     payload: PayloadArgument,
     *,
-    ttl: TtlOption = None,
-    metadata: MetadataOption = None,
-    namespaces: NamespacesOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    write: WriteOptions,
+    options: BranchOptions,
 ) -> None:
     """Store a record whole; makes the store and the space when they are new."""
-    body = decode_object(payload)
-    living, known = _ttl(ttl), _metadata(metadata)
-
-    def put(opened: Space) -> dict[str, Any]:
-        memory = _writable(opened, namespace, namespaces)
-        return memory.put(namespace, kind, id, body, living, known)
-
-    written = _write(put, store, space, branch)
-    _print_written(written, "created" if written["created"] else "replaced", as_json=as_json)
+    written = _write(Memory.put, record, payload, write, options)
+    _print_written(written, "created" if written["created"] else "replaced", options)
 
 
 @commands.command("append")
+@spread_options
 def append_entry(
-    namespace: NamespaceArgument,
-    kind: KindArgument,
-    id: RecordArgument,
+    record: RecordArguments,
     entry: PayloadArgument,
     *,
-    ttl: TtlOption = None,
-    metadata: MetadataOption = None,
-    namespaces: NamespacesOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    write: WriteOptions,
+    options: BranchOptions,
 ) -> None:
     """Add an entry to a record's list of entries; makes the record when it is new."""
-    added = decode_object(entry)
-    living, known = _ttl(ttl), _metadata(metadata)
-
-    def append(opened: Space) -> dict[str, Any]:
-        memory = _writable(opened, namespace, namespaces)
-        return memory.append(namespace, kind, id, added, living, known)
-
-    written = _write(append, store, space, branch)
-    entries = f"{digits(written['entries'])} " + ("entry" if written["entries"] == 1 else "entries")
-    _print_written(written, entries, as_json=as_json)
+    written = _write(Memory.append, record, entry, write, options)
+    noun = "entry" if written["entries"] == 1 else "entries"
+    _print_written(written, f"{digits(written['entries'])} {noun}", options)
 
 
 @commands.command("get")
-def get_record(
-    namespace: NamespaceArgument,
-    kind: KindArgument,
-    id: RecordArgument,
-    *,
-    at: AtOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def get_record(record: RecordArguments, *, at: AtOption = None, options: BranchOptions) -> None:
     """Print a record; exit 1 when there is none, or it has expired."""
-    point = None if at is None else point_of(at)
-    with opened_space(store, space, branch) as opened:
-        result = memory_of(opened, at=point).get(namespace, kind, id, at=point)
-    if as_json:
+    point = point_of(at)
+    with options.opened_space() as space:
+        result = memory_of(space, at=point).get(*record.key, at=point)
+    if options.as_json:
         print_json(result)
     elif result["found"]:
         print_value(result["record"])
+    else:
+        say(f"there is no record {record}" + ("" if at is None else f" at {at}"))
     if not result["found"]:
-        if not as_json:
-            say(f"there is no record {namespace} {kind} {id}" + ("" if at is None else f" at {at}"))
         raise no()
 
 
 @commands.command("list")
+@spread_options
 def list_records(
     namespace: NamespaceArgument,
     *,
@@ -176,94 +157,69 @@ def list_records(
         typer.Option("--include", metavar="NAME", help="payload or metadata, with --json."),
     ] = None,
     at: AtOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """List records by kind and id, those that match all filters."""
     _check_since(since)
     given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
-    if include and not as_json:
+    if include and not options.as_json:
         raise InvalidInput("--include goes with --json; the table has the metadata and no payload")
-    members = tuple(include or ()) if as_json else ("metadata",)
-    point = None if at is None else point_of(at)
-    with opened_space(store, space, branch) as opened:
-        result = memory_of(opened, at=point).list(
+    members = tuple(include or ()) if options.as_json else ("metadata",)
+    point = point_of(at)
+    with options.opened_space() as space:
+        result = memory_of(space, at=point).list(
             namespace, kind, prefix, since, given, at=point, include=members
         )
-    if as_json:
-        print_json(result)
-        return
+    options.print_answer(result, lambda: _print_list(result))
+
+
+def _print_list(result: dict[str, Any]) -> None:
     print_rows(_COLUMNS, (_item_row(item) for item in result["items"]))
     if "next_offset" in result:
         say(f"more follow: --offset {result['next_offset']}")
 
 
 @commands.command("delete")
-def delete_record(
-    namespace: NamespaceArgument,
-    kind: KindArgument,
-    id: RecordArgument,
-    *,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def delete_record(record: RecordArguments, *, options: BranchOptions) -> None:
     """Delete a record; its history stays. Exit 1 when there is none."""
-    with opened_space(store, space, branch) as opened:
-        result = memory_of(opened).delete(namespace, kind, id)
-    if as_json:
+    with options.opened_space() as space:
+        result = memory_of(space).delete(*record.key)
+    if options.as_json:
         print_json(result)
     elif result["deleted"]:
-        print_line(f"deleted {namespace} {kind} {id}")
+        print_line(f"deleted {record}")
     else:
-        say(f"there is no record {namespace} {kind} {id}")
+        say(f"there is no record {record}")
     if not result["deleted"]:
         raise no()
 
 
 @commands.command("prune")
+@spread_options
 def prune_records(
     namespace: Annotated[str | None, typer.Argument(metavar="[NAMESPACE]")] = None,
     *,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
     """Delete the records that have expired."""
-    with opened_space(store, space, branch) as opened:
-        result = memory_of(opened).prune(namespace)
-    if as_json:
-        print_json(result)
-    else:
-        print_line(f"{plural(result['pruned'], 'record')} pruned")
+    with options.opened_space() as space:
+        result = memory_of(space).prune(namespace)
+    words = f"{plural(result['pruned'], 'record')} pruned"
+    options.print_answer(result, lambda: print_line(words))
 
 
 @commands.command("stats")
-def show_stats(
-    *,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
-    """How many records there are in each namespace, and their size."""
-    with opened_space(store, space, branch) as opened:
-        result = memory_of(opened).stats()
-    if as_json:
-        print_json(result)
-        return
-    rows = [*result["by_namespace"].items(), ("all", result)]
-    print_rows(
-        ("namespace", "records", "bytes"),
-        ((name, counts["records"], counts["bytes"]) for name, counts in rows),
-    )
+@spread_options
+def show_stats(*, options: BranchOptions) -> None:
+    """Count the records in each namespace, and their bytes."""
+    with options.opened_space() as space:
+        result = memory_of(space).stats()
+    options.print_answer(result, lambda: _print_counts(result, result, ("records", "bytes")))
 
 
 @commands.command("report")
+@spread_options
 def show_report(
     *,
     soon: Annotated[
@@ -272,24 +228,26 @@ def show_report(
             "--soon", metavar="SECONDS", min=0, max=TTL_SECONDS_MAX, help="What counts as soon."
         ),
     ] = 86_400,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
+    options: BranchOptions,
 ) -> None:
-    """What has expired, what will soon, and how old records are."""
-    with opened_space(store, space, branch) as opened:
-        result = memory_of(opened).retention_report(soon)
-    if as_json:
-        print_json(result)
-        return
-    names = tuple(result["totals"])
-    rows = [*result["by_namespace"].items(), ("all", result["totals"])]
+    """Count the records that have expired, that will soon, and by age."""
+    with options.opened_space() as space:
+        result = memory_of(space).retention_report(soon)
+    options.print_answer(result, lambda: _print_retention(result))
+
+
+def _print_retention(result: dict[str, Any]) -> None:
+    totals = result["totals"]
+    _print_counts(result, totals, tuple(totals))
+    print_rows(("age", "records"), result["age"].items())
+
+
+def _print_counts(result: dict[str, Any], totals: dict[str, Any], names: tuple[str, ...]) -> None:
+    rows = [*result["by_namespace"].items(), ("all", totals)]
     print_rows(
         ("namespace", *names),
         ((name, *(counts[column] for column in names)) for name, counts in rows),
     )
-    print_rows(("age", "records"), result["age"].items())
 
 
 def _filters(text: str | None, **options: Any) -> dict[str, Any]:
@@ -306,18 +264,28 @@ def _filters(text: str | None, **options: Any) -> dict[str, Any]:
 
 
 def _write(
-    write: Callable[[Space], dict[str, Any]], store: str, space: str, branch: str
+    verb: Callable[..., dict[str, Any]],
+    record: RecordArguments,
+    payload: str,
+    write: WriteOptions,
+    options: BranchOptions,
 ) -> dict[str, Any]:
-    """Write to a space; what is refused leaves no new one behind."""
-    if not is_there(store, space):
+    """Write to a record with put or append; a refused write leaves no new space behind."""
+    given = (decode_object(payload), _ttl(write.ttl), _metadata(write.metadata))
+
+    def written(space: Space) -> dict[str, Any]:
+        memory = _writable(space, record.namespace, write.namespaces)
+        return verb(memory, *record.key, *given)
+
+    if not options.is_there():
         with scratch_space() as scratch:
-            write(scratch)
-    with opened_space(store, space, branch, create=True) as opened:
-        return write(opened)
+            written(scratch)
+    with options.opened_space(create=True) as space:
+        return written(space)
 
 
 def _writable(space: Space, namespace: str, namespaces: str | None) -> Memory:
-    """The memory to write to; a namespace that nothing is in yet must be meant."""
+    """Return the memory to write to; a new namespace must be named in --namespaces too."""
     memory = memory_of(space, namespaces)
     if namespace not in memory.namespaces:
         raise InvalidInput(
@@ -364,8 +332,5 @@ def _item_row(item: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _print_written(written: dict[str, Any], words: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(written)
-    else:
-        print_line(f"{words} at version {written['version']}")
+def _print_written(written: dict[str, Any], words: str, options: BranchOptions) -> None:
+    options.print_answer(written, lambda: print_line(f"{words} at version {written['version']}"))

@@ -1,19 +1,37 @@
-"""Options that commands share, and how they open what the options name."""
+"""Options that commands share, and the code that opens the store and the space they name.
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+A command takes a group of options by one parameter, whose type is a class of this file:
+
+    @spread_options
+    def get_entity(id: IdArgument, *, at: AtOption = None, options: BranchOptions) -> None:
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
-from typing import Annotated
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from rote.cli.output import print_json
 from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
 from rote.records import Memory
 from rote.records.keys import NAMESPACES, check_namespaces
 from rote.records.listing import find_namespaces
 from rote.space import Space, Store
-from rote.values import check_branch_name, check_space_name, datetime_of, parse_time
+from rote.values import (
+    Json,
+    check_branch_name,
+    check_key,
+    check_space_name,
+    datetime_of,
+    parse_time,
+)
 from rote.values.limits import INTEGER_MAX
 from rote.values.names import told
 
@@ -24,17 +42,11 @@ BRANCH_DEFAULT = "main"
 # 2**63 - 1 has 19 digits; a longer number is no version.
 _VERSION_DIGITS_MAX = 19
 
-StoreOption = Annotated[
-    str,
-    typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help=STORE_HELP),
-]
 SpaceOption = Annotated[str, typer.Option("--space", metavar="NAME", help="A space's name or did.")]
-BranchOption = Annotated[str, typer.Option("--branch", metavar="NAME", help="A branch's name.")]
 AtOption = Annotated[
     str | None,
     typer.Option("--at", metavar="VERSION|TIME", help="As it was then: 12, or an RFC 3339 time."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 KeyOption = Annotated[
     str | None,
     typer.Option("--key", metavar="KEY", help="Idempotency key: the same write happens once."),
@@ -47,12 +59,100 @@ NamespacesOption = Annotated[
     str | None,
     typer.Option("--namespaces", metavar="NS,NS", help="Namespaces of your own that are new."),
 ]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An entity: urn:entity:…")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of every command that prints data."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False
+
+    def print_answer(self, answer: Json, print_words: Callable[[], None]) -> None:
+        """Print an answer as JSON for programs, or in words for people."""
+        if self.as_json:
+            print_json(answer)
+        else:
+            print_words()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions(Options):
+    """Options of a command on a store."""
+
+    store: Annotated[
+        str, typer.Option("--store", metavar="URL", envvar="ROTE_STORE", help=STORE_HELP)
+    ] = STORE_DEFAULT
+
+    def opened_store(self, *, recover: bool = True) -> AbstractContextManager[Store]:
+        """Open the store; NotFound when it is missing."""
+        return opened_store(self.store, recover=recover)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceOptions(StoreOptions):
+    """Options of a command on a space."""
+
+    space: SpaceOption = SPACE_DEFAULT
+
+    def opened_space(self) -> AbstractContextManager[Space]:
+        """Open the space; NotFound when it is missing."""
+        return _opened_space(self.store, self.space, BRANCH_DEFAULT, create=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchOptions(SpaceOptions):
+    """Options of a command on a branch of a space."""
+
+    branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="A branch's name.")] = (
+        BRANCH_DEFAULT
+    )
+
+    def opened_space(self, *, create: bool = False) -> AbstractContextManager[Space]:
+        """Open the space on its branch; `create` makes a missing store and a missing space."""
+        return _opened_space(self.store, self.space, self.branch, create=create)
+
+    def is_there(self) -> bool:
+        """Whether the store and the space exist; nothing is made."""
+        try:
+            with _opened_space(self.store, self.space, BRANCH_DEFAULT, create=False):
+                return True
+        except NotFound:
+            return False
+
+
+def spread_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command for typer: each field of an option group is a parameter of its own."""
+    parameters = signature(command).parameters
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    taken: list[Parameter] = []
+    for name, parameter in parameters.items():
+        taken += signature(groups[name]).parameters.values() if name in groups else [parameter]
+    # --json stands last in every help.
+    taken.sort(key=lambda parameter: parameter.name == "as_json")
+    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]  # inspect reads it
+    return run
 
 
 @contextmanager
 def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Iterator[Store]:
-    """The store; NotFound when it is missing, unless it may be created."""
+    """Open a store; NotFound when it is missing, unless it may be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
     with open_store(url, create=create, recover=recover) as store:
@@ -60,10 +160,7 @@ def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Ite
 
 
 @contextmanager
-def opened_space(
-    url: str, name: str, branch: str = BRANCH_DEFAULT, *, create: bool = False
-) -> Iterator[Space]:
-    """The space on a branch; made with its store when they are new and may be created."""
+def _opened_space(url: str, name: str, branch: str, *, create: bool) -> Iterator[Space]:
     if create and not name.startswith("did:"):
         check_space_name(name)
     check_branch_name(branch)
@@ -80,18 +177,9 @@ def opened_space(
         yield space if branch == BRANCH_DEFAULT else space.on(branch)
 
 
-def is_there(url: str, name: str) -> bool:
-    """Whether a store has a space; nothing is made."""
-    try:
-        with opened_space(url, name):
-            return True
-    except NotFound:
-        return False
-
-
 @contextmanager
 def scratch_space() -> Iterator[Space]:
-    """An empty space to try things in."""
+    """Open an empty space in memory, to try a write in."""
     with open_store(":memory:") as store:
         yield store.space("scratch")
 
@@ -100,7 +188,7 @@ def _space(store: Store, name: str) -> Space:
     try:
         return store.space(name)
     except NotFound as error:
-        # Who has the store may know its spaces; who asks a server for one may not.
+        # Only here: a server must not tell a caller which other spaces it has.
         error.args = (f"{error}; {told(space.name for space in store.spaces())}",)
         raise
 
@@ -109,7 +197,7 @@ def memory_of(
     space: Space, namespaces: str | None = None, *, at: int | datetime | None = None
 ) -> Memory:
     """The memory with the namespaces of the contract, those that hold records, and new ones."""
-    found = find_namespaces(space if at is None else space.at(at))
+    found = find_namespaces(view_at(space, at))
     return Memory(space, namespaces=[*found, *namespaces_in(namespaces)])
 
 
@@ -119,8 +207,21 @@ def namespaces_in(text: str | None) -> tuple[str, ...]:
     return check_namespaces([*NAMESPACES, *named])
 
 
-def point_of(text: str) -> int | datetime:
-    """A version or a time."""
+def check_key_option(key: str | None) -> None:
+    """Check the key of a write, if it has one."""
+    if key is not None:
+        check_key(key)
+
+
+def view_at(space: Space, point: int | datetime | None) -> Space:
+    """Return the space as it was at a point; as it is now without a point."""
+    return space if point is None else space.at(point)
+
+
+def point_of(text: str | None) -> int | datetime | None:
+    """Return the version or the time that a text names; None without a text."""
+    if text is None:
+        return None
     version = version_in(text)
     if version is not None:
         return version
@@ -131,6 +232,6 @@ def point_of(text: str) -> int | datetime:
 
 
 def version_in(text: str) -> int | None:
-    """The version that a text is, if it is one."""
+    """Return the version that a text names; None when it names none."""
     is_version = text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS_MAX
     return int(text) if is_version else None

@@ -1,10 +1,10 @@
-"""How a command ends: its exit code, and the one line that says why.
+"""The end of a command: its exit code, and the one line that says why.
 
       0  the answer is yes, or it is done
       1  the answer is no: an absent entity, a fault, a problem
       2  there is no answer: bad input, a missing store, any RoteError
     130  interrupted
-    141  whoever read the output went away
+    141  the reader of the output went away
 
 Frozen: scripts branch on these. Only a bug in Rote shows a traceback.
 """
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
         if sys.stdout is None:
-            # Before anything is done that nobody would be told of.
+            # This comes before any change, because nobody could be told of the change.
             say("error: standard output is closed; send it to /dev/null if nobody is to see it")
             sys.exit(Outcome.CANNOT_SAY)
         try:
@@ -58,16 +58,16 @@ class Commands(TyperGroup):
 
 
 def no() -> typer.Exit:
-    """To be raised when the answer is no."""
+    """Return the exit to raise when the answer is no."""
     return typer.Exit(Outcome.NO)
 
 
 def confirm(question: str, *, refusal: str) -> None:
-    """Ask whether it is wanted; end with no when it is not, and as Ctrl-C does when nobody says."""
+    """Ask for consent: a no ends the command with no, no answer ends it like Ctrl-C."""
     try:
         is_wanted = typer.confirm(printable(question), err=True)
     except typer.Abort:
-        say("")  # which ends the line of the question
+        say("")  # ends the line of the question
         raise KeyboardInterrupt from None
     if not is_wanted:
         say(refusal)
@@ -75,12 +75,12 @@ def confirm(question: str, *, refusal: str) -> None:
 
 
 def cannot_say() -> typer.Exit:
-    """To be raised when what would tell is gone."""
+    """Return the exit to raise when the data that would give the answer is gone."""
     return typer.Exit(Outcome.CANNOT_SAY)
 
 
 def _settle(error: BaseException) -> Outcome:
-    """Tell the user about an error."""
+    """Tell the user about an error; return the exit code for it."""
     match error:
         case KeyboardInterrupt():
             say("error: interrupted")
@@ -101,7 +101,7 @@ def _settle(error: BaseException) -> Outcome:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the command line, and where help is."""
+    """Return what is wrong with the command line, and the command that shows help."""
     message = error.format_message().rstrip(".")
     if re.search(r"No such option: -\.?\d", message):
         message += ", and a value that begins with a dash comes after --"

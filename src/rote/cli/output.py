@@ -1,8 +1,8 @@
-"""What commands print: one JSON document or JSON lines for programs; for people, tables and colour
+"""Output of commands: one JSON document or JSON lines for programs; for people, tables and colour
 on a terminal and tab-separated lines elsewhere.
 
-Text from a store may hold anything, so on its way to a person every character that a terminal
-would obey is escaped, and nothing of it is read as markup.
+Text from a store may hold anything. Before a person sees it, every character that a terminal would
+obey is escaped, and no part of the text is read as markup.
 """
 
 import os
@@ -33,12 +33,12 @@ _CHARACTERS_WHOLE = 40
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        # Rich would end the process here with 1, which means "no"; outcome.py knows better.
+        # Rich would end the process with 1, which means "no"; outcome.py ends it with its own code.
         raise BrokenPipeError
 
 
 def stdout() -> Console:
-    """Made for each use, because a test may exchange the stream."""
+    """Return a new console for standard output; tests exchange the stream between two uses."""
     return _Console(highlight=False, soft_wrap=True)
 
 
@@ -48,8 +48,10 @@ def stderr() -> Console:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Around all that writes to standard output: when it cannot be written, what the command had to
-    change is changed all the same, and whoever asked must not take it for undone."""
+    """Wrap a write to standard output, so that an error says that the command's change is done.
+
+    Without these words a caller could take the command for undone and run it again.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -63,7 +65,7 @@ def answering() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """What is still buffered goes nowhere, so that the interpreter's last flush is quiet."""
+    """Send buffered output nowhere, so that the interpreter's last flush raises no error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -71,30 +73,30 @@ def discard_output() -> None:
 
 @answering()
 def print_json(value: Json) -> None:
-    """One line: the canonical form."""
+    """Print the canonical form of a value on one line."""
     sys.stdout.flush()
     sys.stdout.buffer.write(_encoded(value) + b"\n")
 
 
 @answering()
 def print_value(value: Json) -> None:
-    """A value for people to read."""
+    """Print a value for people: indented, and in colour on a terminal."""
     text = printable(indented(value), keep="\n")
     stdout().print(JSONHighlighter()(Text(text)))
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """A table on a terminal, a page at a time; one tab-separated line for each row elsewhere, whose
-    numbers are digits alone."""
+    """Print a table on a terminal, a page at a time; elsewhere one tab-separated line for each row,
+    with numbers as digits alone."""
     console = stdout()
     cells = ([_cell(cell, console.is_terminal) for cell in row] for row in rows)
     if not console.is_terminal:
         for row in cells:
-            with answering():  # not around the rows, which may come from a file
+            with answering():  # reading the next row may fail too, and is no error of the output
                 print("\t".join(row))
         return
     while page := list(islice(cells, PAGE_MAX)):
-        # What a row is about stays whole unless it is long; where it is narrow, the rest gives way.
+        # On a narrow terminal the other columns wrap; the first does only when it is long.
         is_whole = all(len(row[0]) <= _CHARACTERS_WHOLE for row in page)
         table = Table(Column(columns[0], no_wrap=is_whole), *columns[1:], box=box.SIMPLE_HEAD)
         for row in page:
@@ -113,7 +115,7 @@ def _digits(count: int, for_people: bool) -> str:
 
 @contextmanager
 def opened_target(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output; or a new file, which is whole at the end or gone."""
+    """Open standard output, or a new file; the file is removed when writing to it fails."""
     if path is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -136,12 +138,12 @@ def print_line(text: str, *, style: str = "") -> None:
 
 
 def say(text: str) -> None:
-    """One line on stderr."""
+    """Print a text as one line on stderr."""
     print(printable(" ".join(text.splitlines())), file=sys.stderr)
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """The text with what cannot be seen, or would steer a terminal, as JSON escapes."""
+    """Return the text with every character that cannot be seen, or steers a terminal, as an escape."""
     if text.isprintable():
         return text
     return "".join(
@@ -155,7 +157,7 @@ def short(hash: str | None) -> str:
 
 
 def digits(count: int) -> str:
-    """A number in a line of words: like those of rows, digits alone where no terminal is."""
+    """Return a number for a line of words: with separators on a terminal, digits alone elsewhere."""
     return _digits(count, stdout().is_terminal)
 
 
@@ -164,17 +166,17 @@ def plural(count: int, noun: str) -> str:
 
 
 def compact(value: Json) -> str:
-    """A value on one line."""
+    """Return a value as text on one line."""
     return _encoded(value).decode()
 
 
 def _encoded(value: Json) -> bytes:
-    # What is stored may be as deep as can be, and an answer is around it.
+    # An answer wraps values that may already have the greatest depth.
     return canonical(value, depth_max=2 * DEPTH_MAX)
 
 
 def indented(value: Json) -> str:
-    """The canonical form with line breaks, so that numbers look the same everywhere."""
+    """Return the canonical form with line breaks; numbers look as in the canonical form."""
     return "".join(_indented_tokens(_tokens(compact(value))))
 
 

@@ -1,4 +1,4 @@
-"""Progress of long work, drawn on stderr; nothing is drawn when nobody watches."""
+"""Progress of long work, drawn on stderr when that is a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -16,7 +17,7 @@ from rich.progress import (
 from rote.cli.output import stderr
 from rote.contract import Tell
 
-# What the library calls what it is doing, in words.
+# The names of phases in the library, and the words that people see.
 _PHASES = {
     "blobs": "copying blobs",
     "copying": "copying commits",
@@ -33,18 +34,11 @@ _PHASES = {
 
 @contextmanager
 def bar() -> Iterator[Tell | None]:
-    """Takes what is done, how far, and of how much; one line for each thing that is done."""
-    console = stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    """Draw a line for each phase; yield the function that takes phase, done and total."""
+    with _drawn(MofNCompleteColumn(), TimeRemainingColumn()) as progress:
+        if progress is None:
+            yield None
+            return
         tasks = {}
 
         def advance(phase: str, done: int, total: int) -> None:
@@ -57,38 +51,41 @@ def bar() -> Iterator[Tell | None]:
 
 @contextmanager
 def byte_bar(words: str, size: int | None) -> Iterator[Callable[[int], None]]:
-    """Takes how many bytes have passed since it was last told; of how many is None when unknown."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda count: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    """Draw bytes; yield the function that takes how many more have passed. `size` may be unknown."""
+    with _drawn(DownloadColumn(), TransferSpeedColumn()) as progress:
+        if progress is None:
+            yield lambda count: None
+            return
         task = progress.add_task(words, total=size)
         yield lambda count: progress.advance(task, count)
 
 
 @contextmanager
 def count_bar(words: str) -> Iterator[Callable[[int], None]]:
-    """Takes how many are done, of a number that nobody knows."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda done: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"))
-    with Progress(*columns, console=console, transient=True) as progress:
+    """Draw a count without a total; yield the function that takes how many are done."""
+    with _drawn(TextColumn("{task.completed:,}")) as progress:
+        if progress is None:
+            yield lambda done: None
+            return
         task = progress.add_task(words, total=None)
         yield lambda done: progress.update(task, completed=done)
 
 
 @contextmanager
+def _drawn(*columns: ProgressColumn) -> Iterator[Progress | None]:
+    """Draw bars with columns behind them; yield None when stderr is no terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    first = (TextColumn("{task.description}"), BarColumn())
+    with Progress(*first, *columns, console=console, transient=True) as progress:
+        yield progress
+
+
+@contextmanager
 def spinner(words: str) -> Iterator[None]:
-    """For work that cannot say how far it is."""
+    """Draw a spinner, for work that cannot say how far it is."""
     console = stderr()
     if not console.is_terminal:
         yield

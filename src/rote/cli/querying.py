@@ -6,29 +6,20 @@ from typing import Annotated, Any
 import typer
 
 from rote.cli.input import decode_argument
-from rote.cli.options import (
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
-    AtOption,
-    JsonOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
-    version_in,
-)
+from rote.cli.options import AtOption, SpaceOptions, spread_options, version_in
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
 from rote.errors import InvalidInput
 from rote.values import Json
 from rote.values.limits import INTEGER_MAX
 
-# What a selector never starts with, and a query as JSON, in a file or on the standard input does.
+# A whole query (JSON, @file or -) starts with one of these; a selector never does.
 _QUERY_STARTS = ("{", "[", '"', "@", "-")
 
 QueryArgument = Annotated[
     str,
     typer.Argument(metavar="QUERY", help="An id, a prefix with *, *; or a whole query as JSON."),
 ]
-# Without a default, so that it can be told from what the query says.
+# There is no default, so that --branch is noticed beside a branch in the query.
 QueryBranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="NAME", help="A branch's name.")
 ]
@@ -37,6 +28,7 @@ FollowOption = Annotated[
 ]
 
 
+@spread_options
 def query(
     query: QueryArgument,
     *,
@@ -55,20 +47,19 @@ def query(
         str | None, typer.Option("--cursor", metavar="TEXT", help="The next page, as it was told.")
     ] = None,
     at: AtOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
+    options: SpaceOptions,
     branch: QueryBranchOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Print selected entities and those that links lead to."""
     point = at if at is None or version_in(at) is None else version_in(at)
-    options = {"since": since, "limit": limit, "cursor": cursor, "at": point, "branch": branch}
-    asked = _query_of(query, follow=follow, **options)
-    with opened_space(store, space) as opened:
-        result: Any = opened.values(asked) if values else opened.query(asked)
-    if as_json:
-        print_json(result)
-        return
+    given = {"since": since, "limit": limit, "cursor": cursor, "at": point, "branch": branch}
+    asked = _query_of(query, follow=follow, **given)
+    with options.opened_space() as space:
+        result: Any = space.values(asked) if values else space.query(asked)
+    options.print_answer(result, lambda: _print_result(result, values=values))
+
+
+def _print_result(result: dict[str, Any], *, values: bool) -> None:
     if values:
         print_value(result["values"])
     else:
@@ -78,6 +69,7 @@ def query(
     _say_what_is_not_there(result)
 
 
+@spread_options
 def watch(
     query: QueryArgument,
     *,
@@ -92,16 +84,14 @@ def watch(
             "--timeout", metavar="SECONDS", min=0, help="End when nothing comes for so long."
         ),
     ] = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
+    options: SpaceOptions,
     branch: QueryBranchOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Print what a query finds, and go on as it changes."""
     asked = _query_of(query, follow=follow, branch=branch)
-    with opened_space(store, space) as opened:
-        for frame in opened.watch(asked, since=since, timeout=timeout):
-            if as_json:
+    with options.opened_space() as space:
+        for frame in space.watch(asked, since=since, timeout=timeout):
+            if options.as_json:
                 print_json(frame)
             else:
                 if since is not None and frame["from"] is None:
@@ -111,7 +101,7 @@ def watch(
 
 
 def _query_of(text: str, *, follow: bool, **options: Json) -> dict[str, Json]:
-    """The query, with what options say and it does not."""
+    """Return the query with the options added; nothing may be said by both."""
     asked: dict[str, Json] = {"select": {text: {"schema": True} if follow else {}}}
     if text.startswith(_QUERY_STARTS):
         given: Any = decode_argument(text)

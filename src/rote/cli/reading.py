@@ -7,18 +7,14 @@ import typer
 
 from rote.cli.graph import Lanes
 from rote.cli.options import (
-    BRANCH_DEFAULT,
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
     AtOption,
-    BranchOption,
+    BranchOptions,
     IdArgument,
-    JsonOption,
     LimitOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
+    SpaceOptions,
     point_of,
+    spread_options,
+    view_at,
 )
 from rote.cli.outcome import no
 from rote.cli.output import (
@@ -38,34 +34,28 @@ from rote.values import Json
 from rote.values.limits import INTEGER_MAX
 
 _FACTS_SHOWN = 3
-# The member of an event that says what it is about.
+# Members of events that name their subject.
 _ABOUT = ("source", "name", "id", "before")
 
 
-def get_entity(
-    id: IdArgument,
-    *,
-    at: AtOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def get_entity(id: IdArgument, *, at: AtOption = None, options: BranchOptions) -> None:
     """Print an entity's value; exit 1 when it does not exist."""
-    point = None if at is None else point_of(at)
-    with opened_space(store, space, branch) as opened:
-        state = (opened if point is None else opened.at(point)).read(id)
-    if as_json:
+    point = point_of(at)
+    with options.opened_space() as space:
+        state = view_at(space, point).read(id)
+    if options.as_json:
         print_json(state.to_dict())
     elif state.exists:
         print_value(state.value)
+    else:
+        words = "was erased" if state.erased else "does not exist"
+        say(f"{id} {words}" + ("" if at is None or state.erased else f" at {at}"))
     if not state.exists:
-        if not as_json:
-            words = "was erased" if state.erased else "does not exist"
-            say(f"{id} {words}" + ("" if at is None or state.erased else f" at {at}"))
         raise no()
 
 
+@spread_options
 def log(
     *,
     since: Annotated[
@@ -74,19 +64,17 @@ def log(
     ] = None,
     limit: LimitOption = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw branches and merges.")] = False,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
+    options: SpaceOptions,
 ) -> None:
     """List a space's commits on all branches, oldest first."""
-    with opened_space(store, space) as opened:
-        start = beginning(opened) if since is None else since
-        commits = opened.log(since=start, limit=limit)
-        if as_json:
+    with options.opened_space() as space:
+        start = beginning(space) if since is None else since
+        commits = space.log(since=start, limit=limit)
+        if options.as_json:
             for commit in commits:
                 print_json(commit.to_dict())
         elif graph:
-            lanes = Lanes(_branches_below(opened, start))
+            lanes = Lanes(_branches_below(space, start))
             for drawn, commit in lanes.draw(commits):
                 words = f"{commit.version}  {commit.branch}  {_words(commit)}  {short(commit.hash)}"
                 print_line(f"{drawn}  {words}")
@@ -96,12 +84,12 @@ def log(
 
 
 def beginning(space: Space, since: int = 0) -> int:
-    """The version above which the log is to be read: `since`, or where a compaction has ended."""
+    """Return the version to read the log above: `since`, or the last one that was compacted away."""
     return max(since, space.oldest - 1)
 
 
 def _branches_below(space: Space, since: int) -> list[Branch]:
-    """Those that there were before the log is read."""
+    """Return the branches that existed at a version, even when that version was compacted away."""
     try:
         return space.at(min(since, space.version)).branches()
     except Compacted:
@@ -109,22 +97,15 @@ def _branches_below(space: Space, since: int) -> list[Branch]:
         return [branch for branch in branches if branch.created_version <= since]
 
 
-def history(
-    id: IdArgument,
-    *,
-    limit: LimitOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    branch: BranchOption = BRANCH_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def history(id: IdArgument, *, limit: LimitOption = None, options: BranchOptions) -> None:
     """List what happened to an entity, newest first."""
-    with opened_space(store, space, branch) as opened:
-        facts = opened.history(id, limit=limit)
-        erasure = _erasure(opened, id, facts)
+    with options.opened_space() as space:
+        facts = space.history(id, limit=limit)
+        erasure = _erasure(space, id, facts)
     happened: list[Fact | Commit] = [*facts] if erasure is None else [*facts, erasure]
     happened.sort(key=lambda each: each.version, reverse=True)
-    if as_json:
+    if options.as_json:
         for each in happened[:limit]:
             print_json(each.to_dict() if isinstance(each, Fact) else _erasure_dict(id, each))
     else:
@@ -133,13 +114,13 @@ def history(
 
 
 def _erasure(space: Space, id: str, facts: Sequence[Fact]) -> Commit | None:
-    """The commit that has erased the newest of the facts without content."""
+    """Return the commit that erased the newest fact without content; None when there is none."""
     erased = [index for index, fact in enumerate(facts) if fact.erased]
     if not erased:
         return None
-    newer = facts[erased[0] - 1].version if erased[0] else None
+    before = facts[erased[0] - 1].version - 1 if erased[0] else None
     try:
-        state = (space if newer is None else space.at(newer - 1)).read(id)
+        state = view_at(space, before).read(id)
         return next(space.log(since=state.version - 1, limit=1))
     except Compacted:
         return None
@@ -152,7 +133,7 @@ def _commit_row(commit: Commit) -> Sequence[str]:
 
 
 def _words(commit: Commit) -> str:
-    """What a commit did."""
+    """Return the event and the facts of a commit in words."""
     facts = [
         f"{fact.op} {fact.id}{' (erased)' if fact.erased else ''}"
         for fact in commit.facts[:_FACTS_SHOWN]
@@ -175,7 +156,7 @@ def _history_row(happened: Fact | Commit) -> Sequence[str]:
 
 
 def _erasure_dict(id: str, commit: Commit) -> dict[str, Json]:
-    """An erasure with the members of a fact, which it is not, and with its reason."""
+    """Return an erasure in the shape of a fact, with its reason."""
     return {
         "id": id,
         "op": "erase",
@@ -202,5 +183,5 @@ def _body(fact: Fact) -> str:
         return "(erased)"
     if fact.op == "delete":
         return ""
-    # Of a patch below the line of a compaction only its result is left.
+    # A compaction keeps the result of a patch, but not its operations.
     return "(compacted)" if fact.op == "patch" and fact.body is None else compact(fact.body)

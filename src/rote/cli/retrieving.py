@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rote.cli.input import decode_argument
-from rote.cli.options import STORE_DEFAULT, JsonOption, StoreOption, opened_store
-from rote.cli.output import digits, plural, print_json, print_line, print_rows, say, short
+from rote.cli.options import StoreOptions, spread_options
+from rote.cli.output import digits, plural, print_line, print_rows, say, short
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME, parse_request
 from rote.retrieval import Reasons
@@ -40,6 +40,7 @@ NoCacheOption = Annotated[
 ]
 
 
+@spread_options
 def retrieve_package(
     request: RequestArgument,
     *,
@@ -47,8 +48,7 @@ def retrieve_package(
     explain: ExplainOption = False,
     cache: CacheOption = None,
     no_cache: NoCacheOption = False,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Answer a question from memory, within a budget of tokens, with a hash over the answer.
 
@@ -60,17 +60,14 @@ def retrieve_package(
     parsed: Any = decode_argument(_as_argument(request))
     names_a_space = _names_a_space(parsed)
     if names_a_space:
-        # What is wrong with the request is told before what is wrong with the store.
+        # Faults of the request are told before faults of the store.
         parse_request(parsed, has_store=True)
-    with opened_store(store) if names_a_space else nullcontext() as opened:
+    with options.opened_store() if names_a_space else nullcontext() as store:
         try:
-            package, reasons = explain_package(parsed, root=root, store=opened, cache=folder)
+            package, reasons = explain_package(parsed, root=root, store=store, cache=folder)
         except NotFound as error:
             raise _with_root(error, root) from None
-    if as_json:
-        print_json(package)
-    else:
-        _show(package, reasons, explain=explain)
+    options.print_answer(package, lambda: _show(package, reasons, explain=explain))
     _say_what_is_no_memory(package)
 
 
@@ -108,7 +105,7 @@ def _show(package: Package, reasons: list[Reasons], *, explain: bool) -> None:
 
 
 def _say_what_is_no_memory(package: Package) -> None:
-    """Who gets nothing back because the file is of another kind is told so."""
+    """Say which files hold no memory at all, when nothing was selected."""
     selection = package["selection"]
     if selection["selected"]:
         return
@@ -123,7 +120,7 @@ def _say_what_is_no_memory(package: Package) -> None:
 
 
 def _with_root(error: NotFound, root: Path) -> NotFound:
-    """The error about a file, with the folder in which it was looked for."""
+    """Return the error about a missing file with the folder in which it was looked for."""
     name = error.details.get("store_path", error.details.get("path", SPACE_SCHEME))
     is_below = not name.startswith(SPACE_SCHEME) and not Path(name).is_absolute()
     if error.code in _CODES_OF_FILES and is_below:
@@ -132,7 +129,7 @@ def _with_root(error: NotFound, root: Path) -> NotFound:
 
 
 def _users_cache() -> Path | None:
-    """The folder that a user's caches belong in (XDG Base Directory Specification), if any."""
+    """Return the folder for a user's caches (XDG Base Directory Specification); None without one."""
     home = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not home.is_absolute():
         try:
@@ -143,7 +140,7 @@ def _users_cache() -> Path | None:
 
 
 def _as_argument(request: str) -> str:
-    """A file's name alone is what most people give; a bare question is what others try."""
+    """Return the request as an argument to decode; the bare name of a file becomes @file."""
     if request == "-" or request.startswith("@") or request.lstrip().startswith("{"):
         return request
     if not os.path.lexists(request):
@@ -163,7 +160,7 @@ def _names_a_space(request: Any) -> bool:
 
 
 def _why(reasons: Reasons) -> str:
-    """Such as: deploy, keys +tag keys +0.25 recent."""
+    """Return the reasons of a score in words, such as: deploy, keys +tag keys +0.25 recent."""
     parts = [", ".join(reasons.terms)] if reasons.terms else []
     parts += [f"+tag {tag}" for tag in reasons.tags]
     if reasons.recency:

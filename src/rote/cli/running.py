@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rote.cli.options import STORE_DEFAULT, JsonOption, LimitOption, StoreOption, opened_store
+from rote.cli.options import LimitOption, StoreOptions, spread_options
 from rote.cli.outcome import no
-from rote.cli.output import digits, plural, print_json, print_line, print_rows, print_value, short
+from rote.cli.output import digits, plural, print_line, print_rows, print_value, short
 from rote.errors import NotFound
 from rote.opening.engines import locate
 from rote.opening.opening import TRACES_NAME
@@ -36,48 +36,35 @@ runs = typer.Typer(help="Runs: what was started here, and what became of it.")
 
 
 @runs.command("list")
+@spread_options
 def list_runs(
     *,
     open_only: Annotated[
         bool, typer.Option("--open", help="Only those that have not ended.")
     ] = False,
     limit: LimitOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """List runs, the newest last."""
-    with opened_store(store) as opened:
-        records = [each for each in opened.runs() if not open_only or each.ended_at is None]
+    with options.opened_store() as store:
+        records = [each for each in store.runs() if not open_only or each.ended_at is None]
     shown = records if limit is None else records[len(records) - min(limit, len(records)) :]
-    if as_json:
-        print_json([record.to_dict() for record in shown])
-        return
-    print_rows(
-        ["run", "workflow", "mode", "state", "version", "started"],
-        (
-            [
-                _shown_id(record),
-                record.workflow_id,
-                record.mode,
-                _standing(record),
-                "" if record.version is None else str(record.version),
-                _to_the_second(record.started_at),
-            ]
-            for record in shown
-        ),
+    columns = ("run", "workflow", "mode", "state", "version", "started")
+    options.print_answer(
+        [record.to_dict() for record in shown], lambda: _print_runs(columns, shown)
     )
 
 
 @runs.command("show")
+@spread_options
 def show_run(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Its id, or how it begins.")],
     *,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Show one run; exit 1 when there is none of that id, or several begin so."""
-    with opened_store(store) as opened:
-        records = opened.runs()
+    with options.opened_store() as store:
+        records = store.runs()
         found = [record for record in records if record.run_id == run_id]
         found = found or [record for record in records if record.run_id.startswith(run_id)]
         if len(found) != 1:
@@ -88,68 +75,71 @@ def show_run(
             raise no()
         [record] = found
         about: Any = record.to_dict()
-        shown = {**about, **opened.run_origin(record), **_trace(store, record)}
-    if as_json:
-        print_json(shown)
-    else:
-        print_value(shown)
+        shown = {**about, **store.run_origin(record), **_trace(options.store, record)}
+    options.print_answer(shown, lambda: print_value(shown))
 
 
 def _trace(url: str, record: RunRecord) -> dict[str, Json]:
-    """The folder of its traces, where they are kept beside the store."""
+    """Return the folder of a run's traces as a member, when they are kept beside the store."""
     path = locate(url).path
     folder = None if path is None else path.with_name(TRACES_NAME) / record.run_id
     return {} if folder is None or not (folder / TRACE_NAME).is_file() else {"traces": str(folder)}
 
 
 @runs.command("modes")
+@spread_options
 def show_modes(
     *,
     config: ConfigOption = None,
     environment: EnvironmentOption = None,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Say which modes of runs an environment enables."""
-    modes = check_modes(modes_of(store, config, environment))
+    modes = check_modes(modes_of(options.store, config, environment))
     named = [mode for mode in MODES if mode in modes]
-    if as_json:
-        print_json({"environment": environment, "modes": list(named)})
-    else:
-        print_line(", ".join(named))
+    answer: Json = {"environment": environment, "modes": list(named)}
+    options.print_answer(answer, lambda: print_line(", ".join(named)))
 
 
-def recover(*, store: StoreOption = STORE_DEFAULT, as_json: JsonOption = False) -> None:
+@spread_options
+def recover(*, options: StoreOptions) -> None:
     """End the runs whose owners are gone: apply or abort what was pending, discard open buffers."""
-    # Opening a store recovers it too, so all that had ended before is told apart by that.
-    with opened_store(store, recover=False) as opened:
-        ended = opened.recover()
-        waiting = [record for record in opened.runs() if record.ended_at is None]
-    if as_json:
-        print_json(
-            {
-                "ended": [record.to_dict() for record in ended],
-                "going_on": [record.to_dict() for record in waiting],
-            }
-        )
-        return
-    print_rows(
-        ["run", "workflow", "outcome", "version"],
-        (
-            [
-                _shown_id(record),
-                record.workflow_id,
-                _standing(record),
-                "" if record.version is None else str(record.version),
-            ]
-            for record in ended
-        ),
-    )
+    # Opening a store recovers it too; here it must not, so that `ended` has every run that ends.
+    with options.opened_store(recover=False) as store:
+        ended = store.recover()
+        waiting = [record for record in store.runs() if record.ended_at is None]
+    answer: Json = {
+        "ended": [record.to_dict() for record in ended],
+        "going_on": [record.to_dict() for record in waiting],
+    }
+    options.print_answer(answer, lambda: _print_recovery(ended, waiting))
+
+
+def _print_recovery(ended: list[RunRecord], waiting: list[RunRecord]) -> None:
+    _print_runs(("run", "workflow", "outcome", "version"), ended)
     print_line(f"{plural(len(ended), 'run')} ended, {digits(len(waiting))} going on")
 
 
+def _print_runs(columns: tuple[str, ...], records: list[RunRecord]) -> None:
+    rows = map(_cells, records)
+    print_rows(columns, ([cells[column] for column in columns] for cells in rows))
+
+
+def _cells(record: RunRecord) -> dict[str, str]:
+    standing = _standing(record)
+    return {
+        "run": _shown_id(record),
+        "workflow": record.workflow_id,
+        "mode": record.mode,
+        "state": standing,
+        "outcome": standing,
+        "version": "" if record.version is None else str(record.version),
+        "started": _to_the_second(record.started_at),
+    }
+
+
 def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[str, ...] | None:
-    """The modes that an environment enables; None, which means the default, without one."""
+    """Return the modes that an environment enables; None without one, which means the default."""
     if environment is None:
         return None
     if config is None:
@@ -163,7 +153,7 @@ def modes_of(store: str, config: Path | None, environment: str | None) -> tuple[
 
 
 def _shown_id(record: RunRecord) -> str:
-    """An id that somebody chose, or the beginning of one that was drawn: `show` needs no more."""
+    """Return an id that a user chose, or the beginning of a drawn one, which `show` accepts."""
     return short(record.run_id) if _is_drawn(record.run_id) else record.run_id
 
 
@@ -172,6 +162,6 @@ def _to_the_second(at: str) -> str:
 
 
 def _standing(record: RunRecord) -> str:
-    """Such as: commit_aborted (validation_failed)."""
+    """Return the state of a run with its reason, such as: commit_aborted (validation_failed)."""
     more = "discarded" if record.discarded else record.reason_code
     return record.state if more is None else f"{record.state} ({more})"

@@ -16,7 +16,7 @@ from rote.bridges.trace_files import (
 )
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.input import can_ask
-from rote.cli.options import JsonOption
+from rote.cli.options import Options, YesOption, spread_options
 from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import compact, digits, plural, print_json, print_line, print_rows, short
 from rote.errors import InvalidInput, NotFound
@@ -28,7 +28,7 @@ from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES
 _VALUE_CHARACTERS_SHOWN = 60
 _DAYS_MAX = 36_500
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
-# The worst of several decides.
+# From worst to best; the worst status among the pairs is the status of all.
 _WORST = ("ineligible", "different", "equivalent")
 
 commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
@@ -49,27 +49,31 @@ MaxBytesOption = Annotated[
 
 
 @commands.command("check")
+@spread_options
 def check_one(
     trace: TraceArgument,
     *,
     retrieval: RetrievalOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    as_json: JsonOption = False,
+    options: Options,
 ) -> None:
     """Is a trace complete and fit for a deterministic claim? Exit 1 when it is not."""
     report = check_trace_file(_file_of(trace), retrieval, size_bytes_max=max_bytes)
-    if as_json:
-        print_json(report.to_dict())
-    elif report.ok:
-        print_line("fit: the trace is complete")
-    else:
-        print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
-        _print_failures(report, ("code", "where", "found", "expected"))
+    options.print_answer(report.to_dict(), lambda: _print_check(report))
     if not report.ok:
         raise no()
 
 
+def _print_check(report: Report) -> None:
+    if report.ok:
+        print_line("fit: the trace is complete")
+        return
+    print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
+    _print_failures(report, ("code", "where", "found", "expected"))
+
+
 @commands.command("compare")
+@spread_options
 def compare(
     left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, or a folder of them.")],
     right: Annotated[Path, typer.Argument(metavar="RIGHT", help="The same from another run.")],
@@ -83,7 +87,7 @@ def compare(
         typer.Option("--right-retrieval", metavar="FILE", help="Of RIGHT; else X.retrieval.json."),
     ] = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    as_json: JsonOption = False,
+    options: Options,
 ) -> None:
     """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
     _check_there(left, right)
@@ -93,7 +97,7 @@ def compare(
         if left_retrieval is not None or right_retrieval is not None:
             raise InvalidInput("the retrieval traces in folders are found by their names")
         pairs = compare_trace_folders(left, right, size_bytes_max=max_bytes)
-        _end(_show_pairs(list(pairs), as_json=as_json))
+        _end(_show_pairs(list(pairs), options))
         return
     report = compare_trace_files(
         left,
@@ -102,14 +106,12 @@ def compare(
         right_retrieval=right_retrieval,
         size_bytes_max=max_bytes,
     )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        _show(report)
+    options.print_answer(report.to_dict(), lambda: _show(report))
     _end(report.status)
 
 
 @commands.command("prune")
+@spread_options
 def prune(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Where runs keep their traces.")
@@ -120,8 +122,8 @@ def prune(
         typer.Option("--days", metavar="N", min=0, max=_DAYS_MAX, help="What is older goes."),
     ] = TRACE_DAYS_MIN,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: JsonOption = False,
+    yes: YesOption = False,
+    options: Options,
 ) -> None:
     """Remove old traces; those of deterministic runs stay for 14 days at the least."""
     runs = find_old_runs(folder, days=days, now=time.time())
@@ -132,7 +134,7 @@ def prune(
             confirm(f"remove {amount} in {folder}, for good?", refusal="nothing was removed")
         for run in runs:
             remove_run(folder, run)
-    if as_json:
+    if options.as_json:
         ids: Json = [shown_name(run.run_id) for run in runs]
         print_json({"runs": ids, "size_bytes": size, "dry_run": dry_run})
         return
@@ -143,7 +145,7 @@ def prune(
 
 
 def _check_there(*paths: Path) -> None:
-    """Before files and folders are told apart: what is not there is neither."""
+    """Check that all paths exist; NotFound names those that do not."""
     missing = [shown_name(str(path)) for path in paths if not path.exists()]
     if missing:
         raise NotFound(
@@ -152,7 +154,7 @@ def _check_there(*paths: Path) -> None:
 
 
 def _file_of(trace: Path) -> Path:
-    """The trace in the folder of a run, for who names that."""
+    """Return the file of a trace; for the folder of a run, the trace in it."""
     if not trace.is_dir():
         return trace
     if not (trace / TRACE_NAME).is_file():
@@ -164,7 +166,7 @@ def _file_of(trace: Path) -> Path:
 
 
 def _show(report: Report, name: str = "") -> None:
-    """The first difference in words, then all of them."""
+    """Print the first difference in words, then all of them."""
     of = f" {name}" if name else ""
     if report.ok:
         print_line(f"equivalent{of}")
@@ -174,10 +176,10 @@ def _show(report: Report, name: str = "") -> None:
     _print_failures(report, ("code", "where", "left", "right"))
 
 
-def _show_pairs(pairs: list[Pair], *, as_json: bool) -> str:
+def _show_pairs(pairs: list[Pair], options: Options) -> str:
     statuses: list[str] = [pair.report.status for pair in pairs]
     worst = next(status for status in _WORST if status in statuses)
-    if as_json:
+    if options.as_json:
         told: Json = [{"name": pair.name, **pair.report.to_dict()} for pair in pairs]
         print_json({"ok": worst == "equivalent", "status": worst, "pairs": told})
         return worst
@@ -214,7 +216,7 @@ def _row(failure: Failure) -> tuple[str, ...]:
 
 
 def _shown(value: Json) -> str:
-    """A value in little room; of a hash the beginning, which is enough to tell two apart."""
+    """Return a value as short text; the beginning of a hash is enough to tell two apart."""
     if isinstance(value, str) and _is_hash(value):
         return f"{short(value)}…"
     text = compact(value)

@@ -7,15 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rote.cli.input import decode_file
-from rote.cli.options import (
-    SPACE_DEFAULT,
-    STORE_DEFAULT,
-    JsonOption,
-    SpaceOption,
-    StoreOption,
-    opened_space,
-    opened_store,
-)
+from rote.cli.options import OutputOption, SpaceOptions, StoreOptions, spread_options
 from rote.cli.outcome import cannot_say, no
 from rote.cli.output import (
     digits,
@@ -31,49 +23,37 @@ from rote.contract import UNDECIDED, VerifyReport
 from rote.values import canonical
 
 
+@spread_options
 def verify(
     *,
     against: Annotated[
         Path | None,
         typer.Option("--against", metavar="FILE", help="A checkpoint that the log must extend."),
     ] = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
+    options: SpaceOptions,
 ) -> None:
     """Recompute the whole chain; exit 1 when anything is not as it was written."""
     checkpoint: Any = None if against is None else decode_file(against)
-    with opened_space(store, space) as opened, bar() as advance:
+    with options.opened_space() as space, bar() as advance:
         progress = None if advance is None else partial(advance, "verifying")
-        report = opened.verify(against=checkpoint, progress=progress)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_report(report, space)
+        report = space.verify(against=checkpoint, progress=progress)
+    options.print_answer(report.to_dict(), lambda: print_report(report, options.space))
     if _is_undecided(report):
         raise cannot_say()
     if not report.ok:
         raise no()
 
 
-def checkpoint(
-    *,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
-    ] = None,
-    store: StoreOption = STORE_DEFAULT,
-    space: SpaceOption = SPACE_DEFAULT,
-    as_json: JsonOption = False,
-) -> None:
+@spread_options
+def checkpoint(*, output: OutputOption = None, options: SpaceOptions) -> None:
     """Sign the head of a space; keep the answer elsewhere, for `rote verify --against`."""
-    with opened_space(store, space) as opened:
-        signed = opened.checkpoint()
+    with options.opened_space() as space:
+        signed = space.checkpoint()
     if output is not None:
-        # An older checkpoint proves more than a newer one, so none is overwritten.
+        # An older checkpoint proves more than a newer one, so no file is overwritten.
         with output.open("xb") as file:
             file.write(canonical(signed) + b"\n")
-    if as_json:
+    if options.as_json:
         print_json(signed)
     elif output is None:
         print_value(signed)
@@ -81,20 +61,18 @@ def checkpoint(
         print_line(f"checkpoint of version {signed['version']} written to {output}")
 
 
+@spread_options
 def backup(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A new file.")],
     *,
-    store: StoreOption = STORE_DEFAULT,
-    as_json: JsonOption = False,
+    options: StoreOptions,
 ) -> None:
     """Copy the whole store to a new file, while others go on writing."""
-    with opened_store(store) as opened, spinner(f"copying {opened.url}"):
-        opened.backup(path)
+    with options.opened_store() as store, spinner(f"copying {store.url}"):
+        store.backup(path)
     size = path.stat().st_size
-    if as_json:
-        print_json({"path": str(path), "size_bytes": size})
-    else:
-        print_line(f"backup of {opened.url} written to {path} ({plural(size, 'byte')})")
+    words = f"backup of {store.url} written to {path} ({plural(size, 'byte')})"
+    options.print_answer({"path": str(path), "size_bytes": size}, lambda: print_line(words))
 
 
 def print_report(report: VerifyReport, space: str) -> None:
@@ -128,5 +106,5 @@ def print_report(report: VerifyReport, space: str) -> None:
 
 
 def _is_undecided(report: VerifyReport) -> bool:
-    """Whether all that is wrong is that what would tell is gone."""
+    """Whether every fault is that the data to decide by is gone."""
     return bool(report.faults) and all(fault.kind == UNDECIDED for fault in report.faults)

@@ -1,4 +1,4 @@
-"""Killing a writer: run it, end it with SIGKILL in the middle of its work, keep what it was told."""
+"""A writer that is killed with SIGKILL in the middle of its work, and the commits it was told of."""
 
 import subprocess
 import sys
@@ -10,14 +10,14 @@ from typing import IO
 
 from rote.errors import invariant
 
-# A writer that has said nothing new by then is ended, so that nobody waits for ever.
+# A writer that runs longer is killed, so that nobody waits for ever.
 _SECONDS_MAX = 30.0
 
 
 def kill_writer(path: Path, *, after: int) -> dict[int, str]:
-    """Start a writer, kill it after so many acknowledged commits; all that it was told, by version.
+    """Start a writer and kill it after `after` commits; return the hashes it was told, by version.
 
-    Lines that were on their way when it died count: it had been told before it wrote them.
+    Lines that were still in the pipe when it died count: it had been told before it wrote them.
     """
     with _started(path) as (process, lines):
         acknowledged = dict(_parse(line) for _, line in zip(range(after), lines, strict=False))
@@ -29,7 +29,7 @@ def kill_writer(path: Path, *, after: int) -> dict[int, str]:
 
 @contextmanager
 def _started(path: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """A writer that is gone when the block ends, however it ends."""
+    """Start a writer; it is killed when the block ends, even by an error."""
     process = subprocess.Popen(
         [sys.executable, "-m", "rote.cli.demo.writer", str(path)],
         cwd=path.parent,

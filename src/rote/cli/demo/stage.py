@@ -1,4 +1,4 @@
-"""How the story is told: panels and pauses on a terminal, plain lines elsewhere."""
+"""The stage of the story: panels and pauses on a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _INDENT = 2
 
 
 class Stage:
-    """Where the story is shown. It says only what the story has checked."""
+    """A console with pauses. The story shows on it only what it has checked."""
 
     def __init__(self, console: Console, *, wait: Callable[[float], None], scenes: int) -> None:
         self._console = console
@@ -24,7 +24,7 @@ class Stage:
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody watches."""
+        """Whether the console is a terminal."""
         return self._console.is_terminal
 
     def open_scene(self, title: str) -> None:
@@ -35,22 +35,22 @@ class Stage:
         self._pause(title)
 
     def tell(self, text: str) -> None:
-        """What is going on."""
+        """Print what happens next."""
         self._console.print(Text(text))
         self._pause(text)
 
     def show_code(self, code: str) -> None:
-        """What the program does."""
+        """Print the code of a step."""
         self._print_indented(code, "cyan")
         self._pause(code)
 
     def show_answer(self, text: str) -> None:
-        """What really came out."""
+        """Print the real result of a step."""
         self._print_indented(f"-> {text}", "bold")
         self._pause(text)
 
     def conclude(self, text: str) -> None:
-        """What a scene has shown."""
+        """Print what a scene has shown."""
         self._console.print(Text(f"ok: {text}", style="bold green"))
         self._pause(text)
 

@@ -1,7 +1,7 @@
 """`rote demo`: seven scenes on a store in a temporary folder.
 
-Nothing is staged: each scene does what it says with a real store, checks what came out, and the
-story ends with an error at the first thing that is not as told.
+Nothing is staged: each scene works on a real store and checks the results. The story ends with an
+error at the first result that is not as told.
 """
 
 import tempfile
@@ -36,7 +36,7 @@ def demo() -> None:
 
 
 def tell(stage: Stage, path: Path) -> None:
-    """The whole story, with its store at `path`."""
+    """Tell the whole story, with its store at `path`."""
     stage.tell("Rote is memory for AI agents that you can prove. Here is a new store, in one file.")
     for scene in SCENES:
         scene(stage, path)
@@ -109,7 +109,7 @@ def catch_conflict(stage: Stage, path: Path) -> None:
 
 
 def _spend_twice(space: Space) -> Conflict:
-    """Two agents that read the same state; the error of the one that comes second."""
+    """Let two agents write after the same read; return the error of the second."""
     first, second = space.transaction(), space.transaction()
     seen_by_first: Any = first.get(ADA)
     seen_by_second: Any = second.get(ADA)
@@ -193,7 +193,7 @@ def find_tampering(stage: Stage, path: Path) -> None:
 
 
 def _raise_budget(copy: Path) -> None:
-    """Make the 70 in the stored value a 90, by one byte of the file."""
+    """Change one byte of the file, so that the stored 70 is a 90."""
     text = b'"budget":70'
     for place in places_of(copy, text):
         digit = place + text.index(b"7")
@@ -207,7 +207,7 @@ def _raise_budget(copy: Path) -> None:
 
 @contextmanager
 def _space(path: Path) -> Iterator[Space]:
-    """The store opened anew, as another process would."""
+    """Open the store anew, as another process would; yield its space."""
     with open_store(path) as store:
         yield store.space("default")
 

@@ -18,7 +18,7 @@ def write(path: str) -> None:
         space = store.space(SPACE)
         for number in count(1):
             commit = space.set(f"urn:entity:step:{number}", {"step": number})
-            # Straight to the pipe in one piece: no line is ever buffered or cut.
+            # Written to the pipe in one piece, so that no line is buffered or cut.
             os.write(sys.stdout.fileno(), f"{commit.version} {commit.hash}\n".encode())
 
 
@@ -26,4 +26,4 @@ if __name__ == "__main__":
     try:
         write(sys.argv[1])
     except (BrokenPipeError, RoteError):
-        pass  # the story was broken off: nobody listens, or the folder is gone
+        pass  # the story has ended: nobody reads the pipe, or the folder is gone
