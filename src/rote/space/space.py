@@ -85,7 +85,7 @@ from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
 from rote.values.ranges import prefix_end
 
 if TYPE_CHECKING:
-    from rote.runs import Run
+    from rote.runs.run import Run
     from rote.traces.models import ModelConfig
     from rote.traces.profiles import ToolProfile
 

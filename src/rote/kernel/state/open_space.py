@@ -19,7 +19,7 @@ from rote.kernel.state.entry_cache import EntryCache, EntryKey
 from rote.kernel.state.index_coverage import Coverage
 from rote.kernel.state.space_reader import SpaceReader
 from rote.kernel.state.wiring import Wiring
-from rote.schemas import REGISTRY_ID
+from rote.schemas.registry import REGISTRY_ID
 
 _Part = TypeVar("_Part")
 
