@@ -5,6 +5,7 @@ and ids are judged by a server, not here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -214,10 +215,9 @@ class _Handlers(dict[type[c.Command[Any]], Callable[..., Any]]):
         self._caller = caller
 
     def __missing__(self, command: type[c.Command[Any]]) -> Callable[..., Any]:
-        row, caller = TABLE.row(command), self._caller
+        row = TABLE.row(command)
         handler = row.load()
-        # Told by position, and without `partial`: a commit is one call, and this is a part of it.
-        self[command] = (lambda *asked: handler(*asked, caller)) if row.by_caller else handler
+        self[command] = partial(handler, caller=self._caller) if row.by_caller else handler
         return self[command]
 
 

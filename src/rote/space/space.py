@@ -306,9 +306,8 @@ class Space:
         """All operations as one commit, if what was read still holds."""
         if self._pinned is not None:
             self._check_writable("transact")
-        command = MakeCommit(
-            operations, self._view.branch, () if reads is None else reads, key=key, meta=meta
-        )
+        relied_on = () if reads is None else reads
+        command = MakeCommit(operations, self._view.branch, relied_on, (), key, meta)
         return self._port.answer(self._did, command)
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:

@@ -81,9 +81,9 @@ class OpenSpace:
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:
         """Return the entry as of a past version if it is here; costs no engine work."""
-        if not self.oldest <= version <= self.known or branch not in self.branches:
+        number = self.branches.numbers.get(branch)
+        if number is None or not self.oldest <= version <= self.known:
             return None
-        number = self.branches.number(branch)
         entry = self.cache.newest.get((number, id))
         if entry is not None and entry.version <= version:
             return entry
