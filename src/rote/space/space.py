@@ -81,7 +81,13 @@ from rote.values import (
     parse_time,
 )
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
-from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
+from rote.values.limits import (
+    GC_GRACE_SECONDS,
+    HITS_READ_FIRST,
+    PAGE_MAX,
+    ROWS_READ_FIRST,
+    TURN_SECONDS_MAX,
+)
 from rote.values.ranges import prefix_end
 
 if TYPE_CHECKING:
@@ -94,10 +100,6 @@ Progress = Callable[[int, int], None]  # (done, total)
 
 _StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
 _HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
-# Hits asked for first: few, because most callers stop early.
-_HITS_FIRST = 128
-# The same for facts, which may be large.
-_FACTS_FIRST = 16
 
 
 class Space:
@@ -209,7 +211,7 @@ class Space:
             hits = self._port.answer(self.did, Find(index, start, end, above, size, self._view))
             return hits, hits[-1] if len(hits) == size else None
 
-        return paged(ask, after, limit=check_limit(limit), first=_HITS_FIRST)
+        return paged(ask, after, limit=check_limit(limit), first=HITS_READ_FIRST)
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
@@ -235,7 +237,7 @@ class Space:
     def facts(self, id: str) -> Iterator[Fact]:
         """The same, page by page: a long history may be more than memory holds."""
         check_entity_id(id)
-        return self._fact_pages(id, None, _FACTS_FIRST)
+        return self._fact_pages(id, None, ROWS_READ_FIRST)
 
     def _fact_pages(self, id: str, limit: int | None, first: int) -> Iterator[Fact]:
         def ask(before: tuple[int, int] | None, size: int) -> _HistoryPage:
