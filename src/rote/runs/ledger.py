@@ -39,22 +39,22 @@ class RunRow(Struct, frozen=True):
 
     space: str
     fence: int
-    entry: RunBody
+    body: RunBody
 
     def record(self) -> RunRecord:
-        entry = self.entry
+        run = self.body
         return RunRecord(
-            run_id=entry.run_id,
-            workflow_id=entry.workflow_id,
-            mode=entry.mode,
-            validate=entry.validate,
-            state=entry.state,
-            discarded=entry.discarded,
-            reason_code=entry.reason_code,
-            commit_id=entry.commit_id,
-            version=entry.version,
-            started_at=entry.started_at,
-            ended_at=entry.at,
+            run_id=run.run_id,
+            workflow_id=run.workflow_id,
+            mode=run.mode,
+            validate=run.validate,
+            state=run.state,
+            discarded=run.discarded,
+            reason_code=run.reason_code,
+            commit_id=run.commit_id,
+            version=run.version,
+            started_at=run.started_at,
+            ended_at=run.at,
         )
 
 
@@ -70,53 +70,53 @@ class Ledger:
         if any(self._port.answer(space, GetSide(RUN, run_id)) for space in spaces):
             raise _used(run_id)
 
-    def open(self, space: str, entry: RunBody) -> RunRow:
+    def open(self, space: str, run: RunBody) -> RunRow:
         """A new run; a run id that was ever used in its space is refused."""
         try:
-            row = self._port.answer(space, PutSide(RUN, entry.run_id, entry.body(), 0))
+            side = self._port.answer(space, PutSide(RUN, run.run_id, run.body(), 0))
         except Denied:
-            raise _used(entry.run_id) from None
-        return RunRow(space, row.fence, entry)
+            raise _used(run.run_id) from None
+        return RunRow(space, side.fence, run)
 
-    def move(self, line: RunRow, **changes: Any) -> RunRow:
+    def move(self, row: RunRow, **changes: Any) -> RunRow:
         """The row with some members changed; Denied when it is not as it was read any more."""
-        entry = structs.replace(line.entry, **changes)
-        return self.put(line, entry)
+        run = structs.replace(row.body, **changes)
+        return self.put(row, run)
 
-    def put(self, line: RunRow, entry: RunBody) -> RunRow:
-        invariant(not line.entry.has_ended, "a run that has ended was to be moved")
-        command = PutSide(RUN, entry.run_id, entry.body(), line.fence)
-        row = self._port.answer(line.space, command)
-        return RunRow(line.space, row.fence, entry)
+    def put(self, row: RunRow, run: RunBody) -> RunRow:
+        invariant(not row.body.has_ended, "a run that has ended was to be moved")
+        command = PutSide(RUN, run.run_id, run.body(), row.fence)
+        side = self._port.answer(row.space, command)
+        return RunRow(row.space, side.fence, run)
 
-    def discard(self, line: RunRow) -> RunRow:
-        return self.move(line, state=BUFFER_OPEN, discarded=True, at=self.now(), payload=None)
+    def discard(self, row: RunRow) -> RunRow:
+        return self.move(row, state=BUFFER_OPEN, discarded=True, at=self.now(), payload=None)
 
-    def close_empty(self, line: RunRow, payload_fingerprint: str) -> RunRow:
+    def close_empty(self, row: RunRow, payload_fingerprint: str) -> RunRow:
         """End a run that has written nothing."""
         return self.move(
-            line, state=COMMIT_APPLIED, at=self.now(), payload_fingerprint=payload_fingerprint
+            row, state=COMMIT_APPLIED, at=self.now(), payload_fingerprint=payload_fingerprint
         )
 
     def abort(
-        self, line: RunRow, reason_code: str, conflicts: tuple[dict[str, Any], ...] = ()
+        self, row: RunRow, reason_code: str, conflicts: tuple[dict[str, Any], ...] = ()
     ) -> RunRow:
-        return self.put(line, line.entry.aborted(reason_code, self.now(), conflicts))
+        return self.put(row, row.body.aborted(reason_code, self.now(), conflicts))
 
     def read(self, space: str, run_id: str) -> RunRow | None:
-        row = self._port.answer(space, GetSide(RUN, run_id))
-        return None if row is None else self.line_of(space, row)
+        side = self._port.answer(space, GetSide(RUN, run_id))
+        return None if side is None else self.row_of(space, side)
 
-    def lines(self, space: str) -> Iterator[RunRow]:
+    def rows(self, space: str) -> Iterator[RunRow]:
         """All runs of a space, by run id."""
-        return (self.line_of(space, row) for row in self.rows(space))
+        return (self.row_of(space, side) for side in self.sides(space))
 
-    def rows(self, space: str) -> Iterator[SideRow]:
+    def sides(self, space: str) -> Iterator[SideRow]:
         """Their rows, also those that cannot be read."""
         return all_sides(self._port, space, RUN)
 
-    def line_of(self, space: str, row: SideRow) -> RunRow:
-        return RunRow(space, row.fence, run_in(row))
+    def row_of(self, space: str, side: SideRow) -> RunRow:
+        return RunRow(space, side.fence, run_in(side))
 
     def now(self) -> str:
         return format_time(self._port.answer("", GetTimes(shared=False)).now)

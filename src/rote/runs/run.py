@@ -29,10 +29,9 @@ from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.buffer import Buffer
 from rote.runs.events import Event, RunEvents
-from rote.runs.finishing import Finish
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
-from rote.runs.keeping import Keeping
 from rote.runs.ledger import RunRow
+from rote.runs.life import Ending, RunLife
 from rote.runs.memory import RunMemory
 from rote.runs.modes import BUFFERED, OFF
 from rote.runs.ports import BufferPort, LivePort, SnapshotPort
@@ -75,12 +74,12 @@ class Run:
     """Use it in a `with` block. Any thread may read and write in it; events come one after the other."""
 
     def __init__(
-        self, port: Port, keeping: Keeping, *, space: SpaceInfo, branch: str, base: Head,
+        self, port: Port, life: RunLife, *, space: SpaceInfo, branch: str, base: Head,
         snapshot: Head, terms: Terms, replay: Replay | None,
     ) -> None:  # fmt: skip
         """base  the head whose state the snapshot is: what is written after it may conflict"""
         self._port = port
-        self._keeping = keeping
+        self._life = life
         self._space = space
         self._branch = branch
         self._base = base
@@ -88,10 +87,10 @@ class Run:
         self._terms = terms
         self._replay = replay
         self._now = snapshot.at or 0
-        self._line: RunRow | None = None
+        self._row: RunRow | None = None
         self._events: RunEvents | None = None
         self._state = "new"  # then open, then ended
-        self._finish: Finish | None = None
+        self._ending: Ending | None = None
         self._reads = ReadSet(
             branch=branch,
             version=base.version,
@@ -146,21 +145,21 @@ class Run:
     @property
     def state(self) -> str:
         """Where it stands: buffer_open, commit_pending, commit_applied or commit_aborted."""
-        return BUFFER_OPEN if self._line is None else self._line.entry.state
+        return BUFFER_OPEN if self._row is None else self._row.body.state
 
     @property
     def discarded(self) -> bool:
-        return self._line is not None and self._line.entry.discarded
+        return self._row is not None and self._row.body.discarded
 
     @property
     def reason_code(self) -> str | None:
         """Why it was aborted."""
-        return None if self._line is None else self._line.entry.reason_code
+        return None if self._row is None else self._row.body.reason_code
 
     @property
     def commit(self) -> Commit | None:
         """What it has committed, afterwards; None when it had nothing to write, or was not applied."""
-        return None if self._finish is None else self._finish.commit
+        return None if self._ending is None else self._ending.commit
 
     @property
     def payload_fingerprint(self) -> str:
@@ -305,19 +304,19 @@ class Run:
             recording=recording,
         )
         try:
-            self._line = self._keeping.open(self._space, self._entry(), is_named=terms.is_named)
+            self._row = self._life.open(self._space.did, self._body(), is_named=terms.is_named)
             # An interruption can come between here and the block, and then nobody ends it.
-            self._abandoned = finalize(self, self._keeping.leave, self._space, self._line)
+            self._abandoned = finalize(self, self._life.leave, self._row)
             self._abandoned.atexit = False
             self._events, self._state = events, "open"
         except BaseException:
             events.discard()
-            if self._line is not None:
-                self._keeping.leave(self._space, self._line)
+            if self._row is not None:
+                self._life.leave(self._row)
             raise
         return self
 
-    def _entry(self) -> RunBody:
+    def _body(self) -> RunBody:
         terms = self._terms
         return RunBody(
             run_id=terms.run_id,
@@ -332,7 +331,7 @@ class Run:
             base_version=self._base.version,
             now=self._now,
             owner="",
-            started_at=self._keeping.now(),
+            started_at=self._life.now(),
         )
 
     def __exit__(
@@ -346,14 +345,14 @@ class Run:
             return  # a fork that is left; the run goes on where it began
         self._told().check_here()
         self._state = "ended"
-        assert self._line is not None
-        line = self._line
+        assert self._row is not None
+        row = self._row
         try:
             self._buffer.close()
             self._conclude(has_failed=error is not None)
         except BaseException:
-            if not self._line.entry.has_ended:
-                self._keeping.leave(self._space, line)
+            if not self._row.body.has_ended:
+                self._life.leave(row)
             raise
         finally:
             self._abandoned.detach()
@@ -387,30 +386,27 @@ class Run:
         return is_wanted
 
     def _end(self, is_wanted: bool) -> None:
-        assert self._line is not None
-        keeping, line = self._keeping, self._line
+        assert self._row is not None
+        life, row = self._life, self._row
         operations = self._buffer.operations
         if not operations:
-            self._line = keeping.close_empty(self._space, line, self.payload_fingerprint)
+            self._row = life.close_empty(row, self.payload_fingerprint)
             return
         if not is_wanted:
-            self._line = keeping.abort(self._space, line, POLICY_REJECTED)
+            self._row = life.reject(row, POLICY_REJECTED)
             return
         reads, answers = self._reads.checks(self._buffer.written())
-        finish = keeping.commit(
-            self._space,
-            line,
-            PendingCommit(operations, reads, answers),
-            self.payload_fingerprint,
+        ending = life.commit(
+            row, PendingCommit(operations, reads, answers), self.payload_fingerprint
         )
-        self._line, self._finish = finish.line, finish
-        if finish.error is not None:
-            raise finish.error
+        self._row, self._ending = ending.row, ending
+        if ending.error is not None:
+            raise ending.error
 
     def _discard(self) -> None:
-        assert self._line is not None
+        assert self._row is not None
         self._told().discard()
-        self._line = self._keeping.discard(self._space, self._line)
+        self._row = self._life.discard(self._row)
 
     # -- what it may -------------------------------------------------------------------------------
 

@@ -10,14 +10,12 @@ from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View, al
 from rote.contract.commands import GetHead, GetSnapshot
 from rote.contract.run_modes import LIVE
 from rote.errors import InvalidInput, NotFound, RoteError
-from rote.runs.finishing import Finisher
 from rote.runs.identities import parse_snapshot_id, snapshot_id
-from rote.runs.keeping import Keeping
 from rote.runs.leases import Leases, check_lease_seconds
 from rote.runs.ledger import Ledger, RunRecord
+from rote.runs.life import RunLife
 from rote.runs.modes import BUFFERED, check_mode, check_modes, check_validation
 from rote.runs.recordings import Replay
-from rote.runs.recovery import Recovery
 from rote.runs.run import Run, Terms
 from rote.space.arguments import check_path
 from rote.space.running import RunStart
@@ -54,19 +52,10 @@ class StoreRuns:
             seconds=check_lease_seconds(lease_seconds),
             attend=self._attend,
         )
-        self._finisher = Finisher(port, self._ledger)
-        self._recovery = Recovery(
-            port, ledger=self._ledger, leases=self._leases, finisher=self._finisher
-        )
-        self._keeping = Keeping(
-            ledger=self._ledger,
-            leases=self._leases,
-            finisher=self._finisher,
-            recovery=self._recovery,
-        )
+        self._life = RunLife(port, self._ledger, self._leases)
 
     def _attend(self) -> None:
-        self._recovery.attend()
+        self._life.attend()
 
     def start(
         self,
@@ -129,7 +118,7 @@ class StoreRuns:
             branch, base = self._base(place, recorded)
             snapshot = self._snapshot(place.space, View(branch, base.version), recorded)
             return Run(
-                self._port, self._keeping, space=place.space, branch=branch, base=base,
+                self._port, self._life, space=place.space, branch=branch, base=base,
                 snapshot=snapshot, terms=terms, replay=recorded,
             )  # fmt: skip
         except BaseException:
@@ -165,31 +154,31 @@ class StoreRuns:
         return snapshot
 
     def records(self) -> list[RunRecord]:
-        lines = [line for space in all_spaces(self._port) for line in self._ledger.lines(space.did)]
-        lines.sort(key=lambda line: (line.entry.started_at, line.entry.run_id))
-        return [line.record() for line in lines]
+        rows = [row for space in all_spaces(self._port) for row in self._ledger.rows(space.did)]
+        rows.sort(key=lambda row: (row.body.started_at, row.body.run_id))
+        return [row.record() for row in rows]
 
     def origin(self, record: RunRecord) -> dict[str, Json]:
         for space in all_spaces(self._port):
-            line = self._ledger.read(space.did, record.run_id)
-            if line is not None and line.entry.commit_id == record.commit_id:
+            row = self._ledger.read(space.did, record.run_id)
+            if row is not None and row.body.commit_id == record.commit_id:
                 return {
                     "space": space.name,
-                    "branch": line.entry.branch,
-                    "memory_snapshot_id": line.entry.memory_snapshot_id,
-                    "policy_set_id": line.entry.policy_set_id,
-                    **({"conflicts": line.entry.conflicts} if line.entry.conflicts else {}),
+                    "branch": row.body.branch,
+                    "memory_snapshot_id": row.body.memory_snapshot_id,
+                    "policy_set_id": row.body.policy_set_id,
+                    **({"conflicts": row.body.conflicts} if row.body.conflicts else {}),
                 }
         raise NotFound(f"there is no run {record.run_id}", run_id=record.run_id)
 
     def recover(self) -> list[RunRecord]:
-        return [line.record() for line in self._recovery.recover()]
+        return [row.record() for row in self._life.recover()]
 
     def recover_if_possible(self) -> None:
         """When a store is opened, which must not fail because of it: one that cannot be written now, or
         is damaged, is to be looked at. Who asks for `recover` hears why."""
         with suppress(RoteError):
-            self._recovery.recover()
+            self._life.recover()
 
     def close(self) -> None:
         self._leases.close()

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from rote.contract import Port
 from rote.contract.commands import GetSide
 from rote.errors import RunAborted
-from rote.runs.ledger import RunRecord
+from rote.opening.sources import SystemTokens
+from rote.runs.leases import Leases
+from rote.runs.ledger import Ledger, RunRecord
+from rote.runs.life import RunLife
 from rote.runs.run import Run
 from rote.runs.run_rows import RUN, RunBody, run_in
 from rote.space import Space, Store
@@ -50,3 +54,9 @@ class RunGround(SpaceGround):
         caught.append(error.value)
         assert error.value.reason_code == reason_code
         assert self.notes.version >= before
+
+
+def life_of(port: Port) -> RunLife:
+    """Return the steps of runs on a port, without a store around them."""
+    leases = Leases(port, tokens=SystemTokens(), seconds=1, attend=lambda: None)
+    return RunLife(port, Ledger(port), leases)

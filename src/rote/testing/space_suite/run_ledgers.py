@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 
 from rote.contract import Guard
-from rote.contract.commands import FindSpace, GetSide, MakeCommit, PutSide
+from rote.contract.commands import GetSide, MakeCommit, PutSide
 from rote.errors import Busy, InvalidInput, InvalidValue, NotFound, PatchFailed, RunAborted
-from rote.runs.finishing import Finisher
-from rote.runs.ledger import Ledger
 from rote.schemas.registry import REGISTRY_ID, SCHEMA_PREFIX
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, port_of, put
-from rote.testing.space_suite.run_ground import RunGround
+from rote.testing.space_suite.run_ground import RunGround, life_of
 from rote.values import canonical, digest
 from rote.values.limits import DEPTH_MAX
 
@@ -140,12 +138,11 @@ class RunLedgerTests(RunGround):
         with self.begin() as run:
             run.set(A, {"n": 0.1234567})
         port = port_of(self.agents)
-        finisher = Finisher(port, Ledger(port))
-        info = port.answer("", FindSpace("notes", False))
+        life, did = life_of(port), self.notes.did
         same = [{"op": "set", "id": A, "value": {"n": 0.1234567}}]
-        assert finisher.repeat(info, run.run_id, same) == run.commit
+        assert life.repeat(did, run.run_id, same) == run.commit
         with pytest.raises(RunAborted) as error:
-            finisher.repeat(info, run.run_id, [{"op": "set", "id": A, "value": {"n": 0.1234568}}])
+            life.repeat(did, run.run_id, [{"op": "set", "id": A, "value": {"n": 0.1234568}}])
         assert error.value.reason_code == "payload_mismatch"
         assert self.notes.version == 1
         assert self.record_of(run).state == "commit_applied"

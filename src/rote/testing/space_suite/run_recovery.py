@@ -8,18 +8,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from rote.contract.commands import FindSpace, GetSide, ListSides, MakeCommit, PutSide
+from rote.contract.commands import GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Conflict, RunAborted
 from rote.records.memory import Memory
-from rote.runs.finishing import Finisher
-from rote.runs.ledger import Ledger
 from rote.runs.run import Run
 from rote.runs.run_rows import LEASE, RUN, Lease, lease_in
 from rote.space import Store
 from rote.testing.intercepting import intercept
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, port_of
-from rote.testing.space_suite.run_ground import ALL_MODES, VAULT, RunGround
+from rote.testing.space_suite.run_ground import ALL_MODES, VAULT, RunGround, life_of
 from rote.values import canonical
 
 
@@ -287,11 +285,11 @@ class SharedRunTests(RunGround):
             run.set(A, 1)
         self.agents.close()
         port = port_of(self.open())
-        finisher, info = Finisher(port, Ledger(port)), port.answer("", FindSpace("notes", False))
+        life, did = life_of(port), self.notes.did
         same = [{"op": "set", "id": A, "value": 1}]
-        assert finisher.repeat(info, run.run_id, same) == run.commit
+        assert life.repeat(did, run.run_id, same) == run.commit
         with pytest.raises(RunAborted):
-            finisher.repeat(info, run.run_id, [{"op": "set", "id": A, "value": 2}])
+            life.repeat(did, run.run_id, [{"op": "set", "id": A, "value": 2}])
 
     def test_leases_are_renewed_and_let_go_of(self) -> None:
         store = self.open(modes=ALL_MODES, lease_seconds=0.06)
