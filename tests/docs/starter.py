@@ -5,12 +5,15 @@ As a program it reads a line of JSON for each command, {"arguments": […], "out
 answers with a line, the exit code.
 """
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
+import typer.main
 from typer.testing import CliRunner
 
 from rote.cli.app import app, main
@@ -53,7 +56,11 @@ class Starter:
 
 
 def _serve() -> None:
+    # All processes use the same commands: to make them takes longer than to run most of them.
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(app)
     CliRunner().invoke(app, ["canonical"], input="1")  # loads the lazy imports
+    gc.freeze()  # a collection in a child would copy every page that it looks at
     for line in sys.stdin:
         order = decode(line)
         child = os.fork()

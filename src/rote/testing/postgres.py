@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -25,6 +26,10 @@ from rote.engines.postgres import PostgresEngine
 # Names a running server; its user must be allowed to make schemas.
 SERVER_VARIABLE = "ROTE_TEST_POSTGRES"
 START_SECONDS_MAX = 60
+# Rows that are deleted stay in the files, and slow down who comes after many.
+SCHEMA_USES_MAX = 25
+# A store that was not closed would be in the way for ever.
+EMPTY_SECONDS_MAX = 10
 # PostgreSQL refuses to run as root; this user owns nothing.
 UNPRIVILEGED = "nobody"
 
@@ -227,3 +232,42 @@ def database_url(place: Path) -> str:
 def postgres_engine(place: Path, *, durability: str = "os") -> PostgresEngine:
     """Return an engine on the place's schema; the same place is the same data."""
     return PostgresEngine(server_url(), schema=schema_of(place), durability=durability)
+
+
+class Schemas:
+    """Schemas that tests have one after the other: to empty one takes a fraction of the time that it
+    takes to make one. For tests that leave the tables themselves alone."""
+
+    def __init__(self) -> None:
+        self._free: list[str] = []
+        self._lent: dict[Path, str] = {}
+        self._uses: Counter[str] = Counter()
+
+    def engine(self, place: Path, *, durability: str = "os") -> PostgresEngine:
+        """An engine on a schema that is the place's until all are taken back."""
+        if place not in self._lent:
+            schema = self._lent[place] = self._free.pop() if self._free else schema_of(place)
+            self._uses[schema] += 1
+        return PostgresEngine(server_url(), schema=self._lent[place], durability=durability)
+
+    def take_back(self) -> None:
+        """Empty those that were lent, whose stores are closed."""
+        lent = [schema for schema in self._lent.values() if self._uses[schema] < SCHEMA_USES_MAX]
+        self._lent.clear()
+        for schema in lent:
+            _connection().execute(_emptying(schema))
+            self._free.append(schema)
+
+
+@cache
+def _connection() -> psycopg.Connection:
+    return psycopg.connect(server_url(), autocommit=True)
+
+
+def _emptying(schema: str) -> bytes:
+    tables = _connection().execute(
+        "select tablename from pg_tables where schemaname = %s and tablename <> 'store'", (schema,)
+    )
+    deletes = [f"delete from {schema}.{table}" for (table,) in tables]
+    settings = f"set lock_timeout = '{EMPTY_SECONDS_MAX}s'"
+    return "; ".join([settings, *deletes, f"update {schema}.store set hardened = 0"]).encode()

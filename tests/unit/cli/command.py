@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from rote.cli.app import app
@@ -13,13 +15,25 @@ from rote.values import decode
 
 ROTE = Path(sys.executable).with_name("rote")
 SECONDS_MAX = 60
+# All tests use the same commands: to make them takes longer than to run most of them.
+COMMANDS = get_command(app)
 
 
 def run(*args: str, store: Path | None = None, stdin: str | bytes = "") -> Result:
     """Run `rote ARGS` in this process."""
     options = [] if store is None else ["--store", str(store)]
+    runner = CliRunner()
     # Fixed values in place of the environment's.
-    return CliRunner().invoke(app, [*args, *options], input=stdin, env={"ROTE_STORE": None})
+    with runner.isolation(input=stdin, env={"ROTE_STORE": None}) as streams:
+        with pytest.raises(SystemExit) as ended:
+            COMMANDS.main([*args, *options], prog_name="rote")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        out, err, both = (stream.getvalue() for stream in streams)
+    return Result(
+        runner, stdout_bytes=out, stderr_bytes=err, output_bytes=both, return_value=None,
+        exit_code=int(ended.value.code or 0), exception=None,
+    )  # fmt: skip
 
 
 def run_ok(*args: str, store: Path, stdin: str | bytes = "") -> str:
