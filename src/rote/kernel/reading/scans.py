@@ -9,7 +9,7 @@ from rote.kernel.state.space_reader import SpaceReader
 from rote.values.limits import PAGE_BYTES_MAX
 from rote.values.ranges import above
 
-# Ids looked at first: few, because their values may be large.
+# The number of ids to read first: small, because their values may be large.
 CHUNK_MIN = 16
 
 
@@ -18,7 +18,7 @@ def scan(space: OpenSpace, command: Scan) -> ScanPage:
 
 
 def page_of(reads: SpaceReader, command: Scan) -> ScanPage:
-    """Return a page of [start, end) above `after`."""
+    """Return a page of the entities with ids in [start, end) and above `after`."""
     start, end, after, view = command.start, command.end, command.after, command.view
     limit = page_size(command.limit)
     position = start if after is None else max(start, above(after))
