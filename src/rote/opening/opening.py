@@ -43,7 +43,7 @@ def open(
     """Open a store: a path, ":memory:", "sqlite:///path" or "postgresql://user@host/database".
 
     durability  "fsync": an answered commit survives a power cut. "os": it survives a crash of the
-                process; a power cut may lose the last commits, each of them as a whole
+                process; a power cut may lose the last commits, but never a part of one
     author      noted in every commit
     modes       modes of runs that are enabled: of "off", "read_only" (these two when left out),
                 "buffered_write" and "live_read_write"
