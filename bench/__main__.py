@@ -14,6 +14,7 @@ from bench import (
     branches,
     commits,
     history,
+    imports,
     jsonl,
     postgres,
     postgres_spaces,
@@ -40,6 +41,7 @@ BENCHMARKS = [
     *runs.BENCHMARKS,
     *traces.BENCHMARKS,
     *values.BENCHMARKS,
+    *imports.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,
 ]

@@ -1,38 +1,40 @@
-"""Rote: memory for AI agents that you can prove."""
+"""Rote: memory for AI agents that you can prove.
 
-from rote import errors, patch, traces
-from rote.contract import (
-    DELETE,
-    BlobInfo,
-    Branch,
-    Change,
-    Commit,
-    Compaction,
-    CopyReport,
-    Erasure,
-    Fact,
-    Fault,
-    GcReport,
-    MergeConflict,
-    MergeResult,
-    State,
-    VerifyReport,
-)
-from rote.errors import ReadConflict, RoteError
-from rote.opening import open
-from rote.records import Memory
-from rote.retrieval import receipt, retrieve
-from rote.runs import Effects, Run, RunRecord
-from rote.space import Space, Store, Transaction
-from rote.traces import (
-    Failure,
-    ModelConfig,
-    Report,
-    ToolProfile,
-    check_trace,
-    compare_traces,
-)
-from rote.values import canonical, digest, fingerprint, json_v1
+Names are loaded when they are asked for: a program pays for the parts that it uses.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rote import errors, patch, traces
+    from rote.contract import (
+        DELETE,
+        BlobInfo,
+        Branch,
+        Change,
+        Commit,
+        Compaction,
+        CopyReport,
+        Erasure,
+        Fact,
+        Fault,
+        GcReport,
+        MergeConflict,
+        MergeResult,
+        State,
+        VerifyReport,
+    )
+    from rote.errors import ReadConflict, RoteError
+    from rote.opening import open
+    from rote.records.memory import Memory
+    from rote.retrieval import receipt, retrieve
+    from rote.runs.calls import Effects
+    from rote.runs.ledger import RunRecord
+    from rote.runs.run import Run
+    from rote.space import Space, Store, Transaction
+    from rote.traces import Failure, ModelConfig, Report, ToolProfile, check_trace, compare_traces
+    from rote.values import canonical, digest, fingerprint, json_v1
 
 __all__ = [
     "DELETE",
@@ -76,3 +78,56 @@ __all__ = [
     "retrieve",
     "traces",
 ]
+
+_PLACES = {
+    "BlobInfo": "rote.contract",
+    "Branch": "rote.contract",
+    "Change": "rote.contract",
+    "Commit": "rote.contract",
+    "Compaction": "rote.contract",
+    "CopyReport": "rote.contract",
+    "DELETE": "rote.contract",
+    "Effects": "rote.runs.calls",
+    "Erasure": "rote.contract",
+    "Fact": "rote.contract",
+    "Failure": "rote.traces",
+    "Fault": "rote.contract",
+    "GcReport": "rote.contract",
+    "Memory": "rote.records.memory",
+    "MergeConflict": "rote.contract",
+    "MergeResult": "rote.contract",
+    "ModelConfig": "rote.traces",
+    "ReadConflict": "rote.errors",
+    "Report": "rote.traces",
+    "RoteError": "rote.errors",
+    "Run": "rote.runs.run",
+    "RunRecord": "rote.runs.ledger",
+    "Space": "rote.space",
+    "State": "rote.contract",
+    "Store": "rote.space",
+    "ToolProfile": "rote.traces",
+    "Transaction": "rote.space",
+    "VerifyReport": "rote.contract",
+    "canonical": "rote.values",
+    "check_trace": "rote.traces",
+    "compare_traces": "rote.traces",
+    "digest": "rote.values",
+    "fingerprint": "rote.values",
+    "json_v1": "rote.values",
+    "open": "rote.opening",
+    "receipt": "rote.retrieval",
+    "retrieve": "rote.retrieval",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("errors", "patch", "traces"):
+        return import_module(f"rote.{name}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'rote' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

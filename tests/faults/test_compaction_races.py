@@ -19,7 +19,7 @@ from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
 from rote.kernel.reading import indexes
 from rote.opening.keys import FolderKeys
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.space import Space, Store
 from rote.testing import FixedClock, SeededIds, StoreSettings, open_on
 from rote.testing.postgres import postgres_engine

@@ -16,7 +16,7 @@ import rote
 from rote.engines.postgres import PostgresEngine
 from rote.engines.postgres.writes import Presumed
 from rote.errors import InvalidInput, NotFound, PayloadMismatch
-from rote.schemas import REGISTRY_ID
+from rote.schemas.registry import REGISTRY_ID
 from rote.testing import SeededIds
 from rote.testing.faults import Proxy
 from rote.testing.postgres import schema_of, server_url

@@ -37,7 +37,10 @@ def check(life: Life, expected: dict[str, Any]) -> None:
     for name, parts in expected["spaces"].items():
         assert list(told["spaces"][name]) == list(parts)
         for part, answer in parts.items():
-            assert told["spaces"][name][part] == answer, (name, part)
+            actual = told["spaces"][name][part]
+            if part == "sides":
+                actual, answer = ([*map(lives.without_root, rows)] for rows in (actual, answer))
+            assert actual == answer, (name, part)
 
 
 def test_a_golden_life_is_small_and_stands_alone(golden: str) -> None:

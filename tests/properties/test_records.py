@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import NotFound
 from rote.opening.keys import MemoryKeys
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import START, FixedClock

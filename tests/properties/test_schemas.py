@@ -6,8 +6,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from rote.patch import format_pointer, parse_pointer
-from rote.schemas import Validator, Violation, compile_schema
 from rote.schemas.document import Document
+from rote.schemas.validator import Validator, compile_schema
+from rote.schemas.violations import Violation
 from rote.schemas.work import evaluations
 from rote.testing.naive_schema import NaiveJudge
 from rote.values import canonical, decode_canonical, depth_of

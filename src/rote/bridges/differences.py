@@ -23,8 +23,8 @@ from rote.bridges.past import last_put, was
 from rote.bridges.validator import key_in, normal_times
 from rote.contract import State
 from rote.errors import InvalidInput
-from rote.records import Memory
 from rote.records.envelope import Envelope, life_of, record_of
+from rote.records.memory import Memory
 from rote.values import Encoded, Json, canonical, micros_of
 from rote.values.limits import NAMED_IN_ERROR_MAX, PAGE_MAX
 

@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 from rote.bridges.record_files import check_binary
 from rote.errors import InvalidInput
-from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.filters import Filters
 from rote.records.keys import check_kind
 from rote.records.listing import find_records
+from rote.records.memory import Memory
 from rote.retrieval import memory_line
 from rote.space import Space
 from rote.values import canonical, micros_of

@@ -18,8 +18,8 @@ from rote.bridges.differences import Counts, Difference, differences, none_newer
 from rote.bridges.record_files import Told, read_records
 from rote.bridges.validator import Problem, normal_record, sized, validate
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError, invariant
-from rote.records import Memory
 from rote.records.envelope import Envelope
+from rote.records.memory import Memory
 from rote.records.profiles import V1
 from rote.values import Json
 from rote.values.limits import NAMED_IN_ERROR_MAX, NAMESPACES_MAX, OPERATIONS_MAX

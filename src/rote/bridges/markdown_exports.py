@@ -20,9 +20,9 @@ from rote.bridges.pages import parse_page
 from rote.bridges.past import was
 from rote.bridges.validator import key_in
 from rote.errors import InvalidInput, LimitExceeded
-from rote.records import Memory
 from rote.records.envelope import Envelope
 from rote.records.keys import entity_id
+from rote.records.memory import Memory
 from rote.records.metadata import instant_of
 from rote.values import Json, format_time, micros_of
 from rote.values.limits import (

@@ -25,9 +25,9 @@ from rote.bridges.notes import LONG_TERM, SOURCE, Notes, day_in, facts_of, is_me
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
 from rote.errors import InvalidInput, LimitExceeded, RoteError
-from rote.records import Memory
 from rote.records.filters import Filters
 from rote.records.listing import find_records
+from rote.records.memory import Memory
 from rote.records.profiles import V1_1, check_profile
 from rote.values import Json, micros_of
 from rote.values.limits import (

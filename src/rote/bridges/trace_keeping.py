@@ -12,9 +12,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from rote.bridges.trace_files import check_name_count, read_trace
+from rote.contract.run_modes import LIVE
 from rote.errors import RoteError
 from rote.runs.trace_files import RETRIEVAL_NAME, TRACE_NAME
-from rote.traces.formats import LIVE
 from rote.values.limits import TRACE_DAYS_MIN
 
 _DAY = 86_400

@@ -39,7 +39,7 @@ from rote.cli.outcome import no
 from rote.cli.output import digits, opened_target, plural, print_json, print_line, print_rows
 from rote.cli.progress import byte_bar, count_bar
 from rote.errors import InvalidInput, LimitExceeded
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.records.profiles import V1_1
 from rote.values.limits import COMMIT_BYTES_MAX
 

@@ -30,7 +30,7 @@ from rote.cli.output import (
     say,
 )
 from rote.errors import InvalidInput
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.space import Space
 from rote.values import parse_time
 from rote.values.limits import TTL_SECONDS_MAX

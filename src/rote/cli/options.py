@@ -20,9 +20,9 @@ import typer
 from rote.cli.output import print_json
 from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
-from rote.records import Memory
 from rote.records.keys import NAMESPACES, check_namespaces
 from rote.records.listing import find_namespaces
+from rote.records.memory import Memory
 from rote.space import Space, Store
 from rote.values import (
     Json,

@@ -12,7 +12,7 @@ from rote.cli.output import digits, plural, print_line, print_rows, print_value,
 from rote.errors import NotFound
 from rote.opening.engines import locate
 from rote.opening.opening import TRACES_NAME
-from rote.runs import RunRecord
+from rote.runs.ledger import RunRecord
 from rote.runs.modes import MODES, check_modes
 from rote.runs.trace_files import TRACE_NAME
 from rote.settings import FILE_NAME, read_environment

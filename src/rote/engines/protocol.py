@@ -1,4 +1,10 @@
-"""The Engine: it keeps the bytes of a store. Small on purpose; the kernel is the only caller.
+"""The Engine: it keeps the bytes of a store, and only the kernel calls it. Five chapters:
+
+    log            commits and facts: appended; erasures, compactions and gc take content away
+    pointers       the branches, and the entities of each branch
+    side rows      small rows beside the log, by kind and key
+    derived rows   rows of indexes, which can be made anew from the log
+    blobs          bytes in chunks
 
 What is atomic: everything written inside one `writer()` block, which becomes durable when the block
 is left without an error. What may be retried: every read, and a block that raised anything but

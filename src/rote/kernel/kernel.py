@@ -5,6 +5,7 @@ uses the columns for rights and ids, the kernel does not. Frozen: the names, whi
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -215,10 +216,9 @@ class _Handlers(dict[type[c.Command[Any]], Callable[..., Any]]):
         self._caller = caller
 
     def __missing__(self, command: type[c.Command[Any]]) -> Callable[..., Any]:
-        row, caller = TABLE.row(command), self._caller
+        row = TABLE.row(command)
         handler = row.load()
-        # The caller goes by position and without `partial`, because every commit pays for this call.
-        self[command] = (lambda *asked: handler(*asked, caller)) if row.by_caller else handler
+        self[command] = partial(handler, caller=self._caller) if row.by_caller else handler
         return self[command]
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
+from rote.opening.deferred import DeferredQuestions, DeferredRuns, load
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
-from rote.records import RECORDS
-from rote.runs import StoreRuns
-from rote.runs.answers import RunQuestions
+from rote.records.index import RECORDS
 from rote.runs.leases import check_lease_seconds
 from rote.runs.modes import check_modes
 from rote.runs.side_rules import SIDE_RULES
@@ -76,7 +75,7 @@ def open(
         ids=ids or SystemIds(),
         tokens=tokens,
         keys=MemoryKeys() if location.keys is None else FolderKeys(location.keys),
-        questions=RunQuestions(),
+        questions=DeferredQuestions(),
         caller=Caller(author),
         seed=key,
         indexes=(RECORDS,),
@@ -85,13 +84,16 @@ def open(
     )
     if folder is None and location.path is not None:
         folder = location.path.with_name(TRACES_NAME)
-    runs = StoreRuns(
+    runs = DeferredRuns(
         kernel,
-        ids=ids or SystemIds(),
-        tokens=tokens,
-        modes=modes,
-        lease_seconds=lease_seconds,
-        folder=folder,
+        lambda: load("rote.runs.store_runs", "StoreRuns")(
+            kernel,
+            ids=ids or SystemIds(),
+            tokens=tokens,
+            modes=modes,
+            lease_seconds=lease_seconds,
+            folder=folder,
+        ),
     )
     if recover:
         runs.recover_if_possible()

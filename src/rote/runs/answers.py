@@ -17,8 +17,8 @@ from rote.contract.commands import FindSpace, GetHead, Scan
 from rote.errors import InvalidInput, NotFound, VersionNotFound
 from rote.query import moved, place_of
 from rote.questions import SPACE_SCHEME
-from rote.records import Memory
 from rote.records.keys import PREFIX, entity_id, ids_under
+from rote.records.memory import Memory
 from rote.records.retention import expired_ids
 from rote.retrieval.package import Package
 from rote.retrieval.retrieving import Examined, examine

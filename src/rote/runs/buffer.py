@@ -15,7 +15,7 @@ from rote.contract.commands import Rehearse
 from rote.errors import InvalidInput, LimitExceeded
 from rote.patch import encode_operations, normalize
 from rote.runs.reads import ReadSet
-from rote.schemas import RESERVED_PREFIX
+from rote.schemas.registry import RESERVED_PREFIX
 from rote.values import canonical, decode_canonical
 from rote.values.limits import COMMIT_BYTES_MAX, DEPTH_MAX, OPERATIONS_MAX
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
+from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.runs.calls import Call, Reply, perform, stored
 from rote.runs.recordings import Recording, Replay
 from rote.runs.trace_files import TraceFiles
-from rote.traces.formats import LIVE, NORMALIZATION, Mode
+from rote.traces.formats import NORMALIZATION
 from rote.traces.models import ModelConfig, model_config_id
 from rote.traces.profiles import ToolProfile, profiles_by_name, tool_runtime_profile_hash
 from rote.traces.writing import Envelope, TraceWriter

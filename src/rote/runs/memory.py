@@ -9,9 +9,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from rote.records import Memory
 from rote.records.keys import entity_id
-from rote.records.memory import Point, Result, check_included
+from rote.records.memory import Memory, Point, Result, check_included
 from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
 from rote.runs.answers import list_ranges, namespace_ranges

@@ -9,8 +9,8 @@ live_read_write   current                   at once; never deterministic
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from rote.contract.run_modes import Mode
 from rote.errors import Denied, InvalidInput
-from rote.traces.formats import Mode
 
 OFF: Mode = "off"
 READ_ONLY: Mode = "read_only"

@@ -20,9 +20,10 @@ from msgspec import Struct
 
 from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
 from rote.contract.commands import GetHead, GetTimes
+from rote.contract.run_modes import LIVE, Mode
 from rote.errors import Denied, InvalidInput
 from rote.questions import SPACE_SCHEME, parse_request
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import Answer
 from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
@@ -46,7 +47,6 @@ from rote.runs.run_rows import (
 )
 from rote.space import Space
 from rote.space.receipts import add_receipt
-from rote.traces.formats import LIVE, Mode
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
 from rote.traces.retrieval_events import retrieval_event

@@ -8,6 +8,7 @@ from typing import Any
 
 from rote.contract import Head, IdSource, Port, SpaceInfo, TokenSource, View, all_spaces
 from rote.contract.commands import GetHead, GetSnapshot
+from rote.contract.run_modes import LIVE
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.finishing import Finisher
 from rote.runs.identities import parse_snapshot_id, snapshot_id
@@ -20,7 +21,6 @@ from rote.runs.recovery import Recovery
 from rote.runs.run import Run, Terms
 from rote.space.arguments import check_path
 from rote.space.running import RunStart
-from rote.traces.formats import LIVE
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
 from rote.values import Json, check_run_id, check_trace_name

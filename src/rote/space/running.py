@@ -12,7 +12,8 @@ from rote.errors import Unavailable
 from rote.values import Json
 
 if TYPE_CHECKING:
-    from rote.runs import Run, RunRecord
+    from rote.runs.ledger import RunRecord
+    from rote.runs.run import Run
     from rote.traces.models import ModelConfig
     from rote.traces.profiles import ToolProfile
 
@@ -49,6 +50,10 @@ class Runs(Protocol):
     def origin(self, record: "RunRecord") -> dict[str, Json]: ...
 
     def recover(self) -> "list[RunRecord]": ...
+
+    def recover_if_possible(self) -> None:
+        """Recover, unless the store cannot be written now or is damaged."""
+        ...
 
     def close(self) -> None:
         """Give up leases that no run needs any more."""

@@ -81,11 +81,17 @@ from rote.values import (
     parse_time,
 )
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
-from rote.values.limits import GC_GRACE_SECONDS, PAGE_MAX, TURN_SECONDS_MAX
+from rote.values.limits import (
+    GC_GRACE_SECONDS,
+    HITS_READ_FIRST,
+    PAGE_MAX,
+    ROWS_READ_FIRST,
+    TURN_SECONDS_MAX,
+)
 from rote.values.ranges import prefix_end
 
 if TYPE_CHECKING:
-    from rote.runs import Run
+    from rote.runs.run import Run
     from rote.traces.models import ModelConfig
     from rote.traces.profiles import ToolProfile
 
@@ -94,10 +100,6 @@ Progress = Callable[[int, int], None]  # (done, total)
 
 _StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
 _HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
-# The number of hits on the first page: small, because most callers stop early.
-_HITS_FIRST = 128
-# The number of facts on the first page: small, because they may be large.
-_FACTS_FIRST = 16
 
 
 class Space:
@@ -212,7 +214,7 @@ class Space:
             hits = self._port.answer(self.did, Find(index, start, end, above, size, self._view))
             return hits, hits[-1] if len(hits) == size else None
 
-        return paged(ask, after, limit=check_limit(limit), first=_HITS_FIRST)
+        return paged(ask, after, limit=check_limit(limit), first=HITS_READ_FIRST)
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
@@ -238,7 +240,7 @@ class Space:
     def facts(self, id: str) -> Iterator[Fact]:
         """Yield the facts of an entity, newest first; a long history need not fit into memory."""
         check_entity_id(id)
-        return self._fact_pages(id, None, _FACTS_FIRST)
+        return self._fact_pages(id, None, ROWS_READ_FIRST)
 
     def _fact_pages(self, id: str, limit: int | None, first: int) -> Iterator[Fact]:
         def ask(before: tuple[int, int] | None, size: int) -> _HistoryPage:
@@ -313,9 +315,8 @@ class Space:
         """Commit all operations together, or raise Conflict when a read no longer holds."""
         if self._pinned is not None:
             self._check_writable("transact")
-        command = MakeCommit(
-            operations, self._view.branch, () if reads is None else reads, key=key, meta=meta
-        )
+        relied_on = () if reads is None else reads
+        command = MakeCommit(operations, self._view.branch, relied_on, (), key, meta)
         return self._port.answer(self._did, command)
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:

@@ -16,7 +16,7 @@ from rote.space.space import Space
 from rote.values import Json
 
 if TYPE_CHECKING:
-    from rote.runs import RunRecord
+    from rote.runs.ledger import RunRecord
 
 
 class Store:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rote.bridges import write_export
 from rote.errors import NotFound
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import retrieve
 from rote.space import Space, Store
 from rote.testing.clocks import FixedClock

@@ -10,10 +10,10 @@ from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
-from rote.records import RECORDS
-from rote.runs import StoreRuns
+from rote.records.index import RECORDS
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
+from rote.runs.store_runs import StoreRuns
 from rote.space import Store
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds

@@ -7,11 +7,12 @@ data, so that they work also when other members are missing. Every broken rule i
 from typing import Any
 from unicodedata import is_normalized
 
+from rote.contract.run_modes import LIVE
 from rote.errors import InvalidValue, invariant
 from rote.traces.artifacts import Artifact, member, members, read_artifact
 from rote.traces.conformance import is_finite
 from rote.traces.documents import DeterminismTrace, RetrievalTrace
-from rote.traces.formats import LIVE, SCORE_DECIMALS
+from rote.traces.formats import SCORE_DECIMALS
 from rote.traces.reports import Failures, Report
 from rote.values import Json, json_v1
 from rote.values.limits import INTEGER_MAX, TRACE_BYTES_MAX

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from rote.traces.formats import Mode
+from rote.contract.run_modes import Mode
 from rote.values.limits import INTEGER_MAX
 
 # The code of a failure in a version, instead of `value`.

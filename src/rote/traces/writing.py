@@ -15,13 +15,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from rote.contract.run_modes import Mode
 from rote.errors import LimitExceeded
-from rote.traces.formats import (
-    CONTRACT_VERSIONS,
-    DETERMINISM_TRACE,
-    RETRIEVAL_TRACE,
-    Mode,
-)
+from rote.traces.formats import CONTRACT_VERSIONS, DETERMINISM_TRACE, RETRIEVAL_TRACE
 from rote.traces.shapes import describe_output
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import INTEGER_MAX, TRACE_BYTES_MAX, TRACE_NAME_BYTES_MAX

@@ -1,4 +1,7 @@
-"""Every bound in Rote, with its reason. Everything that grows, waits or nests has one."""
+"""Bounds, each with its reason: everything that grows, waits, nests or is tried again has one here.
+
+The numbers of one algorithm, of one text form or of one table on a screen stand in its own file.
+"""
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -71,6 +74,10 @@ ERASE_CHUNK_FACTS = 16
 PAGE_MAX = 1_000
 # The same in bytes: a page ends with the value that passes this bound.
 PAGE_BYTES_MAX = 4 * MIB
+# Facts, commits or values read at first while a page is filled: few, because they may be large.
+ROWS_READ_FIRST = 16
+# Hits of an index asked for at first: few, because most callers stop early.
+HITS_READ_FIRST = 128
 # Values kept per space, so that a warm read costs no engine work.
 CACHE_BYTES_MAX = 64 * MIB
 # Memory of a decoded document, as a multiple of the size of its text.

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from rote.opening import open as open_store
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.values import decode
 from rote.values.limits import DEPTH_MAX
 from tests.unit.cli.command import error_of, run, run_json, run_ok

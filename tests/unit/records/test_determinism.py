@@ -14,7 +14,7 @@ from rote.bridges import write_export
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.opening.keys import MemoryKeys
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.testing import StoreSettings, open_on
 from rote.testing.clocks import SteppingClock
 from rote.testing.postgres import postgres_engine

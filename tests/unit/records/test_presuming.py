@@ -7,7 +7,7 @@ import pytest
 
 from rote.kernel.state.space_reader import SpaceReader
 from rote.opening import open as open_store
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.testing import SeededIds, SteppingClock
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import rote
 from rote.bridges import write_export
 from rote.questions import NormalTimes
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import memory_line
 from rote.retrieval.spaces import memory_of
 from rote.testing.retrieval_histories import renamed

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from rote.schemas import Validator, Violation, compile_schema
+from rote.schemas.validator import Validator, compile_schema
+from rote.schemas.violations import Violation
 from rote.values import canonical
 from rote.values.limits import SCHEMA_BYTES_MAX
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rote.schemas import Registry, Violation, parse_registry
+from rote.schemas.registry import Registry, parse_registry
+from rote.schemas.violations import Violation
 from rote.values import canonical
 from rote.values.limits import SCHEMA_PREFIXES_MAX
 from tests.lanes import examples

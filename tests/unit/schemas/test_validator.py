@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rote.schemas import Validator, Violation, compile_schema
+from rote.schemas.validator import Validator, compile_schema
+from rote.schemas.violations import Violation
 from rote.values import canonical
 from rote.values.limits import JUDGING_WORK_MAX, TELLING_WORK_MAX, VIOLATION_CHARACTERS_MAX
 

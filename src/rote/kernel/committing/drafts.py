@@ -16,7 +16,7 @@ from rote.kernel.log.seals import KEY
 from rote.kernel.state.index_coverage import Coverage, IndexChange
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceWriter
-from rote.schemas import REGISTRY_ID
+from rote.schemas.registry import REGISTRY_ID
 
 
 class Draft(Appender):

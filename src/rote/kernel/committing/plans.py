@@ -26,7 +26,7 @@ from rote.kernel.log.events import told_of_call
 from rote.kernel.log.key_rows import meaning_of
 from rote.kernel.log.seals import side_record
 from rote.kernel.state.index_coverage import IndexChange
-from rote.schemas import REGISTRY_ID, RESERVED_PREFIX
+from rote.schemas.registry import REGISTRY_ID, RESERVED_PREFIX
 from rote.values import canonical, decode_canonical, format_time
 
 SALT_BYTES = 16

@@ -15,7 +15,7 @@ from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.entries import Entry
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceWriter
-from rote.schemas import REGISTRY_ID
+from rote.schemas.registry import REGISTRY_ID
 from rote.values import canonical
 
 

@@ -16,15 +16,9 @@ from rote.errors import InvalidInput
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.log.entries import ABSENT, Entry
 from rote.patch.pointer import format_pointer
-from rote.schemas import (
-    REGISTRY_ID,
-    SCHEMA_PREFIX,
-    Registry,
-    Validator,
-    Violation,
-    compile_schema,
-    parse_registry,
-)
+from rote.schemas.registry import REGISTRY_ID, SCHEMA_PREFIX, Registry, parse_registry
+from rote.schemas.validator import Validator, compile_schema
+from rote.schemas.violations import Violation
 from rote.values import decode_canonical
 
 LookUp = Callable[[Sequence[str]], Mapping[str, Entry]]

@@ -9,10 +9,8 @@ from rote.kernel.log.page_sizes import page_size, size_of
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values import check_entity_id, format_time
-from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX
+from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, ROWS_READ_FIRST
 
-# The number of commits or facts to read first: small, because they may be large.
-CHUNK_MIN = 16
 EMPTY = Head(0, None, None)
 
 
@@ -38,7 +36,7 @@ def _facts(
     limit: int,
 ) -> FactPage:
     rows: list[FactRow] = []
-    size, wanted = 0, CHUNK_MIN
+    size, wanted = 0, ROWS_READ_FIRST
     while len(rows) < limit and size < PAGE_BYTES_MAX:
         wanted = min(wanted, limit - len(rows))
         chunk = reads.rows.history(reads.number, id, line, before=before, after=0, limit=wanted)
@@ -77,7 +75,7 @@ def _log(reads: SpaceReader, *, since: int, limit: int, newest: int) -> tuple[Co
         raise Compacted(since + 1, oldest=reads.space.oldest)
     previous = commit_row(reads, since).hash if 0 < since <= newest else None
     commits: list[Commit] = []
-    size, wanted = 0, CHUNK_MIN
+    size, wanted = 0, ROWS_READ_FIRST
     while len(commits) < limit and size < PAGE_BYTES_MAX:
         rows = reads.rows.commits(
             reads.number, after=since, limit=min(wanted, limit - len(commits))

@@ -6,11 +6,8 @@ from rote.kernel.log.entries import load, state_of
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
-from rote.values.limits import PAGE_BYTES_MAX
+from rote.values.limits import PAGE_BYTES_MAX, ROWS_READ_FIRST
 from rote.values.ranges import above
-
-# The number of ids to read first: small, because their values may be large.
-CHUNK_MIN = 16
 
 
 def scan(space: OpenSpace, command: Scan) -> ScanPage:
@@ -39,7 +36,7 @@ def _page(
 ) -> ScanPage:
     line = reads.line(branch, version)
     states: list[State] = []
-    size, wanted = 0, CHUNK_MIN
+    size, wanted = 0, ROWS_READ_FIRST
     while len(states) < limit and size < PAGE_BYTES_MAX:
         wanted = min(wanted, limit - len(states))
         ids = reads.rows.entities(reads.number, line, start=position, end=end, limit=wanted)

@@ -19,7 +19,7 @@ from rote.kernel.state.entry_cache import EntryCache, EntryKey
 from rote.kernel.state.index_coverage import Coverage
 from rote.kernel.state.space_reader import SpaceReader
 from rote.kernel.state.wiring import Wiring
-from rote.schemas import REGISTRY_ID
+from rote.schemas.registry import REGISTRY_ID
 
 _Part = TypeVar("_Part")
 
@@ -81,9 +81,9 @@ class OpenSpace:
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:
         """Return the entry as of a past version if it is cached; the engine is not asked."""
-        if not self.oldest <= version <= self.known or branch not in self.branches:
+        number = self.branches.numbers.get(branch)
+        if number is None or not self.oldest <= version <= self.known:
             return None
-        number = self.branches.number(branch)
         entry = self.cache.newest.get((number, id))
         if entry is not None and entry.version <= version:
             return entry

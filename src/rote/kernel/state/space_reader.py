@@ -133,16 +133,18 @@ class SpaceReader:
     def current(self, branch: str, id: str) -> Entry:
         """Return the newest entry of one id, as of the head."""
         space = self.space
+        newest = space.cache.newest
         key = (space.branches.numbers.get(branch, 0), id)
-        if key not in space.cache.newest:
+        if key not in newest:
             return self._look_up(branch, id)
         before = space.known
         head = self.rows.head(self.number)
-        version, hash = (0, b"") if head is None else (head.version, head.hash)
-        if version != space.known or hash != space.known_hash:
-            self._catch_up(version, hash, before=before)
+        if head is None:
+            self._catch_up(0, b"", before=before)
+        elif head.version != space.known or head.hash != space.known_hash:
+            self._catch_up(head.version, head.hash, before=before)
         # Read from the cache only now: an entry from before may be older than the head.
-        entry = space.cache.newest.get(key)
+        entry = newest.get(key)
         return self._look_up(branch, id) if entry is None else entry
 
     def _look_up(self, branch: str, id: str) -> Entry:

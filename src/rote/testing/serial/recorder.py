@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec import structs
 
 from rote.errors import Busy, Conflict, RunAborted, Unavailable
-from rote.runs import Run
+from rote.runs.run import Run
 from rote.space import Space, Transaction
 from rote.testing.serial.records import Outcome, Read, Record, Scan, Step, Write
 

@@ -7,7 +7,7 @@ import pytest
 
 from rote.contract import DELETE
 from rote.errors import InvalidInput, RoteError
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing.space_suite.ground import (
     A,

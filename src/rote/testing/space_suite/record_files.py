@@ -6,7 +6,7 @@ import pytest
 
 from rote.bridges import export_markdown, import_markdown, import_records, write_export
 from rote.errors import InvalidInput
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.testing.space_suite.records import RecordGround
 
 TEXTS = ("two\nlines", "[x] [a](b)", "\r\n- \\ ---\n```\n", "  \n\n", "\x00\u2028\U0001f600")

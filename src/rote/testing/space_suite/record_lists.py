@@ -9,9 +9,9 @@ import pytest
 from rote.contract import State, View
 from rote.contract.commands import Find
 from rote.errors import Compacted, InvalidInput
-from rote.records import RECORDS, Memory
-from rote.records.index import NAME
+from rote.records.index import NAME, RECORDS
 from rote.records.listing import find_namespaces, of_newest
+from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, port_of
 from rote.testing.space_suite.records import AT, LATER, RecordGround

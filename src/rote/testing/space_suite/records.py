@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.testing.space_suite.ground import SpaceGround, Unchanged, logged
 from rote.values import canonical
 

@@ -7,7 +7,7 @@ import pytest
 from rote.contract import Head, State, View
 from rote.contract.commands import GetHead, GetSnapshot, GetTimes, Rehearse
 from rote.errors import InvalidInput, LimitExceeded, NotFound, PatchFailed, RoteError
-from rote.schemas import REGISTRY_ID, SCHEMA_PREFIX
+from rote.schemas.registry import REGISTRY_ID, SCHEMA_PREFIX
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import (
     A,

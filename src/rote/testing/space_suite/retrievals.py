@@ -8,7 +8,7 @@ import pytest
 
 from rote.bridges import write_export
 from rote.errors import InvalidInput, NotFound
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import receipt, retrieve
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus

@@ -11,9 +11,9 @@ from rote.contract import Commit
 from rote.errors import RunAborted
 from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.jobs import Job
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import retrieve
-from rote.runs import Run
+from rote.runs.run import Run
 from rote.space import Space
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, put

@@ -8,7 +8,8 @@ import pytest
 
 from rote.contract.commands import GetSide
 from rote.errors import RunAborted
-from rote.runs import Run, RunRecord
+from rote.runs.ledger import RunRecord
+from rote.runs.run import Run
 from rote.runs.run_rows import RUN, RunBody, run_in
 from rote.space import Space, Store
 from rote.testing.space_suite.ground import SpaceGround, port_of

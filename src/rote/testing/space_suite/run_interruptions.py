@@ -13,7 +13,7 @@ import pytest
 
 from rote.contract.commands import Command, GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Corrupt, RunAborted, Unavailable
-from rote.runs import Run
+from rote.runs.run import Run
 from rote.runs.run_rows import LEASE, RUN, Lease, run_in
 from rote.space import Space, Store
 from rote.testing.intercepting import intercept

@@ -10,7 +10,7 @@ from rote.contract.commands import FindSpace, GetSide, MakeCommit, PutSide
 from rote.errors import Busy, InvalidInput, InvalidValue, NotFound, PatchFailed, RunAborted
 from rote.runs.finishing import Finisher
 from rote.runs.ledger import Ledger
-from rote.schemas import REGISTRY_ID, SCHEMA_PREFIX
+from rote.schemas.registry import REGISTRY_ID, SCHEMA_PREFIX
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, port_of, put
 from rote.testing.space_suite.run_ground import RunGround

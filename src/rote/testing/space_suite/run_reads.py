@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rote.errors import Denied, InvalidInput
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import retrieve
-from rote.runs import Run
+from rote.runs.run import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C
 from rote.testing.space_suite.run_ground import VAULT, RunGround

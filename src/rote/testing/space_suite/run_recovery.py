@@ -10,10 +10,10 @@ from msgspec import structs
 
 from rote.contract.commands import FindSpace, GetSide, ListSides, MakeCommit, PutSide
 from rote.errors import Busy, Conflict, RunAborted
-from rote.records import Memory
-from rote.runs import Run
+from rote.records.memory import Memory
 from rote.runs.finishing import Finisher
 from rote.runs.ledger import Ledger
+from rote.runs.run import Run
 from rote.runs.run_rows import LEASE, RUN, Lease, lease_in
 from rote.space import Store
 from rote.testing.intercepting import intercept

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rote.errors import InvalidInput, RunAborted
-from rote.records import Memory
-from rote.runs import Run
+from rote.records.memory import Memory
+from rote.runs.run import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B
 from rote.testing.space_suite.run_ground import VAULT, RunGround

@@ -3,7 +3,8 @@
 import pytest
 
 from rote.errors import Denied
-from rote.runs import Effects, Run
+from rote.runs.calls import Effects
+from rote.runs.run import Run
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A
 from rote.testing.space_suite.run_ground import VAULT, RunGround

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rote.errors import Denied, InvalidInput, NotFound
-from rote.records import Memory
+from rote.records.memory import Memory
 from rote.retrieval import ApproximateBackend
-from rote.runs import Run
 from rote.runs.modes import check_modes
+from rote.runs.run import Run
 from rote.space import Space
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, put

@@ -1,0 +1,63 @@
+"""Parts of a store that are loaded when they are first used: most programs start no run."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rote.contract import AnswerRead, Port, Questions, all_spaces
+from rote.contract.commands import ListSides
+from rote.runs.run_rows import LEASE
+from rote.space.running import Runs, RunStart
+from rote.values import Json
+
+if TYPE_CHECKING:
+    from rote.runs.ledger import RunRecord
+    from rote.runs.run import Run
+
+
+def load(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
+
+
+class DeferredRuns:
+    """Implements space.running.Runs."""
+
+    def __init__(self, port: Port, make: Callable[[], Runs]) -> None:
+        self._port = port
+        self._make = make
+        self._runs: Runs | None = None
+
+    def recover_if_possible(self) -> None:
+        """End runs whose owners are gone; a store whose runs all ended needs no look at them."""
+        spaces = all_spaces(self._port)
+        if any(self._port.answer(space.did, ListSides(LEASE, limit=1)) for space in spaces):
+            self._loaded().recover_if_possible()
+
+    def start(self, place: RunStart, **terms: Any) -> "Run":
+        return self._loaded().start(place, **terms)
+
+    def records(self) -> "list[RunRecord]":
+        return self._loaded().records()
+
+    def origin(self, record: "RunRecord") -> dict[str, Json]:
+        return self._loaded().origin(record)
+
+    def recover(self) -> "list[RunRecord]":
+        return self._loaded().recover()
+
+    def close(self) -> None:
+        if self._runs is not None:
+            self._runs.close()
+
+    def _loaded(self) -> Runs:
+        if self._runs is None:
+            self._runs = self._make()
+        return self._runs
+
+
+class DeferredQuestions:
+    """Implements contract.Questions."""
+
+    def digest(self, port: Port, space: str, read: AnswerRead, version: int) -> str:
+        questions: Questions = load("rote.runs.answers", "RunQuestions")()
+        return questions.digest(port, space, read, version)
