@@ -1,4 +1,4 @@
-"""The seam: commands, the door that takes them, and the frozen values that answer."""
+"""The seam between callers and stores: commands, the port that answers them, and frozen answers."""
 
 from rote.contract.blobs import BlobInfo, BlobPart, ByteStream, GcReport
 from rote.contract.branches import DELETE, Branch, Change, MergeConflict, MergeResult, Resolution

@@ -1,4 +1,4 @@
-"""What is said about blobs: how one is put, what is known of it, what a collection did."""
+"""Values about blobs: a stream to read one from, the facts known of one, the report of a collection."""
 
 from typing import Protocol
 
@@ -14,7 +14,7 @@ class ByteStream(Protocol):
 
 
 class BlobInfo(Struct, frozen=True, gc=False):
-    """What is known of a blob without reading it."""
+    """Hash, size, type and labels of a blob, known without reading its data."""
 
     hash: str  # SHA-256 of its bytes, hex
     size: int  # in bytes
@@ -31,21 +31,21 @@ class BlobInfo(Struct, frozen=True, gc=False):
 
 
 class BlobPart(Struct, frozen=True, gc=False):
-    """A blob that there is, by name and size."""
+    """Hash and size of a blob that the space has."""
 
     hash: str
     size: int
 
 
 class GcReport(Struct, frozen=True):
-    """What a garbage collection let go."""
+    """Counts of everything that a garbage collection deleted."""
 
-    blobs: int  # payloads that nothing referred to
+    blobs: int  # that nothing referred to
     uploads: int  # that were never finished
     size_bytes: int  # of both
-    kept: int  # payloads that are there afterwards
-    snapshots: int  # of small documents, that later ones have superseded
-    erasures: int  # that could not be finished when they were made, and now are
+    kept: int  # blobs that are stored afterwards
+    snapshots: int  # of small documents, superseded by later ones
+    erasures: int  # that an earlier call could not finish, and this one did
     is_shrunk: bool = False  # whether the store's files were written anew, which makes them smaller
 
     def to_dict(self) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Branches, and what comes of comparing and merging them. Frozen values that also travel."""
+"""Branches, and the results of comparing and merging them. Frozen values, also sent over the wire."""
 
 from enum import Enum
 from typing import Final
@@ -14,7 +14,7 @@ class Branch(Struct, frozen=True, gc=False):
 
     name: str
     parent: str | None  # None for main
-    fork_version: int  # the parent's facts above it do not count here
+    fork_version: int  # the branch does not see the parent's facts above it
     created_version: int  # of the commit that made it; 0 for main
     head_version: int  # of the newest commit on it; 0 when there is none
     deleted: bool
@@ -31,7 +31,7 @@ class Branch(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True, gc=False):
-    """What one entity needs to turn one state into another."""
+    """One entity that differs between two states."""
 
     id: str
     kind: str  # "added", "removed" or "changed"
@@ -50,7 +50,7 @@ class Change(Struct, frozen=True, gc=False):
 
 
 class Resolution(Enum):
-    """Stands in for a value in `resolutions`."""
+    """Take the place of a value in `resolutions`: DELETE resolves a conflict by a delete."""
 
     DELETE = "delete"
 
@@ -79,12 +79,12 @@ class MergeConflict(Struct, frozen=True, gc=False):
 
 
 class MergeResult(Struct, frozen=True, gc=False):
-    """What became of a merge."""
+    """The outcome of a merge."""
 
     status: str  # "merged", "conflict" or "nothing"
-    commit: Commit | None  # when it was merged, and not only tried
+    commit: Commit | None  # None unless it merged; None also in a dry run
     merged: tuple[str, ...]  # ids that the merge writes on the target
-    conflicts: tuple[MergeConflict, ...]  # those that nothing has settled
+    conflicts: tuple[MergeConflict, ...]  # that neither a resolution nor the strategy settled
 
     def to_dict(self) -> dict[str, Json]:
         return {

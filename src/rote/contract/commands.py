@@ -1,8 +1,8 @@
 """Commands: everything that can be asked of a store, as data.
 
-A command is a frozen struct that says the type of its answer. It holds no function, no path of this
-machine, no open file and no iterator: pages for what is long, pieces for what is large. Members are
-as the caller sent them; whoever answers checks them.
+A command is a frozen struct that declares the type of its answer. It holds no function, no path of
+this machine, no open file and no iterator: long answers come in pages, large data in pieces. Members
+are as the caller sent them; the handler checks them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class Work(Command[R_co], frozen=True, gc=False):
 class GetTimes(StoreCommand[Times], frozen=True, gc=False):
     """Ask for the time, by the store's clock and by the clock that all its processes share."""
 
-    shared: bool = True  # without the latter, which may take a look at the database
+    shared: bool = True  # False leaves the latter out, which may cost a look at the database
 
 
 class ListSpaces(StoreCommand[SpacePage], frozen=True, gc=False):
@@ -99,7 +99,7 @@ class GetHead(Command[Head], frozen=True, gc=False):
 
 class GetSnapshot(Command[Head], frozen=True, gc=False):
     """Ask for the newest commit that made a view what it is: one with facts, a merge or an erasure on
-    its line. Where that was compacted away, the oldest commit that can be read."""
+    its line. When that commit was compacted away, the answer is the oldest commit that can be read."""
 
     view: View = HEAD
 
@@ -117,8 +117,9 @@ class Read(Command[tuple[State, ...]], frozen=True, gc=False):
 class GlanceAt(Command[Glance], frozen=True, gc=False):
     """Ask what an entity holds at some pointers, and how long the arrays at others are.
 
-    With `may_be_new` an entity that nothing is known of may be taken for absent without a look:
-    whoever writes by that says so in the reads of the commit, and looks when they do not hold.
+    With `may_be_new` the answer for an entity that is not cached may be "absent" without a look into
+    the store. A writer that relies on it names it in the reads of the commit, and asks again without
+    `may_be_new` when they do not hold.
     """
 
     id: str
@@ -180,8 +181,11 @@ class Values(Command[dict[str, Json]], frozen=True, gc=False):
 
 
 class Watch(Command[dict[str, Json]], frozen=True, gc=False):
-    """Follow the result of a query in frames {from, to, upserts, removes}: first from `since` to now,
-    then as it changes. A frame from None starts over."""
+    """Follow the result of a query in frames {from, to, upserts, removes}.
+
+    The first frame leads from `since` to now, each next one comes when the result changes. A frame
+    from None replaces the whole result.
+    """
 
     query: Mapping[str, Any]
     view: View = HEAD
@@ -192,8 +196,11 @@ class Watch(Command[dict[str, Json]], frozen=True, gc=False):
 
 
 class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
-    """Ask what operations would do at a view on which `own` entities are laid, each on what those
-    before it left. Raises what a commit of them there, at the instant `now`, would raise."""
+    """Ask what operations would do at a view, one after the other.
+
+    The states in `own` take the place of those in the view. Raises what a commit of the operations
+    there, at the instant `now`, would raise.
+    """
 
     operations: Sequence[Mapping[str, Any]]
     own: Mapping[str, State]
@@ -212,12 +219,12 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     meta: Json = None
     guards: Sequence[Guard] = ()
     unerased_since: int | None = (
-        None  # a Conflict when what it writes was erased after this version
+        None  # raise Conflict when an entity that it writes was erased after this version
     )
 
 
 class CreateBranch(Command[Commit], frozen=True, gc=False):
-    """Make a branch of another one, as it is now or was at a version."""
+    """Make a branch that begins with the state of another one, now or at a version."""
 
     name: str
     parent: str = "main"
@@ -233,8 +240,10 @@ class DeleteBranch(Command[Commit], frozen=True, gc=False):
 
 
 class Merge(Command[MergeResult], frozen=True, gc=False):
-    """Apply what the source has changed to the target as one commit; conflicts are an answer, and
-    then nothing is written."""
+    """Apply the changes of the source to the target as one commit.
+
+    Conflicts are an answer, not an error; with conflicts nothing is written.
+    """
 
     source: str
     target: str = "main"
@@ -296,8 +305,11 @@ class DropSide(Command[None], frozen=True, gc=False):
 
 
 class PutPiece(Command[str], frozen=True, gc=False):
-    """Add bytes to an upload, which counts nothing yet; the answer is its name. The first piece has
-    the name None and begins one; each next piece begins where the last ended."""
+    """Add bytes to an upload; the answer is its name. An upload is no blob yet.
+
+    The first piece has the name None and begins an upload. Each next piece begins where the one
+    before it ended.
+    """
 
     upload: str | None
     offset: int
@@ -305,21 +317,21 @@ class PutPiece(Command[str], frozen=True, gc=False):
 
 
 class DropUpload(Command[None], frozen=True, gc=False):
-    """Give an upload up, unless it counts by now."""
+    """Drop an upload, unless it has become a blob meanwhile."""
 
     upload: str
 
 
 class PutBlob(Command[str | None], frozen=True, gc=False):
-    """Describe an upload by a commit, from which on it counts; the answer is the hash of its bytes.
+    """Make an upload a blob by a commit that describes it; the answer is the hash of its data.
 
-    Without an upload, `expect` names bytes that may be there already; None when they are not.
+    Without an upload, `expect` names a blob that may be stored already; None when it is not.
     """
 
     upload: str | None = None
     content_type: str = CONTENT_TYPE_DEFAULT
     labels: Sequence[str] = ()
-    expect: str | None = None  # the hash that the bytes must have
+    expect: str | None = None  # the hash that the data must have
     key: str | None = None
     branch: str = "main"
 
@@ -332,7 +344,7 @@ class GetBlobInfo(Command[BlobInfo], frozen=True, gc=False):
 
 
 class ReadPiece(Command[bytes], frozen=True, gc=False):
-    """Read bytes of a blob from `offset` on, as many as come at once; none at the end and beyond."""
+    """Read bytes of a blob from `offset` on, as many as one chunk holds; none at the end and beyond."""
 
     hash: str
     offset: int = 0
@@ -346,8 +358,11 @@ class ListBlobs(Command[tuple[BlobPart, ...]], frozen=True, gc=False):
 
 
 class AdoptBlob(Command[bool | None], frozen=True, gc=False):
-    """Take an upload for a blob that another store has; False when it is there already. Without an
-    upload, None when it is not there. Corrupt when the bytes have another hash."""
+    """Make an upload a blob that another store has described; True when it did.
+
+    False when the blob is stored already. None when it is not, and no upload was named. Corrupt when
+    the data has another hash.
+    """
 
     hash: str
     upload: str | None = None
@@ -367,8 +382,10 @@ class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
 
 
 class Erase(Command[Erasure], frozen=True, gc=False):
-    """Take the content of an entity away, on all branches and at all versions, by a commit; then out
-    of the store's files. Busy when only the latter could not be done: ask again."""
+    """Erase the content of an entity, on all branches and at all versions, by a commit.
+
+    Copies in the store's files are removed after the commit. Busy when only that failed: ask again.
+    """
 
     id: str
     reason: str
@@ -376,8 +393,10 @@ class Erase(Command[Erasure], frozen=True, gc=False):
 
 
 class Compact(Work[Compaction], frozen=True, gc=False):
-    """Let go of history below a version, or of all but the last `keep` commits that are no
-    compactions, but for what reads and merges from there on need. A signed commit records it."""
+    """Drop history below a version, or all but the last `keep` commits that are no compactions.
+
+    Facts that reads and merges from there on need are kept. A signed commit records it.
+    """
 
     before: int | None = None
     keep: int | None = None
@@ -386,19 +405,22 @@ class Compact(Work[Compaction], frozen=True, gc=False):
 
 
 class CollectGarbage(Work[GcReport], frozen=True, gc=False):
-    """Let go of blobs that nothing has referred to for that long, and of uploads that were given up;
-    finish erasures. Not atomic: many short transactions, each of which leaves everything whole."""
+    """Drop blobs that nothing has referred to for the grace period, and abandoned uploads; finish
+    erasures. Not atomic: it runs many short transactions, and each leaves the store whole."""
 
     grace_seconds: float = GC_GRACE_SECONDS
 
 
 class Reindex(Work[None], frozen=True, gc=False):
-    """Drop all declared indexes and build them anew from the log. Not atomic; an index that is only
-    half built is finished before it answers."""
+    """Drop all declared indexes and build them anew from the log.
+
+    Not atomic: an index that is only half built is finished before it answers.
+    """
 
 
 # -- copies: a space leaves one store and enters another, as it is ---------------------------------
-# Everything that enters is checked first, and may be repeated: what is there is not written again.
+# Everything that comes in is checked first. Calls may be repeated: rows that are there already are
+# not written again.
 
 
 class CopyOut(Command[CopyPage], frozen=True, gc=False):
@@ -409,36 +431,43 @@ class CopyOut(Command[CopyPage], frozen=True, gc=False):
 
 
 class CopyIn(Command[Head], frozen=True, gc=False):
-    """Append what is not there yet, in one transaction; the answer is the head then, from where to go
-    on. It may take a part of the page only. InvalidInput when the page does not continue this log,
-    Corrupt when it is not what was written; then nothing is."""
+    """Append the commits that this store does not have, in one transaction; the answer is the new head.
+
+    It may take only the first part of the page: the next page begins after the head. InvalidInput
+    when the page does not continue this log, Corrupt when a check fails; then nothing is written.
+    """
 
     page: CopyPage
 
 
 class FoundationOut(Command[FoundationPage | None], frozen=True, gc=False):
-    """Ask for a page of what a compacted space stands on; None when it was never compacted."""
+    """Ask for a page of the foundation of a compacted space; None when it was never compacted."""
 
     after: FoundationCursor | None = None
 
 
 class FoundationIn(Command[Head], frozen=True, gc=False):
-    """Take over all pages of a foundation into a space that is empty, in one transaction; it is at
-    the horizon then. The pages are an upload, one a line, each as its JSON. InvalidInput when the
-    space is not empty, Corrupt when it is not what was left; then nothing is written."""
+    """Write all pages of a foundation into an empty space, in one transaction.
+
+    The head of the space is then the commit at the horizon. The pages are an upload with the JSON of
+    one page per line of text. InvalidInput when the space is not empty, Corrupt when a check fails;
+    then nothing is written.
+    """
 
     upload: str
 
 
 class SidesOut(Command[SidePage], frozen=True, gc=False):
-    """List side rows above (kind, key), but for those that CopyOut gives."""
+    """List side rows above (kind, key), without those that CopyOut sends."""
 
     after: tuple[str, str] = ("", "")
 
 
 class SidesIn(Command[None], frozen=True, gc=False):
-    """Take over the rows of a page, all or none; rows that it does not have stay. InvalidInput when a
-    row here has a higher fence, or the same one and another body: no fence moves back. Of two
-    checkpoints of a version the one with the higher fence stays."""
+    """Write the rows of a page, all or none; other rows stay.
+
+    InvalidInput when a row here has a higher fence, or the same fence and another body: no fence
+    moves back. Of two checkpoints of a version the one with the higher fence is kept.
+    """
 
     page: SidePage

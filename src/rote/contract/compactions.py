@@ -1,4 +1,4 @@
-"""What a compaction did."""
+"""The outcome of a compaction: a frozen value, also sent over the wire."""
 
 from typing import Any
 
@@ -12,12 +12,13 @@ class Compaction(Struct, frozen=True, gc=False):
     """The outcome of compact."""
 
     commit: Commit | None  # that records it; None when there was nothing to do, or in a dry run
-    # Signed: the first commit that is left, and all that is below it; None when there is none yet.
+    # The signed statement of the commit at the horizon and of all that is left below it. None when
+    # the space was never compacted.
     checkpoint: dict[str, Any] | None
-    facts: int  # that went by this call, or would go
-    commits: int
-    oldest: int  # the version that history begins with, or would begin with
-    is_shrunk: bool = True  # False when others were in the way of making the files smaller: gc does
+    facts: int  # that this call dropped; in a dry run: would drop
+    commits: int  # the same of commits
+    oldest: int  # the oldest readable version afterwards: the horizon
+    is_shrunk: bool = True  # False when the files were in use and stay large until the next gc
 
     def to_dict(self) -> dict[str, Json]:
         return {

@@ -1,4 +1,4 @@
-"""What travels when a space is copied from one store to another."""
+"""Pages that carry a space from one store to another, and the report of a copy. Frozen values."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from rote.contract.requests import SideRow
 from rote.errors import InvalidInput
 from rote.values import Json, canonical
 
-# The kind of the side rows that hold checkpoints. Nobody holds a fence of theirs: each is signed,
-# and says the same of a version as any other.
+# The kind of the side rows that hold checkpoints. Nobody relies on their fences: each checkpoint is
+# signed, and all checkpoints of a version state the same.
 CHECKPOINT = "checkpoint"
 
 
 class CopyPage(Struct, frozen=True, gc=False):
     """Whole commits in log order, with the rows of the keys that they used.
 
-    Snapshots do not travel: no hash covers them, so whoever takes a page makes its own. What was
-    erased travels as what remains of it.
+    Snapshots are not sent: no hash covers them, so the target makes its own. Of an erased fact its
+    remains are sent.
     """
 
     commits: tuple[Commit, ...]
@@ -28,17 +28,20 @@ class CopyPage(Struct, frozen=True, gc=False):
     remains: tuple[Remains, ...] = ()  # one for each erased fact, in the same order
 
     def erased_by(self) -> int:
-        """The newest version that erased something of it; it makes sense only with that commit."""
+        """Return the newest version that erased a fact of the page; 0 when none did.
+
+        A copy has to go on to that version: before it, no commit in the copy records the erasure.
+        """
         return max([0, *(remains.version for remains in self.remains)])
 
 
-# Where a page of a foundation ends: (branch, id, version); in the commits, which come first, the
-# branch and the id are empty.
+# The place where a page of a foundation ends: (branch, id, version). Commits come first; among them
+# the branch and the id are empty.
 FoundationCursor = tuple[str, str, int]
 
 
 class LeftFact(Struct, frozen=True, gc=False):
-    """A fact that a compaction has left, with the value that it leaves instead of what it did."""
+    """A fact that a compaction has kept, with the entity's value after it instead of its body."""
 
     branch: str
     id: str
@@ -49,16 +52,18 @@ class LeftFact(Struct, frozen=True, gc=False):
     parent: str
     salt: str | None
     data: bytes | None  # canonical; None after a delete
-    remains: Remains | None = None  # where it was erased
+    remains: Remains | None = None  # None unless it was erased
 
 
 class FoundationPage(Struct, frozen=True, gc=False):
-    """A part of what a compacted space stands on, up to its line and with it."""
+    """A part of the foundation of a compacted space: what is left up to its horizon, inclusive."""
 
-    before: int  # the line
+    before: int  # the horizon
     version: int  # of the commit that records the compaction
-    checkpoint: dict[str, Any]  # of the line, signed
-    commits: tuple[Commit, ...]  # that are left, without facts; the line's own has all of its
+    checkpoint: dict[str, Any]  # of the commit at the horizon, signed
+    commits: tuple[
+        Commit, ...
+    ]  # that are left, without facts; the one at the horizon has its facts
     keys: tuple[SideRow, ...]  # one for each commit with a key, in the same order
     facts: tuple[LeftFact, ...]  # by branch, id and version; the last of an entity in a commit
     next: FoundationCursor | None  # None at the end
@@ -66,7 +71,7 @@ class FoundationPage(Struct, frozen=True, gc=False):
 
 
 class SidePage(Struct, frozen=True, gc=False):
-    """All side rows above `after` and up to `until`, but for those that travel with commits."""
+    """All side rows above `after` and up to `until`, without those that are sent with commits."""
 
     after: tuple[str, str]  # kind, key
     until: tuple[str, str] | None  # None: to the end
@@ -74,7 +79,10 @@ class SidePage(Struct, frozen=True, gc=False):
 
 
 def check_row_follows(there: SideRow, sent: SideRow) -> None:
-    """InvalidInput when the target's row has gone its own way: a copy never moves a fence back."""
+    """Raise InvalidInput when the target's row is not older than the sent one, and not equal to it.
+
+    A copy never moves a fence back.
+    """
     if there.fence < sent.fence:
         return
     if there.fence == sent.fence and canonical(there.body) == canonical(sent.body):
@@ -91,18 +99,22 @@ def check_row_follows(there: SideRow, sent: SideRow) -> None:
 
 
 class CopyReport(Struct, frozen=True):
-    """The outcome of a copy: ok only when the target, recomputed, is the source at a version."""
+    """The outcome of a copy.
+
+    `ok` is true only when verify of the target finds no fault and its commit at `version` is that of
+    the source.
+    """
 
     ok: bool
     did: str
     name: str  # in the target
     version: int  # of the source, which was copied
     head: str | None  # its hash, the same in both stores
-    since: int  # the target's version before; 0 when nothing was there
-    commits: int  # that this run brought
+    since: int  # the target's version before the copy; 0 when it had nothing
+    commits: int  # that this run copied
     sides: int  # side rows that this run looked at
-    blobs: int  # that this run brought
-    with_key: bool  # whether the target has the private key of the space now from here
+    blobs: int  # that this run copied
+    with_key: bool  # whether this run gave the target the private key of the space
     verified: VerifyReport  # of the target
 
     def to_dict(self) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Declarations: what the layers above have to tell the kernel, once, when a store is wired."""
+"""Declarations: rules that the layers above give the kernel once, when a store is wired."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
 
 class Questions(Protocol):
-    """Asks questions again that a commit relies on."""
+    """Ask the questions again that a commit relies on."""
 
     def digest(self, port: "Port", space: str, read: AnswerRead, version: int, /) -> str:
-        """Return the digest of the answer that a question gets at a version. Errors count as another
-        answer, but for Unavailable."""
+        """Return the digest of the answer that a question gets at a version.
+
+        An error counts as a different answer, except Unavailable, which is raised.
+        """
         ...
 
 
 class SideRule(Protocol):
-    """Says what becomes of side rows of one kind when history goes."""
+    """Decide what erasures, compactions and copies do about the side rows of one kind."""
 
     kind: str
     travels: bool  # whether rows of this kind are copied with their space
@@ -30,7 +32,9 @@ class SideRule(Protocol):
         self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
     ) -> Json | None:
         """Return the body that a row has after an entity was erased; None when it stays as it is.
-        `has_written` tells whether the commit of a version wrote the entity, or may have."""
+
+        `has_written(version)` is true when that commit wrote the entity, or may have written it.
+        """
         ...
 
     def pinning(
@@ -41,5 +45,5 @@ class SideRule(Protocol):
         now: int,
         side: Callable[[str, str], SideRow | None],
     ) -> Busy | None:
-        """Return why history below a version must not go while the row is as it is, or None."""
+        """Return the error for a row that still needs history below `before`, or None."""
         ...

@@ -1,4 +1,4 @@
-"""What is said about erasing an entity, and what is kept of its facts."""
+"""The outcome of erasing an entity, and the remains that are kept of its facts. Frozen values."""
 
 from msgspec import Struct
 
@@ -7,13 +7,13 @@ from rote.values import Json
 
 
 class Erasure(Struct, frozen=True):
-    """What erasing an entity did."""
+    """The outcome of erasing an entity."""
 
     commit: Commit  # that records it
     facts: int  # that lost their content by this call; 0 when it had been erased before
     remaining: tuple[str, ...]  # places that this store cannot reach, in words
-    # Hashes of payloads that are still stored: those that the values referred to, as far as it is
-    # known (not when it had been erased before), and the one that the entity describes.
+    # Hashes of blobs that are still stored: the one that the entity describes, and those that its
+    # values referred to. The latter are not known when the entity had been erased before.
     blobs: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
@@ -26,8 +26,11 @@ class Erasure(Struct, frozen=True):
 
 
 class Remains(Struct, frozen=True, gc=False):
-    """What is kept of an erased fact: its hash can be recomputed, its content not be guessed."""
+    """The salted digests that are kept of an erased fact.
+
+    They suffice to recompute its hash, and do not allow to guess its content.
+    """
 
     version: int  # of the commit that erased it
-    body: str | None  # hex SHA-256 of salt and body; None where there was none
+    body: str | None  # hex SHA-256 of salt and body; None where there was no body
     value: str | None  # the same of salt and snapshot, or of the salt of a delete; None without

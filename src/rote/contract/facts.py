@@ -1,6 +1,6 @@
-"""What happened: facts, commits, and the state of one entity. Frozen values that also travel.
+"""Facts, commits, and the state of one entity. Frozen values, also sent over the wire.
 
-The hashes these carry are defined in docs/formats/chain.md and never change meaning.
+Frozen: the hashes that they carry. docs/formats/chain.md defines them, and they never change meaning.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ class Fact(Struct, frozen=True, gc=False):
 
     @property
     def body(self) -> Json:
-        """The value of a set, the operations of a patch, None for a delete; fresh on each access."""
+        """The value of a set, the operations of a patch, None for a delete; decoded on each access."""
         return None if self.data is None else decode_canonical(self.data)
 
     def to_dict(self) -> dict[str, Json]:
@@ -63,7 +63,7 @@ class Commit(Struct, frozen=True, gc=False):
 
     @property
     def meta(self) -> Json:
-        """What the caller noted beside the commit; fresh on each access."""
+        """The caller's JSON about the commit; decoded on each access."""
         return None if self.meta_data is None else decode_canonical(self.meta_data)
 
     def to_dict(self) -> dict[str, Json]:
@@ -85,17 +85,17 @@ class Commit(Struct, frozen=True, gc=False):
 
 
 class Glance(Struct, frozen=True, gc=False):
-    """Parts of one entity as seen at one point, at a cost that does not grow with the rest of it."""
+    """Parts of one entity at one version. To read them costs nothing for the rest of the entity."""
 
     exists: bool
     version: int  # of the fact that made this state; 0 when never written
     hash: str | None  # of that fact; None when never written
-    values: tuple[Json, ...]  # what is at the pointers that were asked for, None where nothing is
-    sizes: tuple[int | None, ...]  # the lengths of the arrays there, None where there is no array
+    values: tuple[Json, ...]  # one for each pointer of `values`; None where nothing is
+    sizes: tuple[int | None, ...]  # the length of the array at each pointer of `sizes`, or None
 
 
 class State(Struct, frozen=True, gc=False):
-    """One entity as seen at one point."""
+    """One entity as a branch sees it at one version."""
 
     id: str
     value: Json

@@ -1,4 +1,4 @@
-"""A derived index: what the kernel keeps beside the log so that others can find entities by term."""
+"""A derived index: rows that the kernel keeps beside the log, to find entities by term."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -9,7 +9,7 @@ from rote.values import Json
 
 
 class Index(Protocol):
-    """Declares an index. `terms` must be pure: the same id and value always give the same terms."""
+    """Declare an index. `terms` must be pure: the same id and value always give the same terms."""
 
     name: str  # changes whenever `terms` changes meaning, so old rows are not mistaken for new ones
     prefix: (

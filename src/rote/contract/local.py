@@ -1,4 +1,4 @@
-"""What is of this machine alone, and so not on the port: paths and private keys."""
+"""Calls that need paths or private keys of this machine, and so are not commands of the port."""
 
 from pathlib import Path
 from typing import Protocol

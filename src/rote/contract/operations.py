@@ -1,6 +1,7 @@
-"""The operations of a commit: what the caller sent, checked and brought to canonical bytes.
+"""The operations of a commit: checked, and turned into canonical bytes.
 
-Everything here happens before the write lock is taken and depends on the input alone.
+Everything here happens before the write lock is taken and depends on the input alone. Frozen: the
+bytes behind `payload_digest`, which stored keys refer to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from rote.values.limits import COMMIT_BYTES_MAX, OPERATIONS_MAX, VALUE_BYTES_MAX
 # Operations as facts store them.
 SET, PATCH, DELETE = 1, 2, 3
 
-# What a stamp adds to its pointer, at the most: the operation and the time.
+# Bytes that a stamp adds to its pointer at most: the operation and the time.
 _STAMP_BYTES = 64
 _MEMBERS = {
     "set": frozenset({"op", "id", "value", "stamp"}),
@@ -38,12 +39,12 @@ class Operation(Struct, frozen=True, gc=False):
     otherwise_stamp: tuple[str, ...] | None = None  # the same for `otherwise`; None: as `stamp`
 
     def stamp_of_set(self) -> tuple[str, ...]:
-        """The stamp of what is set, where a patch finds nothing that of its `otherwise`."""
+        """Return the stamp for a set, or for the value that a patch sets when it finds nothing."""
         return self.stamp if self.otherwise_stamp is None else self.otherwise_stamp
 
 
 def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
-    """The operations, or the first thing that is wrong with them."""
+    """Return the checked operations; raise for the first fault."""
     if type(raw) not in (list, tuple):
         raise InvalidInput("operations must be a list")
     if not raw:
@@ -57,7 +58,7 @@ def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
 
 
 def check_size(operations: list[Operation], meta: bytes | None) -> None:
-    """The canonical bytes of a commit are bounded, its meta and its stamps included."""
+    """Raise LimitExceeded when a commit is too large, with its meta and its stamps."""
     size = 0 if meta is None else len(meta)
     for operation in operations:
         size += len(operation.quoted_id)
@@ -75,7 +76,7 @@ def check_size(operations: list[Operation], meta: bytes | None) -> None:
 
 
 def payload_digest(branch: str, operations: Sequence[Operation]) -> str:
-    """What a key stands for: the operations as sent, and their branch."""
+    """Return the digest of what a key stands for: the operations as sent, and their branch."""
     return sha256_hex(
         b'{"branch":%b,"kind":"commit_payload/1","operations":[%b]}'
         % (quoted(branch).encode(), b",".join(_as_sent(operation) for operation in operations))
@@ -115,7 +116,7 @@ def _parse(index: int, raw: Mapping[str, Any]) -> Operation:
     id: Any = raw.get("id")
     check_entity_id(id)
     if name == "set" and "value" in raw and "stamp" not in raw:
-        # The most frequent one, without detours.
+        # The most frequent operation, handled directly because it is faster.
         return Operation(SET, id, quoted(id), value_bytes(raw["value"]))
     try:
         return _PARSERS[name](raw, id)
@@ -165,7 +166,7 @@ def _parse_stamp(raw: Mapping[str, Any], member: str = "stamp") -> tuple[str, ..
 
 
 def value_bytes(value: Json | Encoded) -> bytes:
-    """The canonical bytes of an entity's value, within the limit."""
+    """Return the canonical bytes of an entity's value; raise LimitExceeded when there are too many."""
     data = value.data if type(value) is Encoded else canonical(value)
     if len(data) > VALUE_BYTES_MAX:
         raise LimitExceeded(

@@ -1,6 +1,7 @@
-"""What a page of commits must look like before anything in it is compared, looked up or hashed.
+"""Checks of the types in a page of commits, before anything in it is compared, looked up or hashed.
 
-A page may come from anywhere, and Python takes True for 1 and a text for bytes until it is too late.
+A page may come from anywhere, and Python lets True pass for 1 and fails late on a text instead of
+bytes.
 """
 
 from collections.abc import Collection, Iterable
@@ -43,7 +44,7 @@ _FACT: _Fields = (
     ("erased", (bool,)),
 )
 _REMAINS: _Fields = (("version", (int,)), ("body", (str, NoneType)), ("value", (str, NoneType)))
-# The body is anything; whoever reads it looks at it.
+# The body may be any JSON; its reader checks it.
 _SIDE_ROW: _Fields = (("kind", (str,)), ("key", (str,)), ("fence", (int,)))
 
 
@@ -71,13 +72,13 @@ _LEFT_FACT: _Fields = (
 
 
 def check_page(page: CopyPage) -> None:
-    """Corrupt when a field is of another type than it says, or a version is none."""
+    """Raise Corrupt when a field has another type than it declares, or a version is out of range."""
     _check(page, CopyPage, _PAGE, "the page")
     _check_commits(page.commits, page.keys, page.remains)
 
 
 def check_foundation_page(page: FoundationPage) -> None:
-    """The same; and hashes are such, because they are taken over."""
+    """Raise Corrupt as `check_page` does, and when a hash has no such form: hashes are stored as sent."""
     _check(page, FoundationPage, _FOUNDATION_PAGE, "the page")
     if not 1 <= page.before < page.version <= INTEGER_MAX:
         raise _refusal("the page", "version")

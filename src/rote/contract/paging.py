@@ -1,4 +1,4 @@
-"""Pages put together: everything there is, a page at a time."""
+"""Iterators that ask for one page after another and yield the items of all."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -21,8 +21,8 @@ def paged(
 ) -> Iterator[_Item]:
     """Yield items until there are no more, or `limit` of them.
 
-    ask    takes where a page begins (None: at the start) and how many items it may have at most;
-           returns them and where the next page begins, None at the end
+    ask    takes the place where a page begins (None: the start) and the most items that it may have;
+           returns the items and the place where the next page begins, None at the end
     first  the size of the first page: small where most callers stop early
     """
     cursor, size = start, first

@@ -1,8 +1,8 @@
-"""The Port: the one door to a store, whoever answers.
+"""The Port: the one interface to a store, local or remote.
 
 The kernel answers in process, a client over the wire; both pass the same suite. Every answer is
-atomic and sees one committed state. Reads may be repeated freely, a commit with its key. Errors are
-those of rote.errors, nothing else. Layers may wrap a port: each is a few lines around `answer`.
+atomic and sees one committed state. Reads may be repeated freely, a commit only with its key. All
+errors are those of rote.errors. A layer wraps a port with a few lines around `answer`.
 """
 
 from collections.abc import Callable
@@ -15,24 +15,27 @@ from rote.contract.commands import Command, Watch, Work
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-Tell = Callable[[str, int, int], None]  # (what is being done, how far, of how much)
+Tell = Callable[[str, int, int], None]  # (name of the phase, steps done, steps in total)
 
 
 class Caller(Struct, frozen=True):
-    """Who asks. Bound to a port once, not an argument of every call."""
+    """The caller of a port. It is bound to a port once, and is not an argument of every call."""
 
     author: str | None = None  # noted in every commit
 
 
 class Task(Protocol[R_co]):
-    """Long work that was begun. It is done by the thread that asks for its result."""
+    """Long work that was begun. The thread that calls `result` does it."""
 
     def result(self, tell: Tell | None = None) -> R_co:
-        """Do the work, telling how far it is, and return its answer. What `tell` raises ends it."""
+        """Do the work, report progress to `tell`, and return the answer.
+
+        An exception that `tell` raises ends the work.
+        """
         ...
 
     def cancel(self) -> None:
-        """End the work at its next step: whoever waits for the result gets Unavailable, `cancelled`."""
+        """End the work at its next step: `result` raises Unavailable with the code `cancelled`."""
         ...
 
 
@@ -40,7 +43,7 @@ class Watching(Protocol):
     """A watch that was begun."""
 
     def next(self, timeout: float | None = None) -> dict[str, Any] | None:
-        """Wait for the next frame and return it; None when that many seconds brought none."""
+        """Wait for the next frame and return it; None when none came within `timeout` seconds."""
         ...
 
     def close(self) -> None: ...
@@ -56,14 +59,14 @@ class Port(Protocol):
     def watch(self, space: str, command: Watch, /) -> Watching: ...
 
     def for_caller(self, caller: Caller, /) -> "Port":
-        """The same store, asked by someone else."""
+        """Return a port to the same store, bound to another caller."""
         ...
 
     def close(self) -> None: ...
 
 
 class PortLayer:
-    """A port around another one; a layer says what it answers otherwise."""
+    """A port that passes every call on to another port. A layer overrides what it answers itself."""
 
     def __init__(self, port: Port) -> None:
         self._port = port

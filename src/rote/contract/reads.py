@@ -1,4 +1,4 @@
-"""The reads of a commit: what must not have been written since it was read."""
+"""The reads of a commit: entities and ranges of ids that must not have been written since."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ class Read(Struct, frozen=True, gc=False):
 
 
 def parse_reads(raw: Sequence[Mapping[str, Any]] | None, branch: str) -> list[Read]:
-    """The reads, or the first thing that is wrong with them. `branch` is the commit's."""
+    """Return the checked reads; raise for the first fault. `branch` is that of the commit."""
     if raw is None:
         return []
     if not isinstance(raw, list | tuple):

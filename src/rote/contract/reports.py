@@ -1,10 +1,10 @@
-"""What an inspection of a store says."""
+"""The report of verify, and the faults in it. Frozen values, also sent over the wire."""
 
 from msgspec import Struct, to_builtins
 
 from rote.values import Json
 
-# The kind of the fault that says: what a checkpoint states was compacted away since.
+# The kind of the fault when a checkpoint cannot be proven, because its commit was compacted away.
 UNDECIDED = "compacted"
 
 
@@ -12,7 +12,7 @@ class Fault(Struct, frozen=True):
     """One thing in a store that is not as it was written."""
 
     kind: str  # a stable word: "fact", "commit", "head", "snapshot", "key", …
-    version: int | None  # where in the log, when it is in the log
+    version: int | None  # the place in the log; None when the fault is not in the log
     id: str | None  # the entity or row
     message: str
 

@@ -1,4 +1,4 @@
-"""Parts of commands, and the pages that answer them. Frozen values that also travel."""
+"""Parts of commands, and the pages that answer them. Frozen values, also sent over the wire."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ class Guard(Struct, frozen=True, gc=False):
     key: str
     fence: int
     body: Json  # what the row holds after the commit
-    stamped: bool = False  # then with the commit's `version` and `at` as members of it
+    stamped: bool = False  # whether the commit's `version` and `at` become members of the body
 
 
 class AnswerRead(Struct, frozen=True, gc=False):
@@ -27,19 +27,19 @@ class AnswerRead(Struct, frozen=True, gc=False):
     ranges: Sequence[tuple[str, str, str | None]]  # branch and ids, half open, that can change it
     version: int  # at which it was the answer
     branch: str
-    now: int  # by which time it was asked, microseconds since the epoch
+    now: int  # the time that the question went by, microseconds since the epoch
 
 
 class Rehearsal(Struct, frozen=True, gc=False):
-    """What an operation would do to a state of the space; nothing is written."""
+    """The effect that an operation would have on a state of the space; nothing is written."""
 
-    op: str  # what the fact would be: a patch that finds nothing is a set
+    op: str  # of the fact that would be made: a patch that finds nothing makes a set
     parent: str | None  # hash of the fact it would follow; None when there is none in the store
     after: State  # its times are those of the rehearsal
 
 
 class View(Struct, frozen=True, gc=False):
-    """Where to read: a branch's line, at a version or (None) at its head."""
+    """A place to read from: the line of a branch, at a version or (None) at its head."""
 
     branch: str = "main"
     version: int | None = None
@@ -94,11 +94,11 @@ class SpaceSummary(Struct, frozen=True, gc=False):
 
 
 class Times(Struct, frozen=True, gc=False):
-    """What time it is, microseconds since the epoch."""
+    """The time, in microseconds since the epoch."""
 
     now: int  # by the store's clock
-    # By the clock that all who share the store go by: the database's, if it has one. None when
-    # nobody asked for it.
+    # By the clock that all processes of the store share: the database's, if it has one. None when
+    # it was not asked for.
     shared_now: int | None
 
 

@@ -1,4 +1,5 @@
-"""What a store takes from outside: time and randomness come in, so equal inputs give equal bytes."""
+"""Sources of time, randomness and keys. A store takes them as arguments, so equal inputs give equal
+bytes."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,7 +9,7 @@ from rote.values import Identity
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time, aware, in UTC."""
+        """Return the time, aware, in UTC."""
         ...
 
 
@@ -25,7 +26,7 @@ class TokenSource(Protocol):
 
 
 class KeyRing(Protocol):
-    """Where the private keys of spaces are kept: outside the database."""
+    """Keeper of the private keys of spaces, outside the database."""
 
     place: str  # for messages
 

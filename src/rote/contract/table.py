@@ -1,4 +1,4 @@
-"""The table of commands: everything that is said of a command, in one row.
+"""The table of commands: one row for each command holds all that is declared about it.
 
 Routes, rights, documents and handlers come from it. The kernel has a row for each command that it
 answers; layers above add rows of their own.
@@ -14,8 +14,8 @@ from rote.contract.commands import Command
 from rote.errors import InternalError
 
 Right = Literal["open", "authenticated", "read", "write", "owner", "operator"]
-# What a caller whose right is bound to a path may name: only `ids` in it, only a `range` in it, only
-# what a `walk` from it shows; `free` is not bound, `none` is Denied.
+# What a caller may name whose right is bound to a path: only `ids` in it, only a `range` in it, or
+# only entities that a `walk` from it reaches. `free` commands are not bound, `none` are Denied.
 PathRule = Literal["ids", "range", "walk", "free", "none"]
 # Whether a command that got no answer may be sent again: `always`, only with its `key`, by its
 # `fence` (of two one is refused), or `never`.
@@ -23,17 +23,17 @@ Retry = Literal["always", "key", "fence", "never"]
 
 
 class Row(Struct, frozen=True):
-    """One command: its name on the wire, who answers it, who may ask."""
+    """One command: its name on the wire, the handler that answers it, the right that it needs."""
 
     command: type[Command[Any]]
     name: str
-    handler: str  # "module:function" of (open space, command); loaded when it is first asked
+    handler: str  # "module:function", called with (open space, command); loaded at its first call
     right: Right
     path: PathRule
     retry: Retry
-    member: str | None = None  # under which a bare answer stands in its JSON object
+    member: str | None = None  # the name of a bare answer in its JSON object
     ids: Callable[[Any], Iterable[str]] | None = None  # the entities that it names
-    by_caller: bool = False  # whether the handler is told who asks
+    by_caller: bool = False  # whether the handler also gets the caller
 
     def load(self) -> Callable[..., Any]:
         module, _, name = self.handler.partition(":")

@@ -1,16 +1,16 @@
-"""Commands, answers and errors as bytes: one encoder and one decoder for every door.
+"""Commands, answers and errors as bytes: one encoder and one decoder for every transport.
 
-The bytes are JSON objects, members under their own names; defaults are written. What differs:
+The bytes are JSON objects with the members under their own names; defaults are written. Exceptions:
 
-    view          stands as its members `branch` and `version`
+    view          becomes its members `branch` and `version`
     Fact.data, Commit.meta_data, LeftFact.data
-                  stand as `body`, `meta` and `data`: the stored canonical bytes, copied as they are
+                  become `body`, `meta` and `data`: the stored canonical bytes, copied as they are
     resolutions   {"value": …} or {"delete": true}
-    bytes         of a piece of a blob never stand in JSON: they are the body of the message
+    bytes         of a piece of a blob are never in the JSON: they are the body of the message
 
-What JSON cannot carry is refused before it is sent, by the checks that the kernel would make.
-Decoding a command refuses unknown members; what a member holds is for the handler to check. Members
-of answers may grow, so unknown ones are left out.
+The encoder refuses what JSON cannot carry, by the checks that the kernel would make. The decoder of
+a command refuses unknown members; the handler checks what they hold. Answers may get new members, so
+their decoder leaves unknown ones out.
 """
 
 import types
@@ -40,7 +40,7 @@ _STORED = {(Fact, "data"): "body", (Commit, "meta_data"): "meta", (LeftFact, "da
 
 
 class Message(Struct, frozen=True):
-    """What travels: a JSON object and, of a piece of a blob, its bytes."""
+    """A JSON object and, with a piece of a blob, its bytes."""
 
     head: bytes
     body: bytes | None = None
@@ -71,7 +71,7 @@ def decode_command(command: type[Command[Any]], message: Message) -> Command[Any
 
 @contextmanager
 def _as_damage(command: type[Command[Any]]) -> Iterator[None]:
-    """Call what is no value a damage where it comes from another store."""
+    """Raise Corrupt instead of InvalidValue for a page that comes from another store."""
     try:
         yield
     except InvalidValue as error:
@@ -94,7 +94,7 @@ def decode_answer(row: Row, message: Message) -> Any:
         return message.body
     if kind is type(None):
         return None
-    # Under a member the answer is as deep as the object around it.
+    # An answer under a member is one level deeper, so the type is that of the object around it.
     around: Any = kind if row.member is None else dict[str, kind]  # type: ignore[valid-type]
     plain = _decoded(message.head, around)
     return _coder(kind).value(plain if row.member is None else plain[row.member])
@@ -144,11 +144,11 @@ def _decoded(data: bytes, kind: Any) -> Any:
     try:
         return _with_slices(plain, msgspec.json.decode(data, type=sliced))
     except msgspec.ValidationError:
-        return plain  # of another shape; whoever takes it refuses it
+        return plain  # of another shape; the handler refuses it
 
 
 def _check_sendable(command: Command[Any]) -> None:
-    """Refuse what the kernel would, where it says more than that JSON cannot carry it."""
+    """Make those checks of the kernel whose messages are clearer than that JSON cannot carry it."""
     if isinstance(command, MakeCommit | Rehearse):
         parse_operations(command.operations)
     if isinstance(command, MakeCommit):
@@ -161,7 +161,7 @@ def _check_sendable(command: Command[Any]) -> None:
 
 
 class Coder(Struct):
-    """How values of one type become plain data, and back."""
+    """Two functions that turn values of one type into plain data and back."""
 
     plain: Callable[[Any], Any]
     value: Callable[[Any], Any]
@@ -169,13 +169,13 @@ class Coder(Struct):
 
 
 def _checked(value: Any) -> Any:
-    """Return a value that JSON can carry; the encoder would write NaN as null, and a UUID as text."""
+    """Return the value if JSON can carry it. The encoder alone would write NaN as null, a UUID as text."""
     canonical(value, depth_max=DEPTH_MAX + MESSAGE_LEVELS)
     return value
 
 
 def _operations(operations: Any) -> Any:
-    """Return operations, which were checked, with values that are encoded already as their bytes."""
+    """Return checked operations, with the bytes of values that are encoded already."""
     return [
         {name: Raw(part.data) if type(part) is Encoded else part for name, part in each.items()}
         for each in operations
@@ -279,7 +279,7 @@ def _struct_coder(kind: type[Struct]) -> Coder:
 
     def plain(value: Any) -> Any:
         if not isinstance(value, kind):
-            return _checked(value)  # whoever takes it refuses it
+            return _checked(value)  # of another type; the handler refuses it
         made: dict[str, Any] = {}
         for name, wire_name, coder in members:
             part = getattr(value, name)
@@ -312,8 +312,11 @@ def _struct_coder(kind: type[Struct]) -> Coder:
 
 
 def _stored_bytes(kind: type[Struct], plain: dict[str, Any], name: str) -> bytes | None:
-    """Return canonical bytes that were copied as they are. JSON null is a value where one was set, or
-    left by a compaction."""
+    """Return canonical bytes that were copied as they are.
+
+    JSON null stands for no bytes, or for the value null: of a set, or of a patch that a compaction
+    kept as its result.
+    """
     stored = plain[name]
     if stored is None or bytes(stored) == b"null":
         is_value = plain.get("op") == "set" or (kind is LeftFact and plain["op"] == "patch")
@@ -327,7 +330,7 @@ def _stored_bytes(kind: type[Struct], plain: dict[str, Any], name: str) -> bytes
 
 @cache
 def _sliced_type(kind: Any) -> Any:
-    """Return the type that decodes to slices of the text where stored bytes stand; Any where none do."""
+    """Return the type that decodes stored bytes as slices of the text; Any for a type without them."""
     origin, arguments = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and issubclass(kind, Struct):
         hints = get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""What happened: the log, its rules and its proofs. Implements contract.Port on an engine."""
+"""The kernel: the log of each space, its rules and its proofs. It implements contract.Port on an engine."""
 
 from rote.kernel.kernel import Kernel
 

@@ -1,7 +1,7 @@
 """The kernel: answers the Port in process, on any engine, by its table of commands.
 
-Who does what stands in the table; a handler takes the open space and the command. Columns for rights
-and ids are judged by a server, not here.
+The table names the handler of each command; a handler takes the open space and the command. A server
+uses the columns for rights and ids, the kernel does not. Frozen: the names, which are on the wire.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ def _ids(command: Any) -> Sequence[str]:
 
 
 def _written(command: Any) -> Iterator[str]:
-    """Yield the ids of operations and reads; what has none there is refused by the handler."""
+    """Yield the ids of operations and reads; the handler refuses operations without one."""
     for part in (*command.operations, *getattr(command, "reads", ())):
         if isinstance(part, dict) and "id" in part:
             yield part["id"]
@@ -128,7 +128,7 @@ TABLE = Table([
 
 
 class Kernel:
-    """Implements contract.Port."""
+    """The implementation of contract.Port in this process."""
 
     def __init__(
         self,
@@ -147,11 +147,12 @@ class Kernel:
     ) -> None:
         """Wire the parts together.
 
-        questions   ask again what a commit relies on
+        questions   asks the questions again that a commit relies on
         seed        of the key of the next space that is made
-        side_rules  say what erasures and compactions do about side rows of the layers above
-        presumes    lets an entity that nothing is known of be taken for new, which saves a look; not
-                    where `ids` and `clock` have to be repeatable: a wrong guess asks them once more
+        side_rules  decide what erasures and compactions do about side rows of the layers above
+        presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
+                    look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
+                    kernel asks them once more
         """
         wiring = Wiring(
             engine=engine, clock=clock, ids=ids, tokens=tokens, keys=keys, questions=questions,
@@ -192,7 +193,7 @@ class Kernel:
     def _open(self, space: str) -> Any:
         return self.spaces.open(space) if space else self.spaces
 
-    # -- of this machine alone, and so not on the port ---------------------------------------------
+    # -- calls for this machine alone (contract.Local) ---------------------------------------------
 
     def backup(self, path: Path) -> None:
         """Write everything, as of now, to a new SQLite file."""
@@ -208,7 +209,7 @@ class Kernel:
 
 
 class _Handlers(dict[type[c.Command[Any]], Callable[..., Any]]):
-    """Handlers by command, each loaded when it is first asked for and told who asks."""
+    """Handlers by command, each loaded at its first call and bound to the caller."""
 
     def __init__(self, caller: Caller) -> None:
         super().__init__()
@@ -222,7 +223,7 @@ class _Handlers(dict[type[c.Command[Any]], Callable[..., Any]]):
 
 
 class KernelTask(Task[R]):
-    """Work that the thread does that waits for it."""
+    """Work that runs in the thread that asks for its result."""
 
     def __init__(self, work: Callable[[Tell], R]) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""The only place that wires: URL -> kernel and engine, system clock and randomness."""
+"""Opening a store: the only place that wires a kernel, an engine, the system clock and randomness."""
 
 from rote.opening.engines import Location, locate
 from rote.opening.opening import open

@@ -1,4 +1,4 @@
-"""Which engine a URL means, and where the keys of its spaces are kept."""
+"""The engine that a URL names, and the place of the keys of its spaces."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rote.engines.postgres import PostgresEngine
 
 SCHEMA_DEFAULT = "rote"
-# A mistyped URL or the driver's other form, `host=… password=…`; no name for a file of anybody's.
+# A mistyped URL, or the driver's other form, `host=… password=…`. Nobody names a file like that.
 _like_postgres = re.compile(
     r"(?i)postgres(ql)?:|(.*\s)?(host|hostaddr|port|user|password|dbname|service)\s*="
 ).match
@@ -23,7 +23,7 @@ _like_postgres = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a store is."""
+    """The place of a store and of its keys."""
 
     shown: str  # its URL, without user and password
     path: Path | None  # its file, if it is one
@@ -31,7 +31,7 @@ class Location:
 
 
 def locate(url: object, *, keys: object = None) -> Location:
-    """What a URL says about a store; nothing is opened."""
+    """Return the place of the store that a URL names; nothing is opened."""
     if not isinstance(url, str) or not url:
         raise InvalidInput("name a store: a path, :memory:, sqlite:///path or postgresql://…")
     if _is_postgres(url):
@@ -65,7 +65,7 @@ def _is_postgres(url: str) -> bool:
 
 
 def _schema_of(url: str) -> tuple[str, str | None]:
-    """A URL without its `schema=`, which is ours and not the driver's; and what that says."""
+    """Return a URL without its `schema=`, which the driver does not know, and the schema or None."""
     place, _, query = url.partition("?")
     parts = [part for part in query.split("&") if part]
     named = [unquote(part.removeprefix("schema=")) for part in parts if part.startswith("schema=")]
@@ -75,7 +75,7 @@ def _schema_of(url: str) -> tuple[str, str | None]:
 
 def _postgres() -> "type[PostgresEngine]":
     try:
-        # Here, because the driver is an extra: without it everything else works.
+        # Imported here, because the driver is an extra: without it everything else works.
         from rote.engines.postgres import PostgresEngine  # noqa: PLC0415
     except ImportError as error:
         raise Unavailable(
@@ -86,12 +86,12 @@ def _postgres() -> "type[PostgresEngine]":
 
 
 def _path(url: str) -> Path | None:
-    """The file a URL names; None for memory."""
+    """Return the file that a URL names; None for memory."""
     if url in (":memory:", "sqlite://:memory:", "sqlite:///:memory:"):
         return None
     scheme, separator, rest = url.partition("://")
     if _like_postgres(url):
-        # Not quoted: it may hold a password.
+        # The message does not quote the URL, because it may hold a password.
         raise InvalidInput("a PostgreSQL store is named postgresql://user:password@host/database")
     if not separator:
         return check_path(url).absolute()

@@ -1,4 +1,7 @@
-"""Where the private keys of spaces are kept: files that only their owner may read, or memory."""
+"""Key rings: private keys of spaces in files that only their owner may read, or in memory.
+
+Frozen: the name and the content of a key file.
+"""
 
 import os
 from pathlib import Path
@@ -8,14 +11,14 @@ from rote.values import Identity
 
 
 class FolderKeys:
-    """One file a key, named by the did; the folder is made with the first."""
+    """One file for each key, named by the did; the folder is made with the first."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.place = str(folder)
 
     def save(self, did: str, seed: bytes) -> None:
-        """Durable when it returns: the file and its name are synced."""
+        """Write a key; the file and its name are durable when this returns."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(self._folder / did, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
@@ -55,7 +58,7 @@ class FolderKeys:
 
 
 class MemoryKeys:
-    """For stores in memory."""
+    """Keys of stores in memory."""
 
     place = "this process"
 

@@ -1,4 +1,4 @@
-"""rote.open: from a URL to a store. The only place that knows which parts make one."""
+"""rote.open: make a store from a URL. The only place that knows the parts of a store."""
 
 import os
 from collections.abc import Iterable
@@ -42,15 +42,15 @@ def open(
     """Open a store: a path, ":memory:", "sqlite:///path" or "postgresql://user@host/database".
 
     durability  "fsync": an answered commit survives a power cut. "os": it survives a crash of the
-                process; a power cut may take the last moments, never more and never a part.
+                process; a power cut may lose the last commits, but never a part of one
     author      noted in every commit
     modes       modes of runs that are enabled: of "off", "read_only" (these two when left out),
                 "buffered_write" and "live_read_write"
-    lease_seconds  how long a run that is not heard of is believed alive; others end it then
-    traces      folder of the traces of runs; `observability` beside a file, else none when left out
+    lease_seconds  how long a run counts as alive after its last sign of life; then others end it
+    traces      folder of the traces of runs; when left out, `observability` beside a file, else none
     keys        folder of the private keys of spaces; PostgreSQL only, `.rote/keys` in your home
     schema      the schema that holds the store; PostgreSQL only
-    clock, ids  where time and randomness come from; the system's when left out
+    clock, ids  sources of time and randomness; the system's when left out
     create      make the store and its spaces on first use; otherwise they must be there
     recover     end runs whose owners are gone, as store.recover() does
     key         32 bytes: the seed of the next space that is made

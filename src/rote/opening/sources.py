@@ -16,7 +16,7 @@ class SystemIds:
 
 
 class SystemTokens:
-    """A random part for the process, then a counter: unique without asking for more randomness."""
+    """Tokens of a random part for the process and a counter: unique without more randomness."""
 
     def __init__(self) -> None:
         self._process = os.urandom(8)

@@ -1,4 +1,4 @@
-"""The envelope: a record as it is stored, and how long it lives."""
+"""The envelope: a record as it is stored, with its times and its time to live. Frozen: its members."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _MEMBERS = frozenset(FIELDS)
 
 
 class Life(Struct, frozen=True, gc=False):
-    """When a record was made, when it was last written, and how long it stays from then on."""
+    """The times of a record: made, last written, and the seconds that it lives from then on."""
 
     created_at: str
     updated_at: int  # microseconds since the epoch
@@ -30,7 +30,7 @@ class Life(Struct, frozen=True, gc=False):
 
     @property
     def expires(self) -> int | None:
-        """The last instant at which it is there; None when it never expires."""
+        """The last instant at which the record is present; None when it never expires."""
         if self.ttl_seconds is None:
             return None
         return self.updated_at + self.ttl_seconds * SECOND
@@ -48,7 +48,7 @@ def envelope(
     metadata: Metadata | None,
     created_at: str | None = None,
 ) -> Envelope:
-    """A record to be stored; times that are None are stamped by the commit."""
+    """Return a record to be stored; the commit stamps times that are None."""
     namespace, kind, id = key
     return {
         "namespace": namespace,
@@ -63,13 +63,13 @@ def envelope(
 
 
 def record_of(state: State) -> Envelope | None:
-    """The record in an entity; None when there is none, or something else."""
+    """Return the record in an entity; None when it does not exist or holds something else."""
     found = read_record(state.id, state.value) if state.exists else None
     return None if found is None else found[0]
 
 
 def read_record(id: str, value: Json) -> tuple[Envelope, Life] | None:
-    """A value as a record; None when another program has put something else under its id."""
+    """Return a value as a record, with its life; None when another program wrote something else."""
     if type(value) is not dict or value.keys() != _MEMBERS:
         return None
     if type(value["payload"]) is not dict or type(value["metadata"]) not in (dict, type(None)):
@@ -85,7 +85,7 @@ def life_of(record: Envelope) -> Life | None:
 
 
 def read_life(created_at: Json, updated_at: Json, ttl_seconds: Json) -> Life | None:
-    """What three values say about a record; None when they are not those of one."""
+    """Return the life that these values make; None when they are not those of a record."""
     updated = instant_of(updated_at)
     if instant_of(created_at) is None or updated is None:
         return None
@@ -98,7 +98,7 @@ def read_life(created_at: Json, updated_at: Json, ttl_seconds: Json) -> Life | N
 
 
 def time_text(micros: int) -> str:
-    """An instant for people; one beyond the calendar is its end."""
+    """Return an instant as text; one beyond the calendar is shown as its end."""
     return format_time(min(micros, MICROS_MAX))
 
 

@@ -1,4 +1,4 @@
-"""The filters of a list: parsed once, then asked of each record."""
+"""The filters of a list: parsed once, then matched with each record."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from rote.space.arguments import check_text
 from rote.values import parse_time
 from rote.values.limits import FILTER_TAGS_MAX, INTEGER_MAX, LIST_LIMIT_MAX
 
-# Which bound of which instant a filter is.
+# Filters that bound an instant: its name, and the side.
 _BOUNDS = {
     "created_after": ("created", "after"),
     "created_before": ("created", "before"),
@@ -40,7 +40,7 @@ class Window(Struct, frozen=True, gc=False):
 
 
 class Filters(Struct, frozen=True, gc=False):
-    """What a list asks for; all of it must hold."""
+    """The conditions of a list. A record matches when all of them hold."""
 
     tags_any: tuple[str, ...] = ()
     tags_all: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Filters(Struct, frozen=True, gc=False):
 
 
 def parse_filters(filters: Any, updated_since: Any = None) -> Filters:
-    """The filters of a call, or the first thing that is wrong with them."""
+    """Return the filters of a call; raise for the first fault."""
     if filters is None:
         filters = {}
     if type(filters) is not dict:

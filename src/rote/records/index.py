@@ -1,7 +1,7 @@
-"""The index of records: which terms a record is listed under.
+"""The index of records: the terms that a record is listed under.
 
-    tag <namespace> <tag>            tag and source as the beginning of their digest, so that no
-    source <namespace> <source>      text makes a term long; who asks compares the record itself
+    tag <namespace> <tag>            tag and source as the beginning of their digest, so that terms
+    source <namespace> <source>      stay short; a search compares the record itself too
     created <namespace> <instant>    instants with all digits, so that terms are in their order
     updated, valid_at, last_accessed, expires
 
@@ -22,12 +22,12 @@ from rote.values.times import MICROS_MIN
 
 _DIGEST_CHARACTERS = 16
 _TIMES_OF_METADATA = ("valid_at", "last_accessed")
-# Frozen; another meaning of any term is another name.
+# Frozen: an index whose terms have another meaning needs another name.
 NAME = "records/1"
 
 
 class RecordIndex:
-    """Declared by whoever opens a store."""
+    """The declaration of the index; rote.open gives it to the kernel."""
 
     name = NAME
     prefix = PREFIX
@@ -71,7 +71,7 @@ def instant_term(name: str, namespace: str, instant: int) -> str:
 def instant_range(
     name: str, namespace: str, after: int | None, before: int | None
 ) -> tuple[str, str]:
-    """The terms of all instants from one to another, both included, as [start, end)."""
+    """Return the range [start, end) of the terms of all instants from one to another, both included."""
     start = f"{name} {namespace} " if after is None else instant_term(name, namespace, after)
     if before is None:
         return start, f"{name} {namespace}!"

@@ -1,10 +1,10 @@
-"""Which entity a record is: the key (namespace, record_kind, record_id) as one id, and back.
+"""Ids of records: the key (namespace, record_kind, record_id) as the id of one entity, and back.
 
     record:<namespace>!!<record_kind>!!<record_id>!!
 
-In a part every character up to U+0021 is written `!` and two hex digits. So `!!` ends a part and is
-below everything that can continue it, and the order of ids is the order of (kind, id), code point
-by code point. Frozen: the ids are in the log.
+In a part every character up to U+0021 is written as `!` and two hex digits. So `!!` ends a part, and
+sorts below everything that can continue the part. The order of ids is therefore the order of (kind,
+id), code point by code point. Frozen: the ids are in the log.
 """
 
 import re
@@ -25,14 +25,14 @@ NAMESPACES = ("daily_log", "long_term", "ops", "session", "workflow")
 _END = "!!"
 
 _escaped = re.compile(r"[\x00-\x21]").sub
-# What no entity id may hold, and has no place in the order when it is escaped.
+# Characters that no entity id may hold. Escaped, they would change the order of ids.
 _refused = re.compile(r"[\x7f-\x9f]|(?![\x00-\x20])\s").search
 _plain = re.compile(r"[\x22-\x7e]+").fullmatch
 _is_namespace = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
 
 
 def check_namespaces(namespaces: Iterable[str] | None) -> tuple[str, ...]:
-    """The namespaces a host has, in order; those of the contract when it names none."""
+    """Return the namespaces of a host, in order; those of the contract when it names none."""
     if namespaces is None:
         return NAMESPACES
     if isinstance(namespaces, str) or not isinstance(namespaces, Iterable):
@@ -53,7 +53,7 @@ def check_namespaces(namespaces: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def entity_id(namespace: str, kind: str, id: str) -> str:
-    """The entity that holds a record."""
+    """Return the id of the entity that holds a record."""
     if type(namespace) is not str or not _is_namespace(namespace):
         if type(namespace) is str and len(namespace) > NAMESPACE_BYTES_MAX:
             raise LimitExceeded(
@@ -75,14 +75,14 @@ def is_key(entity: str, namespace: Json, kind: Json, id: Json) -> bool:
 
 
 def ids_under(namespace: str, kind: str | None = None, id_prefix: str = "") -> str:
-    """What the ids of a namespace, of a kind, or of a kind and an id prefix start with."""
+    """Return the prefix of the ids of a namespace, of a kind, or of a kind and an id prefix."""
     if kind is None:
         return f"{PREFIX}{namespace}{_END}"
     return f"{PREFIX}{namespace}{_END}{_written(kind)}{_END}{_written(id_prefix)}"
 
 
 def namespace_of(entity: str) -> str | None:
-    """The namespace that an entity's id says it is a record of."""
+    """Return the namespace in the id of a record; None for another id."""
     name, end, _ = entity.removeprefix(PREFIX).partition(_END)
     return name if entity.startswith(PREFIX) and end and _is_namespace(name) else None
 
@@ -95,7 +95,7 @@ def check_kind(kind: object) -> str:
 
 def _part(text: object, argument: str, bytes_max: int) -> str:
     if type(text) is str and len(text) <= bytes_max and _plain(text):
-        return text  # the most frequent one, without detours
+        return text  # the most frequent case, handled directly because it is faster
     check_text(text, argument)
     assert type(text) is str
     if not text:

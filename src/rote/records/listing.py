@@ -1,8 +1,8 @@
-"""Finding the records of a list, in its order, at the cost of what it returns.
+"""Finding the records of a list, in its order, without reading many records that do not match.
 
-tags, a source        the index has their entities in the order of lists: stop when it is enough
-a window of time      all that the index has in it, then sorted by id
-otherwise             the entities of the namespace, the kind or the id prefix, by scanning
+tags, a source        the index lists their entities in the order of the list, so the search can stop
+a window of time      all entities that the index lists in the window, then sorted by id
+otherwise             a scan of the namespace, the kind or the id prefix
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,27 +26,29 @@ from rote.values.ranges import above, prefix_end
 
 _Answer = TypeVar("_Answer")
 
-# Of two windows the one that is likelier to be narrow.
+# Windows by how narrow they usually are. The index is asked for the first one that a list has.
 _WINDOWS = ("last_accessed", "valid_at", "updated", "created")
 
 
 def of_newest(space: Space, read: Callable[[Space], _Answer]) -> _Answer:
-    """What `read` says of a space as it is now, as one state; again when that state was compacted
-    away meanwhile."""
+    """Return the answer of `read` for the newest state of a space.
+
+    `read` is called again when that state was compacted away meanwhile.
+    """
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         version = space.version
         try:
             return read(space.at(version))
         except Compacted:
             if space.version == version:
-                raise  # a pinned one, which stays away
+                raise  # a pinned view: its version stays compacted away
     raise Busy("the space is compacted all the time; try again")
 
 
 def find_records(
     view: Space, filters: Filters, *, namespace: str, kind: str | None, id_prefix: str, now: int
 ) -> Iterator[Envelope]:
-    """The living records that match, by kind and id. `view` is one state."""
+    """Yield the matching records that have not expired, by kind and id. `view` is pinned."""
     for record in _candidates(view, filters, namespace, kind, id_prefix):
         if kind is not None and record["record_kind"] != kind:
             continue
@@ -58,7 +60,7 @@ def find_records(
 
 
 def find_namespaces(view: Space) -> list[str]:
-    """The namespaces that hold records, going from one to the next without what lies between."""
+    """Return the namespaces that hold records; one record of each is read."""
     found: list[str] = []
     after: str | None = None
     while state := next(view.scan(PREFIX, after=after, limit=1), None):
@@ -72,7 +74,7 @@ def find_namespaces(view: Space) -> list[str]:
 
 
 def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:
-    """The records of entities, in that order."""
+    """Yield the records of entities, in that order."""
     waiting, count = iter(ids), RECORDS_READ_FIRST
     while chunk := list(islice(waiting, count)):
         for state in view.read_many(chunk):
@@ -83,12 +85,12 @@ def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:
 
 
 def scan_records(view: Space, prefix: str) -> Iterator[Envelope]:
-    """The records whose ids start with a prefix, in order."""
+    """Yield the records whose ids start with a prefix, in order."""
     return (record for _, record in scan_entities(view, prefix))
 
 
 def scan_entities(view: Space, prefix: str) -> Iterator[tuple[str, Envelope]]:
-    """The same, each with the entity that holds it."""
+    """Yield (entity id, record) for the records whose ids start with a prefix, in order."""
     after, count = None, RECORDS_READ_FIRST
     while True:
         states = list(view.scan(prefix, after=after, limit=count))
@@ -104,7 +106,7 @@ def scan_entities(view: Space, prefix: str) -> Iterator[tuple[str, Envelope]]:
 def _candidates(
     view: Space, filters: Filters, namespace: str, kind: str | None, id_prefix: str
 ) -> Iterator[Envelope]:
-    """Every record that may match, in order."""
+    """Yield every record that may match, in order."""
     # Without a kind an id prefix names no range of ids.
     within = ids_under(namespace, kind, id_prefix)
     terms = [text_term("tag", namespace, tag) for tag in filters.tags_all]
@@ -126,10 +128,10 @@ def _candidates(
 
 
 def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[str]:
-    """The ids in a range that are listed under all of the terms, in order.
+    """Yield the ids under a prefix that are listed under all of the terms, in order.
 
-    The terms take turns: each is asked for its first id from where the last one was, so what only
-    one of them has is jumped over.
+    The terms take turns: each is asked for its first id from the last found id on. So ids that only
+    one term has are skipped.
     """
     if len(terms) == 1:
         yield from _listed(view, terms[0], within)
@@ -137,7 +139,7 @@ def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[st
     end = prefix_end(within)
     place, agreed, turn = within, 0, 0
     while True:
-        # No id lies between an id and the same without its last character.
+        # Every id ends with `!!`, so no id lies between an id and the id without its last character.
         after = place if agreed == 0 else place[:-1]
         term = terms[turn % len(terms)]
         hits = view.find(NAME, start=term, end=above(term), after=Hit(term, after), limit=1)
@@ -152,7 +154,7 @@ def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[st
 
 
 def _listed_under_any(view: Space, terms: list[str], within: str) -> Iterator[str]:
-    """The ids in a range that are listed under any of the terms, in order, each once."""
+    """Yield the ids under a prefix that are listed under any of the terms, in order, each once."""
     last = ""
     for id in merge(*[_listed(view, term, within) for term in terms]):
         if id != last:
@@ -177,7 +179,7 @@ def _listed_between(
 
 
 def _scan_kinds(view: Space, namespace: str, id_prefix: str) -> Iterator[Envelope]:
-    """The ids with a prefix in every kind, going from kind to kind without what lies between."""
+    """Yield the records with an id prefix in every kind; other records are skipped."""
     everything = ids_under(namespace)
     after: str | None = None
     while state := next(view.scan(everything, after=after, limit=1), None):

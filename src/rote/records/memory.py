@@ -61,7 +61,7 @@ class Memory:
 
     @staticmethod
     def entity_id(namespace: str, kind: str, id: str) -> str:
-        """The entity that holds a record."""
+        """Return the id of the entity that holds a record."""
         return entity_id(namespace, kind, id)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -75,13 +75,13 @@ class Memory:
         ttl_seconds: int | UnsetType | None = UNSET,
         metadata: Metadata | UnsetType | None = UNSET,
     ) -> Result:
-        """Store a record whole; when it was made stays as it is."""
+        """Store a whole record; `created_at` of an existing one is kept."""
         entity = self._entity(namespace, kind, id)
         body = check_object(payload, "payload")
         ttl = self._ttl(namespace, ttl_seconds)
         known = self._metadata_of(body, metadata)
 
-        may_be_new = True  # what nothing is known of; a second attempt looks
+        may_be_new = True  # the first attempt may assume that the record is new, the second looks
 
         def put_once() -> Result:
             nonlocal may_be_new
@@ -124,7 +124,7 @@ class Memory:
     def _append_once(self, entity: str, added: "_Appended", new: dict[str, Any]) -> Result:
         seen, life = self._look(entity, sizes=(_ENTRIES,))
         if seen.exists and life is None:
-            # What has expired counts as absent: the new record takes its place.
+            # An expired record counts as absent: the new record replaces it.
             return _appended(self._set(entity, new, _TIMES, seen), entries=1)
         if seen.exists and seen.sizes[0] is None:
             raise _no_entries(entity)
@@ -143,7 +143,7 @@ class Memory:
         return _appended(commit, entries=self._entries_after(commit, seen))
 
     def _entries_after(self, commit: Commit, seen: Glance) -> int:
-        """How many entries a commit left. It takes a second look when others were in between."""
+        """Return the number of entries after a commit; read it again when others wrote in between."""
         fact = commit.facts[0]
         if fact.op == "set":
             return 1
@@ -178,7 +178,7 @@ class Memory:
         return {"ok": True, "pruned": pruned}
 
     def touch(self, namespace: str, kind: str, id: str) -> Result:
-        """Note that a record was used: last_accessed and access_count. Nothing else does."""
+        """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
         return self._retry(lambda: self._touch_once(entity))
@@ -217,7 +217,7 @@ class Memory:
     # -- reading -----------------------------------------------------------------------------------
 
     def get(self, namespace: str, kind: str, id: str, *, at: Point | None = None) -> Result:
-        """A record, now or as it was at a version. Nothing is written."""
+        """Return a record, as it is now or was at a version. Nothing is written."""
         entity = self._entity(namespace, kind, id)
         self._check_offered("at", at)
         view = self.space if at is None else self.space.at(at)
@@ -239,7 +239,7 @@ class Memory:
         at: Point | None = None,
         include: Iterable[str] = (),
     ) -> Result:
-        """Records by kind and id, those that match. Nothing is written."""
+        """List the records that match, by kind and id. Nothing is written."""
         self.check_namespace(namespace)
         if kind is not None:
             check_kind(kind)
@@ -270,11 +270,11 @@ class Memory:
         return {"items": page}
 
     def stats(self) -> Result:
-        """How many records there are and how large they are."""
+        """Return the number and the size of records."""
         return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
     def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
-        """What has expired, what will soon, and how old everything is."""
+        """Return the records that have expired or will soon, and the ages of all."""
         now = micros_of(self.space.now)
         return of_newest(
             self.space,
@@ -284,11 +284,11 @@ class Memory:
         )
 
     def capabilities(self) -> Result:
-        """What a workflow may rely on here."""
+        """Return the profile, verbs, filters, limits and namespaces that a workflow may rely on."""
         return profiles.capabilities(self.profile, self.namespaces)
 
     def call(self, verb: str, arguments: Iterable[Json] = ()) -> Result:
-        """A verb with positional arguments, for hosts that speak v1."""
+        """Call a verb with positional arguments, for hosts that speak v1."""
         name, taken = profiles.check_call(self.profile, verb, arguments)
         result: Result = getattr(self, name)(*taken)
         return result
@@ -303,7 +303,7 @@ class Memory:
         sizes: tuple[str, ...] = (),
         may_be_new: bool = False,
     ) -> tuple[Glance, Life | None]:
-        """A glance at a record, and its life when it has one that lasts."""
+        """Return a glance at a record, and its life; None for one that is absent or has expired."""
         seen = self.space.glance(
             entity, values=(*_LIFE, *_KEY, *values), sizes=sizes, may_be_new=may_be_new
         )
@@ -328,7 +328,7 @@ class Memory:
         return entity_id(namespace, kind, id)
 
     def check_namespace(self, namespace: str) -> None:
-        """InvalidInput unless this memory has the namespace."""
+        """Raise InvalidInput unless this memory has the namespace."""
         if type(namespace) is not str or namespace not in self.namespaces:
             raise InvalidInput(
                 f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
@@ -336,7 +336,7 @@ class Memory:
             )
 
     def default_ttl(self, namespace: str) -> int | None:
-        """How long a record of a namespace lives when nobody says."""
+        """Return the time to live of records of a namespace that are put without one."""
         return self._retention.ttl_of(namespace)
 
     def _check_offered(self, name: str, value: object = True) -> None:
@@ -363,7 +363,7 @@ class Memory:
 
 
 class _Appended(Struct, frozen=True):
-    """What an append brings; what was left out stays as it is."""
+    """The arguments of an append; UNSET members leave the record's own as they are."""
 
     entry: Mapping[str, Json]
     ttl_seconds: int | UnsetType | None
@@ -371,7 +371,7 @@ class _Appended(Struct, frozen=True):
 
     def operations(self) -> list[dict[str, Any]]:
         operations: list[dict[str, Any]] = [
-            # It changes nothing, and fails unless there is an array.
+            # This changes nothing, and fails unless there is an array.
             {"op": "splice", "path": _ENTRIES, "index": 0, "remove": 0, "add": []},
             {"op": "add", "path": f"{_ENTRIES}/-", "value": self.entry},
         ]
@@ -398,7 +398,7 @@ def _no_entries(entity: str) -> InvalidInput:
 
 
 def check_included(include: Iterable[str]) -> tuple[str, ...]:
-    """What a list is to show of each record beside its key and times."""
+    """Return the members that a list shows of each record beside its key and times."""
     if isinstance(include, str) or not isinstance(include, Iterable):
         raise InvalidInput("include is a list of names", argument="include")
     names = tuple(include)

@@ -1,7 +1,7 @@
-"""The metadata of a record: what it may hold, checked at the door and read back with care.
+"""The metadata of a record: checks for writing, and careful readers.
 
-Checked is what comes in by the verbs and by imports. What is read back may have been written to the
-entity by other means, so the readers here take nothing for granted.
+The verbs and imports check the metadata that they write. Other programs may write to the entity by
+other means, so the readers here accept any JSON.
 """
 
 from functools import lru_cache
@@ -16,7 +16,7 @@ Metadata = dict[str, Any]
 
 
 def check_metadata(metadata: Any, place: str = "metadata") -> Metadata | None:
-    """The metadata in its normal form: tags without duplicates, everything else as given."""
+    """Return the metadata in its normal form: tags without duplicates, everything else as given."""
     if metadata is None:
         return None
     if type(metadata) is not dict:
@@ -99,13 +99,13 @@ def time_of(metadata: Metadata | None, name: str) -> int | None:
 
 
 def instant_of(time: Json) -> int | None:
-    """The instant of an RFC 3339 time; None when it is not one."""
+    """Return the instant of an RFC 3339 time; None when it is not one."""
     return _remembered(time) if type(time) is str else None
 
 
 @lru_cache(maxsize=TIMES_REMEMBERED)
 def _remembered(time: str) -> int | None:
-    # A record's times are asked for several times on its way, and many records share them.
+    # The times of a record are parsed several times, and many records share them.
     try:
         return parse_time(time)
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""What a host offers: the verbs with their positional arguments, and which profile knows what."""
+"""The offer of a host: the verbs with their numbers of arguments, and what each profile has of them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ from rote.values.limits import (
 )
 
 V1, V1_1 = "v1", "v1.1-deterministic-metadata"
-# How many arguments each verb takes, at the least and at the most.
+# The lowest and the highest number of arguments of each verb.
 _VERBS = {
     "append": (4, 6),
     "capabilities": (0, 0),
@@ -51,7 +51,7 @@ def check_profile(profile: Any) -> str:
 
 
 def check_offered(profile: str, what: str) -> None:
-    """Whether the profile knows something that v1 does not."""
+    """Raise InvalidInput when the profile is v1, which does not have this."""
     if profile == V1:
         raise InvalidInput(
             f"this memory has the profile {V1}, which knows no {what}; open it with {V1_1}",
@@ -61,7 +61,7 @@ def check_offered(profile: str, what: str) -> None:
 
 
 def check_call(profile: str, verb: Any, arguments: Any) -> tuple[str, list[Any]]:
-    """The verb and its arguments; what is missing or too much is told before anything is done."""
+    """Return the verb and its arguments; raise when there are too few or too many."""
     name = verb.strip().lower() if type(verb) is str else ""
     if name not in _VERBS:
         raise InvalidInput(

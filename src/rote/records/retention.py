@@ -1,4 +1,4 @@
-"""How long records stay: the defaults of a host, what prune takes away, and the reports."""
+"""Retention of records: the defaults of a host, pruning, and the reports."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +24,14 @@ from rote.values.limits import (
 
 TTL_ONLY, NONE = "ttl_only", "none"
 _DAY = 86_400 * SECOND
-# Names of the contract; the age of a record is the time since it was last written.
+# The names are those of the contract. The age of a record is the time since it was last written.
 _AGES = (("last_24h", _DAY), ("24h_to_7d", 7 * _DAY), ("7d_to_30d", 30 * _DAY))
 _OLDER = "older"
 _COUNTS = ("records", "with_ttl", "without_ttl", "expired", "expiring_soon")
 
 
 class Retention(Struct, frozen=True):
-    """What a host says about its namespaces."""
+    """The times to live and prune strategies that a host has chosen for its namespaces."""
 
     default_ttl: Mapping[str, int | None]
     strategies: Mapping[str, str]
@@ -43,7 +43,7 @@ class Retention(Struct, frozen=True):
         return self.strategies.get(namespace, TTL_ONLY) == TTL_ONLY
 
 
-# Of a host that says nothing.
+# The retention of a host that chooses nothing.
 _DEFAULT = Retention({}, {})
 
 
@@ -78,7 +78,7 @@ def _by_namespace(namespaces: tuple[str, ...], given: Any, argument: str) -> dic
 
 
 def prune_namespace(space: Space, namespace: str) -> int:
-    """Delete what has expired, some at a time; how many."""
+    """Delete expired records in batches; return their number."""
     pruned = 0
     while count := space.retry(lambda: _prune_some(space, namespace), attempts=RECORD_ATTEMPTS_MAX):
         pruned += count
@@ -99,14 +99,14 @@ def _prune_some(space: Space, namespace: str) -> int:
     if expired:
         space.transact(
             [{"op": "delete", "id": state.id} for state in expired],
-            # Whoever writes one of them meanwhile has given it new life.
+            # A record that someone writes meanwhile has not expired any more: that is a conflict.
             reads=[{"id": state.id, "version": state.version} for state in expired],
         )
     return len(expired)
 
 
 def expired_ids(view: Space, namespaces: Iterable[str]) -> list[str]:
-    """All that has expired in a state, by namespace, those that expired first first."""
+    """Return the ids of all expired records of a state, by namespace and instant of expiry."""
     now = micros_of(view.now)
     found: list[str] = []
     for namespace in namespaces:
@@ -124,7 +124,7 @@ def _has_expired(record: Envelope | None, now: int) -> bool:
 
 
 def stats(view: Space, namespaces: tuple[str, ...]) -> dict[str, Any]:
-    """How many records there are, and their size; expired ones too, until they are pruned."""
+    """Return the number and the size of records; expired ones count until they are pruned."""
     by_namespace: dict[str, dict[str, int]] = {}
     for record in _all_records(view, namespaces):
         counts = by_namespace.setdefault(record["namespace"], {"records": 0, "bytes": 0})
@@ -179,7 +179,7 @@ def _all_records(view: Space, namespaces: tuple[str, ...]) -> Iterator[Envelope]
 
 
 def _standing(life: Life, now: int, soon: int) -> list[str]:
-    """The counts that a record adds to."""
+    """Return the names of the counts that a record adds to."""
     expires = life.expires
     if expires is None:
         return ["records", "without_ttl"]

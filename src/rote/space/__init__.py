@@ -1,4 +1,4 @@
-"""What users hold: Store, Space, Transaction."""
+"""The objects that users hold: Store, Space, Transaction."""
 
 from rote.space.space import Space
 from rote.space.store import Store

@@ -1,4 +1,4 @@
-"""Checks of arguments that the face uses itself, before the port sees them."""
+"""Checks of arguments that Store, Space and others use themselves, before the port sees them."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,10 @@ def check_limit(limit: int | None) -> int | None:
 
 
 def check_list(items: object, what: str) -> None:
-    """Not text, which is a sequence too, nor what can be gone through only once or in any order."""
+    """Raise InvalidInput unless it is a list or a tuple.
+
+    A text is a sequence too, an iterator can be read only once, and a set has no order.
+    """
     if not isinstance(items, list | tuple):
         raise InvalidInput(f"{what} are given as a list")
 
@@ -33,14 +36,14 @@ def check_progress(progress: object) -> None:
 
 
 def check_flags(**flags: object) -> None:
-    """Not what merely counts as true: the text "false" does."""
+    """Raise InvalidInput unless each flag is a bool: the text "false" would count as true."""
     for name, flag in flags.items():
         if type(flag) is not bool:
             raise InvalidInput(f"{name} is True or False")
 
 
 def check_path(path: object) -> Path:
-    """A path that the system can take."""
+    """Return the path if the system can take it; raise InvalidInput otherwise."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInput("a path is text or a Path")
     text = os.fspath(path)
@@ -53,7 +56,7 @@ def check_path(path: object) -> Path:
 
 
 def check_timeout(timeout: object) -> None:
-    # Not "below 0": what is no number at all is refused too.
+    # `not timeout >= 0` instead of `timeout < 0`, to refuse NaN too.
     if timeout is not None and not (
         isinstance(timeout, int | float) and type(timeout) is not bool and timeout >= 0
     ):

@@ -1,4 +1,4 @@
-"""Blobs as bytes and files, whoever answers the port: sent and read in pieces."""
+"""Blobs as bytes and files: sent and read in pieces, over any port."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +18,7 @@ _BUFFER_BYTES = 64 * 1024
 
 
 def check_data(data: Any) -> Any:
-    """Bytes, or something to read bytes from."""
+    """Return bytes, or the stream to read them from; raise InvalidInput for anything else."""
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
     if isinstance(data, bytes) or callable(getattr(data, "read", None)):
@@ -27,7 +27,7 @@ def check_data(data: Any) -> Any:
 
 
 def put_blob(port: Port, did: str, data: bytes | ByteStream, command: PutBlob) -> str:
-    """Store bytes once and describe them; return their hash. After an error nothing of them counts."""
+    """Store data once and describe it; return its hash. After an error no part of it counts."""
     check_content_type(command.content_type)
     check_labels(command.labels)
     if command.expect is not None:
@@ -42,20 +42,22 @@ def put_blob(port: Port, did: str, data: bytes | ByteStream, command: PutBlob) -
     try:
         put = port.answer(did, structs.replace(command, upload=upload))
     finally:
-        # Unless it counts now: others may have stored the same bytes before.
+        # Drops the upload unless it counts now: others may have stored the same data before.
         drop_upload(port, did, upload)
     invariant(put is not None, "an upload was put and has no hash")
     return str(put)
 
 
 def send(port: Port, did: str, stream: ByteStream) -> str:
-    """Upload everything that a stream holds; return the name of the upload. What was taken of a stream
-    that fails is dropped."""
+    """Upload everything that a stream holds; return the name of the upload.
+
+    When the stream fails, the upload is dropped.
+    """
     upload: str | None = None
     offset = 0
     try:
         while True:
-            # Nothing is held while the stream is read: it may take its time.
+            # No lock or transaction is held while the stream is read: it may be slow.
             piece = _read(stream, BLOB_PIECE_BYTES)
             if piece or upload is None:
                 upload = port.answer(did, PutPiece(upload, offset, piece))
@@ -69,12 +71,12 @@ def send(port: Port, did: str, stream: ByteStream) -> str:
 
 
 def drop_upload(port: Port, did: str, upload: str) -> None:
-    with suppress(RoteError):  # gc collects what cannot be dropped now
+    with suppress(RoteError):  # after an error gc drops it later
         port.answer(did, DropUpload(upload))
 
 
 class Joined:
-    """Parts as a stream of bytes."""
+    """A stream of bytes that joins parts."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         self._parts = parts
@@ -88,11 +90,11 @@ class Joined:
 
 
 def _read(stream: ByteStream, size: int) -> bytes:
-    """Return so many bytes, less only at the end: a stream may give fewer than it was asked for."""
+    """Return so many bytes, fewer only at the end. One read of a stream may return fewer."""
     parts = []
     while size:
         data: object = stream.read(size)
-        # Of its own and counted by itself: a view counts items, which may be of several bytes.
+        # A copy as bytes: the length of a memoryview is in items, which may have several bytes.
         part = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else None
         if part is None or len(part) > size:
             raise InvalidInput("a blob is bytes, or a stream that is read in binary")
@@ -108,8 +110,10 @@ def open_blob(port: Port, did: str, hash: str, size: int) -> BufferedReader:
 
 
 class BlobFile(RawIOBase):
-    """Reads pieces as they are needed and holds one. Whoever reads from the first byte to the last
-    in order gets them proved: at the end their hash is compared."""
+    """A blob as a file. It reads pieces as they are needed and holds one.
+
+    When the bytes are read in order from first to last, their hash is compared at the end.
+    """
 
     def __init__(self, port: Port, did: str, hash: str, size: int) -> None:
         super().__init__()
@@ -147,7 +151,7 @@ class BlobFile(RawIOBase):
         return len(part)
 
     def readall(self) -> bytes:
-        # Its buffer becomes the answer without a copy.
+        # The buffer of a BytesIO becomes the answer without a copy.
         whole = BytesIO()
         while part := self._next():
             whole.write(part)
@@ -155,7 +159,7 @@ class BlobFile(RawIOBase):
         return whole.getvalue()
 
     def _next(self) -> memoryview:
-        """What is at the place, as far as it is at hand; empty at the end."""
+        """Return the bytes from the place on, up to the end of a piece; none at the end of the blob."""
         inside = self._place - self._piece_start
         if not 0 <= inside < len(self._piece):
             data = self._port.answer(self._did, ReadPiece(self._hash, self._place))

@@ -1,16 +1,16 @@
-"""Copying a space between two stores, page by page, whoever answers their ports.
+"""Copying a space between two stores, page by page, over any two ports.
 
-    blobs       those that the target does not have, one by one, each with its bytes
-    foundation  into an empty target, when the source was compacted: as a whole, in one transaction
-    commits     up to the source's head as it was before the blobs were listed, each page one
-                transaction of the target; so no commit describes a blob that is not there.
-                What was erased comes erased, and what the target still has of it goes.
-    side rows   page by page. Before a page is written the log is brought up to what the source
-                had when the page was read, so no row knows of a commit that is not there.
-                No fence moves back, and rows that only the target has stay.
+    blobs       those that the target does not have, one by one
+    foundation  when the source was compacted and the target is empty: as a whole, in one transaction
+    commits     up to the head that the source had before the blobs were listed, each page in one
+                transaction of the target; so no commit describes a blob that is missing. Erased
+                facts come as their remains, and what the target still has of them is erased too
+    side rows   page by page. Before a page is written, the target gets all commits that the source
+                had when the page was read; so no row names a commit that is missing. No fence
+                moves back, and rows that only the target has stay
     verify      the whole target, and its head against the source's
 
-Nothing is remembered between runs but the target itself: a run continues where it ends.
+Only the target holds the progress of a copy: the next run goes on where the target ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ def copy_space(
 ) -> CopyReport:
     """Copy a space; `adopt` finds or makes it in the target, with its key or without."""
     tell: Tell = progress or (lambda phase, done, total: None)
-    # First, so that a target that cannot be continued changes nothing.
+    # Checked first, so that nothing changes in a target that cannot be continued.
     _check_target(source, target, info)
     adopted = adopt()
     before = target.answer(info.did, GetHead()).version
@@ -91,7 +91,7 @@ def copy_space(
 
 
 def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
-    """The target has nothing of this space, or the beginning of it."""
+    """Raise InvalidInput unless the target has nothing of this space, or the beginning of it."""
     if all(there.did != info.did for there in all_spaces(target)):
         return
     ours, theirs = (port.answer(info.did, GetHead()) for port in (source, target))
@@ -118,7 +118,10 @@ def _check_target(source: Port, target: Port, info: SpaceInfo) -> None:
 
 
 def _check_sides(source: Port, target: Port, did: str) -> None:
-    """No side row of the target has gone its own way; sides_in looks again, when it writes."""
+    """Raise InvalidInput when a side row of the target is not older than the source's, nor equal.
+
+    SidesIn checks again when it writes.
+    """
     rows = _sides(target, did)
     there = next(rows, None)
     for sent in _sides(source, did):
@@ -148,7 +151,7 @@ def _too_far_back(did: str, version: int) -> InvalidInput:
 
 
 def _copy_foundation(source: Port, target: Port, did: str, tell: Tell) -> int:
-    """What a compacted source stands on comes first, as a whole; how many commits it has not."""
+    """Copy the foundation of a compacted source; return how many commits below the horizon are gone."""
     commits = 0
 
     def pages() -> Iterator[bytes]:
@@ -170,8 +173,10 @@ def _copy_foundation(source: Port, target: Port, did: str, tell: Tell) -> int:
 
 
 def _copy_commits(source: Port, target: Port, did: str, tell: Tell) -> tuple[Head, int]:
-    """Bring the target up to what is the source's head now, or a later one where something is
-    erased meanwhile; that head, and how many blobs came."""
+    """Copy commits up to the source's head; return that head, and the number of blobs copied.
+
+    When something is erased meanwhile, go on to the head with that erasure.
+    """
     head = source.answer(did, GetHead())
     done = target.answer(did, GetHead()).version
     blobs = _copy_blobs(source, target, did, tell) if done < head.version else 0
@@ -184,7 +189,8 @@ def _copy_commits(source: Port, target: Port, did: str, tell: Tell) -> tuple[Hea
         invariant(reached > done, "a page of a copy brought nothing")
         done = reached
         if page.erased_by() > head.version:
-            # Erased since the head was read: without the commit that says so it would be a fault.
+            # Erased since the head was read. Without the commit of the erasure the target would
+            # have erased facts that nothing explains, which is a fault.
             head = source.answer(did, GetHead())
             blobs += _copy_blobs(source, target, did, tell)
         tell("copying", done, head.version)
@@ -192,7 +198,7 @@ def _copy_commits(source: Port, target: Port, did: str, tell: Tell) -> tuple[Hea
 
 
 def _copy_blobs(source: Port, target: Port, did: str, tell: Tell) -> int:
-    """Bring the blobs that the target does not have; how many."""
+    """Copy the blobs that the target does not have; return their number."""
     brought, after = 0, ""
     while page := source.answer(did, ListBlobs(after)):
         for number, blob in enumerate(page, start=1):

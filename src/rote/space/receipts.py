@@ -1,7 +1,7 @@
-"""Receipts of what was retrieved, beside the history, in the order of their times.
+"""Receipts of retrievals, beside the history, in the order of their times.
 
-A receipt says that something was read, never what: hashes, the names of stores and a count. It is a
-side row of the space that was asked.
+A receipt shows that something was read, never its content: hashes, names of stores and a count. It is
+a side row of the space that was asked. Frozen: its kind and the form of its key.
 """
 
 from rote.contract import Port, all_sides, all_spaces
@@ -16,7 +16,7 @@ _INSTANT_DIGITS = 20
 
 
 def add_receipt(port: Port, space: str, receipt: Json) -> None:
-    """Add one; those of one instant are numbered."""
+    """Add a receipt; receipts of one instant are numbered."""
     instant = port.answer("", GetTimes(shared=False)).now - MICROS_MIN
     for number in range(RECEIPTS_AT_ONCE_MAX):
         key = f"{instant:0{_INSTANT_DIGITS}d}.{number:06d}"
@@ -25,12 +25,12 @@ def add_receipt(port: Port, space: str, receipt: Json) -> None:
         try:
             port.answer(space, PutSide(_KIND, key, receipt, 0))
         except Denied:
-            continue  # somebody else was here first
+            continue  # another process has taken this number
         return
     raise Busy("the clock stands still and its instant is full of receipts; try again")
 
 
 def receipts_in(port: Port) -> list[Json]:
-    """All of a store, oldest first."""
+    """Return all receipts of a store, oldest first."""
     rows = [row for info in all_spaces(port) for row in all_sides(port, info.did, _KIND)]
     return [row.body for row in sorted(rows, key=lambda row: row.key)]

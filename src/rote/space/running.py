@@ -1,5 +1,5 @@
-"""The seam to runs, which lie above: who opens a store gives it the functions that start, list and
-recover them."""
+"""The seam to runs, which are a layer above: rote.open gives a store the object that starts, lists and
+recovers them."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunStart(Struct, frozen=True):
-    """Where a run begins."""
+    """The space, branch and version that a run begins with."""
 
     space: SpaceInfo
     branch: str
@@ -56,7 +56,7 @@ class Runs(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of leases that no run needs any more."""
+        """Give up leases that no run needs any more."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A space as users hold it: sugar over the port. It decides nothing."""
+"""A space as users hold it: methods that turn calls into commands of the port. It decides nothing."""
 
 import os
 import threading
@@ -118,7 +118,7 @@ class Space:
         self._port = port
         self._info = info
         self._did = info.did
-        self._turns = turns  # held by the thread of this store that updates again
+        self._turns = turns  # held by the thread of this store that retries after a conflict
         self._pinned = pinned
         self._runs = runs
         self._view = View(branch, None if pinned is None else pinned.version)
@@ -144,7 +144,7 @@ class Space:
 
     @property
     def oldest(self) -> int:
-        """The version that history begins with: 1, or where the last compaction has drawn its line."""
+        """The oldest version that can be read: 1, or the horizon of the last compaction."""
         return self._port.answer(self.did, Describe()).oldest
 
     @property
@@ -154,7 +154,7 @@ class Space:
 
     @property
     def now(self) -> datetime:
-        """What time it is here: the store's clock; on a pinned view the time of its commit."""
+        """The time of the store's clock; on a pinned view the time of its commit."""
         if self._pinned is None:
             return datetime_of(self._port.answer("", GetTimes(shared=False)).now)
         return datetime_of(self._pinned.at or 0)
@@ -166,16 +166,16 @@ class Space:
     # -- reading -----------------------------------------------------------------------------------
 
     def get(self, id: str, default: Json = None) -> Json:
-        """The value of an entity, or `default` when it does not exist."""
+        """Return the value of an entity, or `default` when it does not exist."""
         (state,) = self._port.answer(self._did, Read((id,), self._view))
         return state.value if state.exists else default
 
     def read(self, id: str) -> State:
-        """The value of an entity with its version and hash; also when it does not exist."""
+        """Return the state of an entity: value, version and hash; also when it does not exist."""
         return self._port.answer(self._did, Read((id,), self._view))[0]
 
     def read_many(self, ids: Sequence[str]) -> list[State]:
-        """The states of many entities, in that order, all from one state of the space."""
+        """Return the states of many entities, in that order, all from one version of the space."""
         check_list(ids, "ids")
         return list(self._port.answer(self.did, Read(ids, self._view)))
 
@@ -187,9 +187,12 @@ class Space:
         sizes: Sequence[str] = (),
         may_be_new: bool = False,
     ) -> Glance:
-        """Parts of an entity without the rest: the `values` at some JSON pointers, and the `sizes`
-        of the arrays at others. With `may_be_new` an entity that nothing is known of may be shown as
-        one that was never written, without a look: commit with that read, and look on Conflict."""
+        """Return parts of an entity without the rest: the `values` at some JSON pointers, and the
+        `sizes` of the arrays at others.
+
+        With `may_be_new` an entity that is not cached may be shown as never written, without a look.
+        Commit with that read, and on Conflict ask again without `may_be_new`.
+        """
         check_list(values, "the pointers of values")
         check_list(sizes, "the pointers of sizes")
         command = GlanceAt(id, values, sizes, self._view, may_be_new)
@@ -204,8 +207,8 @@ class Space:
         after: Hit | None = None,
         limit: int | None = None,
     ) -> Iterator[Hit]:
-        """Entities that an index lists under terms in [start, end), above a hit, in (term, id)
-        order. Ask a pinned view when all of them shall be of one state."""
+        """Yield entities that an index lists under terms in [start, end), above a hit, in (term, id)
+        order. Use a pinned view to get all of them from one state."""
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
             hits = self._port.answer(self.did, Find(index, start, end, above, size, self._view))
@@ -216,7 +219,7 @@ class Space:
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
     ) -> Iterator[State]:
-        """Existing entities whose ids start with `prefix`, in id order, all from one state."""
+        """Yield existing entities whose ids start with `prefix`, in id order, all from one state."""
         check_text(prefix, "prefix")
         if after is not None:
             check_text(after, "after")
@@ -231,11 +234,11 @@ class Space:
         return paged(ask, limit=check_limit(limit))
 
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
-        """What happened to an entity, newest first."""
+        """Return the facts of an entity, newest first."""
         return list(self._fact_pages(id, check_limit(limit), PAGE_MAX))
 
     def facts(self, id: str) -> Iterator[Fact]:
-        """The same, page by page: a long history may be more than memory holds."""
+        """Yield the facts of an entity, newest first; a long history need not fit into memory."""
         check_entity_id(id)
         return self._fact_pages(id, None, ROWS_READ_FIRST)
 
@@ -247,7 +250,7 @@ class Space:
         return paged(ask, limit=limit, first=first)
 
     def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
-        """The commits of the whole space above `since`, or all that there are, oldest first."""
+        """Yield the commits of the whole space above `since`, or all that there are, oldest first."""
 
         def ask(above: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
             above = self.oldest - 1 if above is None else above
@@ -257,7 +260,7 @@ class Space:
         return paged(ask, since, limit=check_limit(limit))
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
-        """Selected entities and those that links lead to from them, all from one state.
+        """Return selected entities and those that their links lead to, all from one state.
 
         {"select": {"<id>" | "<prefix>*" | "*": {"path": [...], "schema": ...}}, ...}, with branch,
         at, since, limit, cursor, max_depth and max_entities; see docs/queries.md.
@@ -265,8 +268,8 @@ class Space:
         return self._port.answer(self.did, Query(query, self._view))
 
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
-        """The values of selected entities at their paths, with the values behind followed links in
-        the links' places and with the defaults of schemas."""
+        """Return the values of selected entities at their paths, with the linked values in the places
+        of followed links, and with the defaults of schemas."""
         return self._port.answer(self.did, Values(query, self._view))
 
     def watch(
@@ -276,9 +279,13 @@ class Space:
         since: int | None = None,
         timeout: float | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Frames of a query's result: first from what was shown at version `since` (None: from
-        nothing) to now, then whenever it changes. Ends after `timeout` seconds without a frame.
-        A frame from None replaces all before it: after an erasure nobody knows what was shown."""
+        """Yield frames of a query's result.
+
+        The first frame leads from the result at version `since` (None: from nothing) to now, each
+        next one comes when the result changes. The iterator ends after `timeout` seconds without a
+        frame. A frame from None replaces all before it: after an erasure the result at `since` may
+        not be known any more.
+        """
         check_timeout(timeout)
         watching = self._port.watch(self.did, Watch(query, self._view, since))
         return _frames(watching, timeout)
@@ -305,7 +312,7 @@ class Space:
         key: str | None = None,
         meta: Json = None,
     ) -> Commit:
-        """All operations as one commit, if what was read still holds."""
+        """Commit all operations together, or raise Conflict when a read no longer holds."""
         if self._pinned is not None:
             self._check_writable("transact")
         relied_on = () if reads is None else reads
@@ -315,7 +322,7 @@ class Space:
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to what `function` returns for its value (None when it does not exist).
 
-        Tried again when someone else was faster; Conflict when all attempts were in vain.
+        It is tried again when someone else wrote first; Conflict when all attempts failed.
         """
         if not callable(function):
             raise InvalidInput("update needs a function from the old value to the new one")
@@ -328,7 +335,7 @@ class Space:
         return self.retry(update_once, attempts=attempts)
 
     def retry(self, function: Callable[[], T], *, attempts: int = 32) -> T:
-        """Call a function that reads and commits, again as long as it raises Conflict."""
+        """Call a function that reads and commits; call it again while it raises Conflict."""
         if type(attempts) is not int or attempts < 1:
             raise InvalidInput("attempts must be an integer from 1 on")
         if not callable(function):
@@ -338,8 +345,8 @@ class Space:
         try:
             return function()
         except Conflict:
-            # Threads that were too slow take turns, so that they do not outrun each other for ever;
-            # for a while only, because the function may wait for another thread.
+            # Threads that had a conflict take turns, so that they do not conflict for ever. They
+            # wait for a turn only a while, because the function may wait for another thread.
             in_turn = self._turns.acquire(timeout=TURN_SECONDS_MAX)
             try:
                 for _ in range(attempts - 2):
@@ -353,7 +360,7 @@ class Space:
                     self._turns.release()
 
     def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
-        """Reads and writes that become one commit when the block ends, or nothing."""
+        """Return a transaction: reads and writes that become one commit when its block ends, or nothing."""
         self._check_writable("transaction")
         if key is not None:
             check_key(key)
@@ -373,14 +380,16 @@ class Space:
         record: str | os.PathLike[str] | None = None,
         replay: str | os.PathLike[str] | None = None,
     ) -> "Run":
-        """A run: reads from one state, from this one on a pinned view; writes that are kept back and
-        applied once when its block ends, or not at all; a trace of what happened.
+        """Start a run. It reads from one state; its writes are one commit when its block ends, or
+        nothing. It leaves a trace.
+
+        On a pinned view the run reads from that view.
 
         mode           "off", "read_only", "buffered_write" or "live_read_write"; it must be enabled
         tools          profiles of the tools that it calls
-        validate       what must still hold when it commits: the "answers" it got, the "entities"
-                       they showed, or of these only those that it also "writes"
-        commit_policy  asked with the operations before they are applied; False aborts the run
+        validate       what must be unchanged when it commits: the "answers" that it got, the
+                       "entities" that they showed, or only those of them that it also "writes"
+        commit_policy  called with the operations before they are applied; False aborts the run
         record, replay a file to write replies of tools and models to, or to take them from
         """
         return check_runs(self._runs).start(
@@ -408,7 +417,7 @@ class Space:
         expect: str | None = None,
         key: str | None = None,
     ) -> str:
-        """Store bytes, or all that a stream holds; the SHA-256 of them, which is their name.
+        """Store bytes, or all that a stream holds; return their SHA-256, which names the blob.
 
         The same bytes are stored once. The entity `urn:blob-meta:<hash>` describes them.
         """
@@ -417,15 +426,15 @@ class Space:
         return put_blob(self._port, self.did, check_data(data), command)
 
     def blob(self, hash: str) -> bytes:
-        """The bytes of a blob, whole and compared with their hash."""
+        """Return the bytes of a blob, compared with their hash."""
         return BlobFile(self._port, self.did, hash, self.blob_info(hash).size).readall()
 
     def open_blob(self, hash: str) -> BufferedReader:
-        """The bytes of a blob as a file, in little memory whatever their size."""
+        """Open a blob as a file, which needs little memory for any size."""
         return open_blob(self._port, self.did, hash, self.blob_info(hash).size)
 
     def blob_info(self, hash: str) -> BlobInfo:
-        """Size, type and labels of a blob, without reading it."""
+        """Return size, type and labels of a blob, without reading its data."""
         return self._port.answer(self.did, GetBlobInfo(hash, self._view))
 
     def gc(
@@ -434,8 +443,10 @@ class Space:
         grace_seconds: float = GC_GRACE_SECONDS,
         progress: Tell | None = None,
     ) -> GcReport:
-        """Let go of blobs that nothing has referred to for a while and of uploads given up, and
-        finish erasures that others were in the way of."""
+        """Drop blobs that nothing has referred to for the grace period, and abandoned uploads.
+
+        Finish erasures that could not be finished while others used the store's files.
+        """
         self._check_writable("gc")
         check_progress(progress)
         return self._port.begin(self.did, CollectGarbage(grace_seconds)).result(progress)
@@ -443,7 +454,7 @@ class Space:
     # -- other views -------------------------------------------------------------------------------
 
     def at(self, point: int | datetime | str) -> "Space":
-        """This space as it was at a version, or at a time (also as RFC 3339 text); read-only."""
+        """Return this space as it was at a version, or at a time (also as RFC 3339 text); read-only."""
         head = self._head_at(point)
         if self._pinned is not None and head.version > self._pinned.version:
             raise InvalidInput(
@@ -462,9 +473,9 @@ class Space:
         raise InvalidInput("at() takes a version, an aware datetime or an RFC 3339 time")
 
     def on(self, branch: str) -> "Space":
-        """This space on another branch, at the same point."""
+        """Return this space on another branch, at the same point."""
         check_branch_name(branch)
-        # A read of nothing, so that a name that is not there is told at once.
+        # A read of no entities, which raises NotFound at once for a branch that does not exist.
         self._port.answer(self.did, Read((), View(branch, self._view.version)))
         return self._view_of(branch, self._pinned)
 
@@ -476,21 +487,21 @@ class Space:
     # -- branches ----------------------------------------------------------------------------------
 
     def branches(self) -> list[Branch]:
-        """All branches, deleted ones too, in the order in which they were made."""
+        """Return all branches, deleted ones too, in the order in which they were made."""
         return list(self._port.answer(self.did, ListBranches(self._view.version)))
 
     def create_branch(
         self, name: str, *, at: int | datetime | str | None = None, key: str | None = None
     ) -> "Space":
-        """A new branch of this one, as it is now or was at a point; nothing is copied."""
+        """Make a branch of this one, as it is now or was at a point; nothing is copied."""
         self._check_writable("create_branch")
         version = None if at is None else self._head_at(at).version
         self._port.answer(self.did, CreateBranch(name, self.branch, version, key))
         return self._view_of(name, None)
 
     def delete_branch(self, name: str, *, key: str | None = None) -> Commit:
-        """End a branch: it stays readable and can be merged from, but not written; its name is
-        not used again."""
+        """End a branch: it can still be read and merged from, but no longer written. Its name cannot
+        be used again."""
         self._check_writable("delete_branch")
         return self._port.answer(self.did, DeleteBranch(name, key))
 
@@ -518,13 +529,13 @@ class Space:
         )
 
     def diff(self, other: "str | int | Space") -> list[Change]:
-        """What turns this state into the other: a branch, a version of this one, or a view."""
+        """Return the changes from this state to another: a branch, a version of this one, or a view."""
         view = self._view
         if isinstance(other, Space):
             if other.did != self.did:
                 raise InvalidInput("only states of one space can be compared")
             if other._port is not self._port:
-                # It would be read here, where the other store's writes are not.
+                # The view would be read in this store, which may not have the other store's writes.
                 raise InvalidInput(
                     "only states of one store can be compared; take both views from it"
                 )
@@ -553,14 +564,14 @@ class Space:
         self._port.begin(self.did, Reindex()).result(_counting(progress))
 
     def checkpoint(self) -> dict[str, Any]:
-        """A signed statement of the head, to be kept elsewhere."""
+        """Return a signed statement of the head, to be kept elsewhere."""
         return self._port.answer(self.did, MakeCheckpoint())
 
     def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
         """Remove the values of an entity for good, on all branches and at all versions.
 
         Hashes stay, so the chain still verifies; id, reason, keys, authors and meta stay in clear.
-        Busy when others keep old copies in the store's files: it is erased, call again to finish.
+        Busy when old copies stay because others use the store's files: call again to remove them.
         """
         self._check_writable("erase")
         return self._port.answer(self.did, Erase(id, reason, key))
@@ -574,11 +585,11 @@ class Space:
         key: str | None = None,
         progress: Tell | None = None,
     ) -> Compaction:
-        """Let go of history and make the store smaller: of what is below a version, or of all but
-        the last `keep` commits (compactions themselves are not counted).
+        """Drop history and make the store smaller: all below a version, or all but the last `keep`
+        commits (compactions themselves are not counted).
 
-        From `before` on everything reads as it did; below it nothing can be read any more. Where
-        nothing is below it there is no commit. A dry run says how much would go.
+        From `before` on everything reads as it did; below it nothing can be read any more. When
+        there is nothing to drop, no commit is made. A dry run counts what would be dropped.
         """
         self._check_writable("compact")
         check_flags(dry_run=dry_run)
@@ -605,5 +616,5 @@ def _frames(watching: Watching, timeout: float | None) -> Iterator[dict[str, Any
 
 
 def _counting(progress: Progress | None) -> Tell | None:
-    """Return what tells a function of (done, total) how far a task is."""
+    """Return a Tell that reports to a function of (done, total)."""
     return None if progress is None else lambda _, done, total: progress(done, total)

@@ -1,4 +1,4 @@
-"""A store: the door to its spaces."""
+"""A store as users hold it: it opens spaces, copies and backs them up."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """What rote.open returns; a context manager that closes itself."""
+    """The store that rote.open returns; a context manager that closes it."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class Store:
         self.url = url
 
     def space(self, name: str) -> Space:
-        """The space of that name or did; a new name makes a new space."""
+        """Return the space of that name or did; a new name makes a new space."""
         return self._hold(self._port.answer("", FindSpace(name, self._create)))
 
     def spaces(self) -> list[Space]:
-        """All spaces, by name."""
+        """Return all spaces, by name."""
         return [self._hold(info) for info in all_spaces(self._port)]
 
     def _hold(self, info: SpaceInfo) -> Space:
@@ -64,16 +64,15 @@ class Store:
     ) -> CopyReport:
         """Copy a space, by name or did, with its whole history to another store.
 
-        An earlier copy is continued; a target that went its own way is refused. The target is
-        verified at the end, whatever was there before. The private key stays here unless
-        `with_key`.
+        An earlier copy is continued; a target with another history is refused. The whole target is
+        verified at the end. The private key is copied only with `with_key`.
         """
         if not isinstance(target, Store):
             raise InvalidInput("the target of a copy is a store that rote.open returned")
         check_flags(with_key=with_key)
         check_progress(progress)
         info = self._port.answer("", FindSpace(name))
-        # First, so that a missing key changes nothing.
+        # Read first, so that nothing changes when the key is missing.
         seed = self._local.seed(info.did) if with_key else None
         return copy_space(
             self._port,
@@ -90,7 +89,7 @@ class Store:
         return self._local.adopt(info.did, info.name, seed)
 
     def receipts(self) -> list[Json]:
-        """What was retrieved with this store, oldest first: no content, only that it was read."""
+        """Return the receipts of retrievals with this store, oldest first; they hold no content."""
         return receipts_in(self._port)
 
     def add_receipt(self, space: str, receipt: Json) -> None:
@@ -99,17 +98,18 @@ class Store:
         add_receipt(self._port, found.did, receipt)
 
     def runs(self) -> "list[RunRecord]":
-        """Every run that was ever started here and what became of it, by when it was started."""
+        """Return every run that was ever started here and its outcome, oldest first."""
         return check_runs(self._runs).records()
 
     def run_origin(self, record: "RunRecord") -> dict[str, Json]:
-        """Where a run began, and under which policy: space, branch, memory_snapshot_id and
-        policy_set_id."""
+        """Return space, branch, memory_snapshot_id and policy_set_id that a run began with."""
         return check_runs(self._runs).origin(record)
 
     def recover(self) -> "list[RunRecord]":
-        """End the runs whose owners are gone: commits that were on their way are made or aborted,
-        open buffers discarded. What became of those that were ended here."""
+        """End the runs whose owners are gone, and return their records.
+
+        The commit of a pending run is made or aborted; the buffer of an open run is discarded.
+        """
         return check_runs(self._runs).recover()
 
     def close(self) -> None:

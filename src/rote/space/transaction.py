@@ -1,10 +1,10 @@
-"""A transaction: reads from one version, writes kept back, one commit at the end.
+"""A transaction: reads from one version, buffered writes, one commit at the end.
 
-What is read is recorded, so the commit fails with Conflict if anything of it changed meanwhile.
-Reads see the transaction's own writes on top:
+Reads are recorded, so the commit fails with Conflict if what was read has changed meanwhile. Reads see
+the transaction's own writes:
 
-    own set or delete    the answer is the transaction's own; nothing is recorded
-    own patch            the answer lies on what is below, so that read is recorded
+    own set or delete    the answer depends on the transaction alone; nothing is recorded
+    own patch            the answer depends on the stored value too, so the read is recorded
     scan                 the range that was really walked is recorded
 """
 
@@ -23,7 +23,7 @@ from rote.values.ranges import above, prefix_end
 
 
 class Transaction:
-    """Use it in a `with` block; an exception inside discards it."""
+    """Reads and writes in a `with` block; an exception inside discards the writes."""
 
     def __init__(self, port: Port, space: str, branch: str, *, key: str | None, meta: Json) -> None:
         self._port = port
@@ -35,13 +35,13 @@ class Transaction:
         self._own: dict[str, list[dict[str, Any]]] = {}
         self._entities_read: dict[str, None] = {}
         self._ranges_read: list[list[str | None]] = []
-        self._is_open = False  # in its block, where what is written is committed
+        self._is_open = False  # whether its block has begun and not ended
         self._has_ended = False
-        self.commit: Commit | None = None  # afterwards; None when there was nothing to write
+        self.commit: Commit | None = None  # set at the end; None when there was nothing to write
 
     @property
     def version(self) -> int:
-        """The version everything is read from."""
+        """The version that everything is read from."""
         assert self._view.version is not None
         return self._view.version
 
@@ -52,7 +52,7 @@ class Transaction:
         return state.value if state.exists else default
 
     def read(self, id: str) -> State:
-        """An entity with this transaction's own writes applied; those have version 0."""
+        """Return an entity with this transaction's own writes applied; with those it has version 0."""
         self._check_not_ended()
         check_entity_id(id)
         own = self._own.get(id, [])
@@ -64,7 +64,7 @@ class Transaction:
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
     ) -> Iterator[State]:
-        """Existing entities in id order, own writes included."""
+        """Yield existing entities in id order, own writes included."""
         self._check_not_ended()
         check_text(prefix, "prefix")
         if after is not None:
@@ -88,11 +88,11 @@ class Transaction:
                 given += 1
                 yield state
         if limit is None or given < limit:
-            # From above the prefix there is nothing to walk.
+            # `start` is above `end` when `after` is above the prefix: then nothing was walked.
             covered[1] = None if end is None else max(start, end)
 
     def _merged(self, stored: Iterator[State], own: list[str]) -> Iterator[State]:
-        """Stored states with own writes laid over them, in id order."""
+        """Yield stored states with own writes applied, in id order."""
         waiting = list(reversed(own))
         for state in stored:
             while waiting and waiting[-1] < state.id:
@@ -122,7 +122,7 @@ class Transaction:
     # -- writing -----------------------------------------------------------------------------------
 
     def set(self, id: str, value: Json) -> None:
-        # Taken over now, so that what the caller does to the value later does not matter.
+        # A copy, so that later changes of the caller's value do not matter.
         self._write({"op": "set", "id": id, "value": decode_canonical(canonical(value))})
 
     def patch(self, id: str, ops: Sequence[Mapping[str, Any]]) -> None:
@@ -184,7 +184,7 @@ class Transaction:
 
 
 def _applied(below: State, own: list[dict[str, Any]]) -> State:
-    """A state with a transaction's own operations on top."""
+    """Return a state with a transaction's own operations applied."""
     if not own:
         return below
     value, exists = below.value, below.exists
@@ -197,5 +197,5 @@ def _applied(below: State, own: list[dict[str, Any]]) -> State:
             raise NotFound(f"{below.id} does not exist; set it first", id=below.id)
         else:
             value = apply(value, operation["ops"])
-    # A value of its own: what the caller does to it must not reach the operations.
+    # A copy, so that changes by the caller do not reach the operations.
     return State(below.id, decode_canonical(canonical(value)), exists, 0, None)

@@ -1,1 +1,1 @@
-"""Bytes of a space, and what refers to them."""
+"""Blobs of a space, their data, and the values that refer to them."""

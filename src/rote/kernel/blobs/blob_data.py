@@ -1,11 +1,12 @@
-"""Data of blobs: bytes that are kept in chunks, and the moment from which they count.
+"""The data of blobs: bytes in chunks, and a row that says whether they count.
 
-    upload    chunks and a row without a hash, a bounded transaction for each piece; counts nothing
-    count     the row gets its hash in the transaction of the commit that describes the blob, so
-              the data is durable before, and whoever sees the one sees the other
-    condemn   the row loses its hash again and gets no time; the chunks go in bounded transactions
+    upload    each piece is written in a bounded transaction: its chunks, and a row without a hash.
+              The data does not count yet
+    count     the commit that describes the blob gives the row its hash. The data is durable before,
+              and every reader sees the description and the data together
+    condemn   the row loses its hash again and its time becomes 0; bounded transactions drop the chunks
 
-A process that dies on the way leaves rows without a hash, which gc drops later.
+A process that dies in between leaves rows without a hash, which gc drops later.
 """
 
 from collections import OrderedDict
@@ -40,7 +41,7 @@ CONDEMNED = 0
 
 
 class BlobDataGone(Unavailable):
-    """Data that was uploaded has been collected since."""
+    """Raised when gc has collected uploaded data before it counted."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -49,14 +50,14 @@ class BlobDataGone(Unavailable):
 
 
 class BlobData(Struct, frozen=True, gc=False):
-    """Bytes that a commit makes count."""
+    """The data of a blob that counts from a commit on."""
 
     hash: bytes
     size: int
-    upload: bytes | None  # where their chunks are; None when they were there before
+    upload: bytes | None  # the token of its chunks; None when the data was stored before
 
     def row(self, draft: Draft, at: int) -> BlobRow | None:
-        """Return the row that makes them count; None when there is one already."""
+        """Return the row that makes the data count; None when there is one already."""
         number, rows = draft.space.number, draft.reads.rows
         if self.hash in draft.blobs or rows.blob(number, self.hash) is not None:
             return None
@@ -84,14 +85,14 @@ def chunks_of(rows: Reader, space: int, token: bytes) -> Iterator[bytes]:
 
 
 class Uploads:
-    """The uploads of a space, and what this process has hashed of them so far."""
+    """The uploads of a space, and the hashers of those that this process receives."""
 
     def __init__(self, space: OpenSpace) -> None:
         self._space = space
         self._hashed: OrderedDict[bytes, tuple[int, Any]] = OrderedDict()  # size and hasher
 
     def add(self, token: bytes, offset: int, piece: bytes) -> None:
-        """Keep a piece, durably; it begins where the last one ended."""
+        """Store a piece durably; it begins where the one before it ended."""
         space, size = self._space, offset + len(piece)
         if len(piece) > BLOB_PIECE_BYTES:
             raise LimitExceeded("a piece in bytes", size=len(piece), limit=BLOB_PIECE_BYTES)
@@ -121,19 +122,19 @@ class Uploads:
         raise Busy("others write to this space all the time; try again")
 
     def data(self, token: bytes) -> BlobData:
-        """Return what an upload holds, hashed."""
+        """Return the hash and the size of an upload's data."""
         row = self._space.engine.reader().upload(self._space.number, token)
         if row is None or row.at == CONDEMNED:
             raise BlobDataGone()
         size, hasher = self._hashed.get(token, (-1, None))
         if size != row.size:
-            hasher = sha256()  # another process took a part of it
+            hasher = sha256()  # another process received a part of it
             for chunk in chunks_of(self._space.engine.reader(), self._space.number, token):
                 hasher.update(chunk)
         return BlobData(hasher.digest(), row.size, token)
 
     def discard(self, token: bytes) -> None:
-        """Drop an upload unless it counts; gc collects later what cannot be dropped now."""
+        """Drop an upload unless it counts. After an error gc drops it later."""
         self._hashed.pop(token, None)
         with suppress(RoteError):
             row = self._space.engine.reader().upload(self._space.number, token)
@@ -165,8 +166,11 @@ class Uploads:
         rows.put_blob(number, blob_record(self._space.did, token, None, size, at))
 
     def _take_room(self, rows: Writer, size: int) -> None:
-        """Refuse bytes that the space has no room for. To add up all blobs costs more the more there
-        are, so it is done only when a small part of what was left is used up: others take of it too."""
+        """Raise LimitExceeded when the space has no room for so many bytes.
+
+        To add up all blobs is slow when there are many. So it is done only after a small part of the
+        room has been used up, since other processes use the same room.
+        """
         space = self._space
         space.blob_room -= size
         if space.blob_room >= 0:
@@ -181,13 +185,13 @@ class Uploads:
 
 
 def condemn(writes: SpaceWriter, row: BlobRow) -> None:
-    """Take the hash of a row away: its data counts nothing and takes nothing, its chunks may go."""
+    """Remove the hash of a row: its data counts no more, takes no pieces, and its chunks may be dropped."""
     record = blob_record(writes.space.did, row.upload, None, row.size, CONDEMNED)
     writes.rows.put_blob(writes.number, record)
 
 
 def give_up(space: OpenSpace, row: BlobRow) -> bool:
-    """Condemn an upload; False when it counts or has moved since its row was read."""
+    """Condemn an upload; False when it counts or its row has changed since it was read."""
     if row.hash is not None:
         return False
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
@@ -203,8 +207,10 @@ def drop(
     *,
     then: Callable[[SpaceWriter], None] = lambda writes: None,
 ) -> None:
-    """Drop condemned data, in transactions of a bounded size, its row last; `then` is called in that
-    last one."""
+    """Drop condemned data in transactions of a bounded size.
+
+    The last transaction also drops its row and calls `then`.
+    """
     number = space.number
     for until in range(BLOB_DROP_BYTES, row.size, BLOB_DROP_BYTES):
         with Abandoning(space.engine), space.engine.writer(number) as rows:

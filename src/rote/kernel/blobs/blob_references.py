@@ -1,9 +1,9 @@
-"""What refers to blobs, in the whole log: values of any version on any branch, and descriptions.
+"""References to blobs in the whole log: from values of any version on any branch, and descriptions.
 
-A value comes to refer to a blob only by a fact that writes a member `$blob`, and the name of that
-member is then in the fact's own bytes: in the value of a set, in a value or a path of a patch. So
-all other facts are passed over unread, and a patch that has it is judged by the whole value that
-it makes, because the hash may have come from elsewhere in the document.
+A value refers to a blob only after a fact has written a member `$blob`. The name of that member is
+then in the bytes of the fact: in the value of a set, or in a value or a path of a patch. So facts
+without it need no decoding. A patch with it is judged by the whole value after it, because the hash
+may come from elsewhere in the document.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,10 @@ def referred(
     found: Callable[[str, FactRow], object],
     advance: Callable[[int], None] = lambda version: None,
 ) -> None:
-    """Tell every reference that values of the commits in (after, until] make, and those that a
-    compaction has left."""
+    """Call `found` for every reference that a commit in (after, until] makes.
+
+    Where these commits were compacted away, call it for the references in the facts that are left.
+    """
     if after + 1 < reads.space.oldest:
         _left(reads, found)
         after = reads.space.oldest - 1
@@ -54,11 +56,11 @@ def referred(
 
 
 def references_in(reads: SpaceReader, fact: FactRow) -> set[str]:
-    """The hashes that an entity refers to after a fact, wherever the fact stands."""
+    """Return the hashes that an entity refers to after a fact, above or below the horizon."""
     if fact.version > reads.space.oldest:
         return references_of(reads, fact)
-    # Up to the line the result of a patch has them all, also where the operations of the line's
-    # own commit do not.
+    # Up to the horizon the result of a patch is stored, and holds all references. The operations of
+    # a patch at the horizon may not hold them all.
     value = fact.value if fact.op == PATCH else fact.body
     return (
         set() if value is None or _MARK not in value else set(references(decode_canonical(value)))
@@ -66,13 +68,13 @@ def references_in(reads: SpaceReader, fact: FactRow) -> set[str]:
 
 
 def described_by(id: str) -> frozenset[str]:
-    """The hash of the blob that an entity describes, if it does."""
+    """Return the hash of the blob that an entity describes, or nothing."""
     hash = id.removeprefix(META_PREFIX)
     return frozenset({hash} if hash != id and is_blob_hash(hash) else ())
 
 
 def _left(reads: SpaceReader, found: Callable[[str, FactRow], object]) -> None:
-    """Tell the references in what is left up to the line."""
+    """Call `found` for the references in the facts that are left up to the horizon."""
     for branch in reads.space.branches.rows():
         for fact in facts_below(reads.rows, reads.number, branch.branch, until=reads.space.oldest):
             for hash in references_in(reads, fact):
@@ -80,7 +82,7 @@ def _left(reads: SpaceReader, found: Callable[[str, FactRow], object]) -> None:
 
 
 def references_of(reads: SpaceReader, fact: FactRow) -> set[str]:
-    """The hashes that an entity refers to after a fact, if the fact may have made a reference."""
+    """Return the hashes that an entity refers to after a fact, if the fact may have made a reference."""
     if fact.body is None or _MARK not in fact.body:
         return set()
     if fact.op == SET:
@@ -91,8 +93,8 @@ def references_of(reads: SpaceReader, fact: FactRow) -> set[str]:
 
 
 def newest_described(reads: SpaceReader, hashes: set[str]) -> dict[str, int | None]:
-    """For each blob that was ever described: None while it is on some branch, else the version of
-    the last deletion or erasure."""
+    """Return for each blob that was ever described the version of the last delete or erasure of its
+    description; None while some branch still describes it."""
     ids = sorted(meta_id(hash) for hash in hashes)
     known: dict[str, int | None] = {}
     for branch in reads.space.branches.rows():
@@ -108,7 +110,7 @@ def newest_described(reads: SpaceReader, hashes: set[str]) -> dict[str, int | No
 
 
 def _gone(fact: FactRow) -> int:
-    """The version at which a fact, the newest of its entity, has ended it; 0 when it has not."""
+    """Return the version that deleted or erased the entity of its newest fact; 0 while it exists."""
     if fact.salt is None:
         return remains_in(fact).version
     return fact.version if fact.op == DELETE else 0

@@ -1,4 +1,4 @@
-"""Blobs of a space: putting, describing and reading them. What becomes of their bytes is blob_data.py."""
+"""Blobs of a space: putting, describing and reading them. Their data is kept by blob_data.py."""
 
 from rote.contract import BlobInfo, BlobPart, Caller, State, View
 from rote.contract.commands import (
@@ -57,7 +57,7 @@ def drop_upload(space: OpenSpace, command: DropUpload) -> None:
 
 
 def put_blob(space: OpenSpace, command: PutBlob, caller: Caller) -> str | None:
-    """Describe bytes by a commit, from which on they count; return their hash."""
+    """Describe data by a commit, from which on it counts; return its hash."""
     space.engine.check_usable()
     check_content_type(command.content_type)
     check_labels(command.labels)
@@ -91,7 +91,7 @@ def _describe(space: OpenSpace, data: BlobData, command: PutBlob, caller: Caller
     if command.key is None and is_there:
         state = _described(space, hash, View(command.branch))
         if state.exists and canonical(state.value) == canonical(meta):
-            return hash  # the same bytes with the same words: nothing to say
+            return hash  # the same data and the same description: nothing to commit
     operation = {"op": "set", "id": meta_id(hash), "value": meta}
     wanted = MakeCommit([operation], branch=command.branch, key=command.key)
     job = job_of(wanted, caller, space.wiring.tokens.token())
@@ -104,7 +104,7 @@ def _describe(space: OpenSpace, data: BlobData, command: PutBlob, caller: Caller
 
 
 def blob_info(space: OpenSpace, command: GetBlobInfo) -> BlobInfo:
-    """Return the size as it is stored, the rest as the view describes it."""
+    """Return the stored size, and type and labels as the view describes them."""
     row = _row(space.reader(), command.hash)
     value = _described(space, command.hash, command.view).value
     meta: dict[str, Json] = value if type(value) is dict else {}
@@ -122,7 +122,7 @@ def _described(space: OpenSpace, hash: str, view: View) -> State:
 
 
 def read_piece(space: OpenSpace, command: ReadPiece) -> bytes:
-    """Return bytes from an offset on, as many as come at once; none at the end and beyond."""
+    """Return bytes from an offset on, as many as one chunk holds; none at the end and beyond."""
     hash, offset = command.hash, command.offset
     _check_offset(offset)
     reads = space.reader()
@@ -133,7 +133,7 @@ def read_piece(space: OpenSpace, command: ReadPiece) -> bytes:
         start = chunk.until - len(chunk.data)
         if start <= offset and chunk.until <= row.size:
             return chunk.data[offset - start :] if offset > start else chunk.data
-    # Perhaps it was collected between the two looks.
+    # Raises NotFound when gc has collected the blob between the two looks.
     _row(reads, hash)
     raise Corrupt(f"the blob {hash} is damaged at byte {offset}; run `rote verify`", blob=hash)
 
@@ -144,7 +144,7 @@ def _row(reads: SpaceReader, hash: str) -> BlobRow:
     if row is None:
         raise NotFound(f"there is no blob {hash} in this space", blob=hash)
     if row != blob_record(reads.space.did, row.upload, row.hash, row.size, row.at):
-        # Its bytes would tell, but there may be none of them left to look at.
+        # The hash of its data would also show the change, but the chunks may be missing.
         raise Corrupt(f"the row of blob {hash} was changed; run `rote verify`", blob=hash)
     return row
 
@@ -168,8 +168,11 @@ def list_blobs(space: OpenSpace, command: ListBlobs) -> tuple[BlobPart, ...]:
 
 
 def adopt_blob(space: OpenSpace, command: AdoptBlob) -> bool | None:
-    """Take an upload for a blob that another store has; the commit that describes it is copied as any
-    other. False when the blob is there, None when neither it nor an upload is."""
+    """Make an upload count as a blob that another store has; return True.
+
+    False when the blob is stored already, None when it is not and no upload was named. The commit
+    that describes the blob is copied like any other.
+    """
     space.engine.check_usable()
     hash = command.hash
     check_blob_hash(hash)

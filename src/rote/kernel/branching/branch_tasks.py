@@ -16,7 +16,7 @@ from rote.values import Json, canonical, check_branch_name
 
 
 class Creation(Struct, frozen=True):
-    """Makes a branch."""
+    """Make a branch."""
 
     request: CreateBranch
 
@@ -48,7 +48,7 @@ class Creation(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """Deletes a branch: it can be read from then on, and not written."""
+    """Delete a branch: it can still be read, and no longer written."""
 
     name: str
 
@@ -86,7 +86,7 @@ def delete_branch(space: OpenSpace, command: DeleteBranch, caller: Caller) -> Co
 
 
 def list_branches(space: OpenSpace, command: ListBranches) -> tuple[Branch, ...]:
-    """Return the branches as of a version, in the order in which they were made."""
+    """Return the branches as of a version, oldest first."""
     reads = space.reader()
     return reads.steadily(command.version, lambda at: _branches_at(reads, at))
 

@@ -1,4 +1,4 @@
-"""What turns one state of a space into another. Costs what was written between them."""
+"""Differences between two states of a space. The cost grows with what was written between them."""
 
 from rote.contract import Change, View
 from rote.contract.commands import Diff
@@ -11,7 +11,7 @@ from rote.values.limits import PAGE_MAX
 
 
 def diff(space: OpenSpace, command: Diff) -> tuple[Change, ...]:
-    """The changes in id order; both states are of one moment where a view names none."""
+    """Return the changes in id order. Views without a version are both read at the same head."""
     reads, before, after = space.reader(), command.before, command.after
     return reads.steadily(None, lambda newest: _diff(reads, before, after, newest))
 
@@ -39,6 +39,6 @@ def _change(id: str, old: Entry, new: Entry) -> Change:
         return Change(id, "added", None, after.value, None)
     if not new.exists:
         return Change(id, "removed", before.value, None, None)
-    # From values of their own: a patch holds parts of what it leads to.
+    # The patch contains parts of the value, so the value is decoded anew and shared with nobody.
     patch = patch_between(old.shared_document(), state_of(id, new).value)
     return Change(id, "changed", before.value, after.value, patch)

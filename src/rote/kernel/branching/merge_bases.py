@@ -1,8 +1,9 @@
-"""The base of a merge, entity by entity, also where there are several.
+"""The base of each entity in a merge, also when the merge has several bases.
 
-When two branches have merged each other, they have two bases. Where those agree, that is the base.
-Where they do not, they are merged themselves, by the same rule, with their own bases; what conflicts
-there has no base. Going down is a loop with a stack of its own: histories may criss-cross for long.
+Two branches that have merged each other have two bases. Where both bases hold the same, that is the
+base of the entity. Where they differ, the bases are merged first, by the same rule, with their own
+bases; an entity that conflicts there has no base. This goes down by a loop with its own stack, not
+by recursion, because branches may have merged each other very often.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,12 @@ from rote.kernel.log.branches import Branches
 from rote.kernel.log.commit_graph import CommitGraph, Point, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, load, same
 
-# Where the bases conflict: absent, and equal to nothing.
+# The base of an entity whose bases conflict. It is compared by identity and equals no entry.
 NO_BASE = Entry(0, None, None, False)
 
 
 class Ground(Struct, frozen=True):
-    """What a merge stands on."""
+    """The graph, rows and branches that a merge reads."""
 
     graph: CommitGraph
     reads: Reader
@@ -27,22 +28,22 @@ class Ground(Struct, frozen=True):
     branches: Branches
 
     def entries(self, point: Point, ids: Sequence[str]) -> dict[str, Entry]:
-        """The entries of those ids that were written up to a point."""
+        """Return the entries of those ids that were written up to a point."""
         return load(self.reads, self.space, ids, self.branches.line_of(*point))
 
 
 class _Frame(Struct):
-    """Several bases, being merged one after the other for the ids where they differ."""
+    """A merge of several bases, one after the other, for the ids where they differ."""
 
     bases: Sequence[Point]
-    states: list[dict[str, Entry]]  # of each base
-    found: dict[str, Entry]  # by id: what is decided, then the merge so far
-    ids: list[str]  # still to be merged
-    place: int = 1  # the base that is next
+    states: list[dict[str, Entry]]  # the entries at each base
+    found: dict[str, Entry]  # by id: the base of the entity, or the merge so far
+    ids: list[str]  # where the bases differ
+    place: int = 1  # of the base that is merged next
 
 
 def resolve(ground: Ground, bases: Sequence[Point], ids: Sequence[str]) -> dict[str, Entry]:
-    """For each id its base, ABSENT included, or NO_BASE."""
+    """Return the base of each id; it may be ABSENT, or NO_BASE where the bases conflict."""
     stack = [_frame(ground, bases, ids)]
     while True:
         frame = stack[-1]
@@ -75,7 +76,7 @@ def _frame(ground: Ground, bases: Sequence[Point], ids: Sequence[str]) -> _Frame
 
 
 def _fold(frame: _Frame, below: dict[str, Entry]) -> None:
-    """Merge the next base into what is merged so far, with the base of both at hand."""
+    """Merge the next base into the merge so far; `below` holds the bases of both."""
     state = frame.states[frame.place]
     for id in frame.ids:
         one, other, base = frame.found[id], state.get(id, ABSENT), below[id]

@@ -1,4 +1,4 @@
-"""Merging: what a source has changed since the bases, applied to a target. One commit.
+"""Merging: one commit applies to a target what a source has changed since the bases.
 
                base ──────── ours (the target's head)
                   ╲                ╲
@@ -6,9 +6,10 @@
                     ╲              ╱
                      ── theirs (the source's head)
 
-For each entity: unchanged on the source, or equal on both: nothing. Unchanged on the target: take
-theirs. Otherwise a conflict, which a resolution or a strategy may settle. The plan is made on a
-snapshot, without any lock, and holds for as long as both heads stand.
+An entity that the source has not changed, or that is equal on both sides, stays as it is. One that
+only the source has changed becomes theirs. All others are conflicts, which a resolution or a strategy
+may settle. The plan is made on one version of the space, without a lock. It is valid until a branch
+of the two gets a new commit, or something is erased. Frozen: the event, docs/formats/chain.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,21 +38,21 @@ from rote.values import Json, canonical, check_branch_name, check_entity_id, che
 from rote.values.canonical import quoted
 from rote.values.limits import PAGE_MAX
 
-# Plans nothing: a key that was used before is answered without a plan.
+# The version of the empty plan for a key that was used before: the answer needs no plan.
 _NO_PLAN_VERSION = -1
 
 STRATEGIES = ("fail", "ours", "theirs", "latest", "paths")
 
 
 class MergePlan(Struct, frozen=True):
-    """What a merge would do, as of one version of the space."""
+    """The operations and conflicts of a merge, as of one version of the space."""
 
     status: str
     version: int
     source_version: int
     bases: tuple[Point, ...]
     operations: list[Operation]
-    before: dict[str, Entry]  # what they change, on the target
+    before: dict[str, Entry]  # the entities on the target before the operations
     conflicts: tuple[MergeConflict, ...]
 
     @property
@@ -60,7 +61,10 @@ class MergePlan(Struct, frozen=True):
 
 
 class Replanned(Busy):
-    """The heads have moved and the merge, planned anew, has nothing to write. Never leaves."""
+    """Raised inside the kernel when the branches have moved and the new plan writes nothing.
+
+    `merge` catches it; callers never see it.
+    """
 
     def __init__(self, plan: MergePlan) -> None:
         super().__init__("the merge was planned again", code=Busy.code)
@@ -68,7 +72,7 @@ class Replanned(Busy):
 
 
 class MergeTask(Struct):
-    """Writes a merge whose plan still holds, or plans it anew under the lock."""
+    """Write a merge, planned anew under the lock if its plan is no longer valid."""
 
     request: Merge
     resolutions: "Resolutions"
@@ -82,10 +86,10 @@ class MergeTask(Struct):
             draft, self.plan.version, (target.branch, source.branch)
         ):
             self.plan = plan_merge(draft.reads, request, self.resolutions, version=draft.version)
-        # Also when it was made anew by an attempt before this one, and still holds.
+        # Also for a plan that an earlier attempt of this task has made, and that is still valid.
         if self.plan.status != "merged":
             raise Replanned(self.plan)
-        # A copy each time: planning writes into it, and may happen again.
+        # A copy for each attempt, because planning the commit writes into it.
         job.operations, job.known = self.plan.operations, dict(self.plan.before)
         event = merge_event(
             space.branches, request.source, self.plan.source_version, self.plan.bases
@@ -107,9 +111,9 @@ def merge_event(
 
 
 def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
-    """Whether anything has happened on the branches since, or was erased; when in doubt it has."""
+    """Whether the branches got a commit since a version, or something was erased; true when unsure."""
     if draft.space.oldest > version + 1:
-        return True  # the log no longer says
+        return True  # the commits since then were compacted away
     rows = draft.reads.rows.commits(draft.space.number, after=version, limit=PAGE_MAX)
     return len(rows) == PAGE_MAX or any(
         row.branch in branches or erased_by(row) is not None for row in rows
@@ -117,7 +121,7 @@ def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
 
 
 def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
-    """Plan, and write if there is something to record and nothing in the way."""
+    """Plan a merge, and commit it unless it has conflicts, nothing to merge, or is a dry run."""
     resolutions, reads = check_request(request), space.reader()
     reads.sync()
     if _is_known_key(reads, request):
@@ -140,7 +144,7 @@ def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
 
 
 def _check_conformance(reads: SpaceReader, target: str, plan: MergePlan) -> None:
-    """What the plan of every commit does; a dry run does not come that far."""
+    """Check the values against their schemas, as a commit would; a dry run makes no commit."""
     left = {
         operation.id: ABSENT if operation.data is None else _holding(operation.data)
         for operation in plan.operations
@@ -162,7 +166,7 @@ Resolutions = Mapping[str, bytes | None]  # canonical values by id; None: delete
 
 
 def check_request(request: Merge) -> Resolutions:
-    """The resolutions, or what is wrong with the request."""
+    """Check the request and return its resolutions."""
     check_branch_name(request.source)
     check_branch_name(request.target)
     if request.key is not None:
@@ -181,7 +185,7 @@ def check_request(request: Merge) -> Resolutions:
 
 
 def _payload(request: Merge, resolutions: Resolutions) -> dict[str, Json]:
-    """What a key of this call stands for."""
+    """Return the payload that a key of this call stands for."""
     return {
         "name": "merge",
         "branch": request.target,
@@ -203,7 +207,7 @@ def plan_merge(
     *,
     version: int,
 ) -> MergePlan:
-    """The merge as of a version at or below `reads.space.known`."""
+    """Return the plan of the merge as of a version at or below `reads.space.known`."""
     branches, graph = reads.space.branches, reads.graph()
     target = writable(branches, request.target)
     source = branches.find(request.source)
@@ -256,7 +260,7 @@ def plan_merge(
 def _candidates(
     ground: Ground, bases: Sequence[Point], ours: Point | None, theirs: Point
 ) -> Iterator[tuple[str, Entry, Entry, Entry]]:
-    """Every entity that the source may have changed: id, base, ours, theirs, in id order."""
+    """Yield (id, base, ours, theirs) of every entity that the source may have changed, in id order."""
     line = ground.branches.line_of(*theirs)
     others = [ground.branches.line_of(*base) for base in bases] or [()]
     found = {
@@ -279,8 +283,11 @@ def _base_entries(
     one: dict[str, Entry],
     ids: list[str],
 ) -> dict[str, Entry]:
-    """The base of each id. Most have not been written on the target since a base on its own line,
-    so what they are now, which is at hand, is what they were."""
+    """Return the base of each id.
+
+    When the only base is on the target's own line, an entity that the target has not written since
+    is its own base, and `one` already holds it.
+    """
     if len(bases) != 1 or ours is None:
         return resolve(ground, bases, ids)
     branch, version = bases[0]
@@ -292,7 +299,7 @@ def _base_entries(
 
 
 def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | None:
-    """What the target gets for a conflict; None when it stays one."""
+    """Return the entry that a strategy gives the target for a conflict; None when it stays one."""
     if strategy == "ours":
         return ours
     if strategy == "theirs":

@@ -1,9 +1,9 @@
-"""Group commit: while one thread waits for the disk, the others line up and go together next.
+"""Group commit: while one thread waits for the disk, others queue and are committed together next.
 
-    first in line  ->  leads: takes everyone behind it into one transaction, answers them all
-    others         ->  sleep until answered, or until they are first in line
+    first in the queue  ->  leads: commits all waiting jobs in one transaction and answers them
+    others              ->  sleep until they are answered, or until they are first in the queue
 
-A thread that finds nobody in line leads at once, so a single writer pays for no hand-over.
+A thread that finds the queue empty leads at once, so a single writer pays for no hand-over.
 """
 
 import sys
@@ -16,7 +16,7 @@ from rote.engines.inside import Inside
 from rote.kernel.committing.jobs import Job, fail
 from rote.values.limits import GROUP_MAX, WAKE_SECONDS_MAX
 
-# Gives the jobs that have joined since it was last asked.
+# Returns the jobs that have joined the queue since the last call.
 Take = Callable[[], Sequence[Job]]
 
 
@@ -29,13 +29,13 @@ class CommitQueue:
         self._queue: deque[Job] = deque()
         self._leader: Job | None = None
         self._inside = Inside()
-        self._taken: list[Job] = []  # whom the leader has taken along, from the head of the line
+        self._taken: list[Job] = []  # the jobs that the leader commits, from the head of the queue
 
     def run(self, job: Job) -> None:
-        """Returns when the job has an answer."""
+        """Commit the job, or wait until another thread has; return when it has an answer."""
         inside = self._inside
         if inside.block is not None:
-            inside.refuse()  # nobody would ever answer it
+            inside.refuse()  # a commit inside a commit of this thread would wait for itself
         inside.block = sys._getframe()
         try:
             with self._mutex:
@@ -46,9 +46,9 @@ class CommitQueue:
                     job.signal.acquire()
             interruption = None if leads else self._wait(job)
             if job.result is None and job.error is None:
-                self._lead_line(job)
+                self._lead_queue(job)
         except BaseException:
-            # An interruption can come at any point; whoever leaves must not block the line.
+            # An interruption can come at any point; a job that leaves must not block the queue.
             self._leave(job)
             raise
         finally:
@@ -56,18 +56,18 @@ class CommitQueue:
         if interruption is not None:
             raise interruption
 
-    def _lead_line(self, leader: Job) -> None:
+    def _lead_queue(self, leader: Job) -> None:
         taken = self._taken = []
         self._leader = leader
         try:
             self._lead(self._take)
         finally:
             if not taken:
-                taken.append(leader)  # nothing has happened to the others: the next of them leads
+                taken.append(leader)  # the other jobs are untouched: the next of them leads
             for job in taken:
                 if job.result is None and job.error is None:
-                    # Only an interruption leaves someone without a result; then what was decided
-                    # for the others stood on commits that did not happen.
+                    # Only an interruption leaves a job without an answer. Errors of the others
+                    # may then rest on commits that did not happen, so they are replaced too.
                     fail([job for job in taken if job.result is None], OutcomeUnknown())
             self._leader = None
             self._dismiss(taken)
@@ -82,7 +82,7 @@ class CommitQueue:
         return more
 
     def _dismiss(self, taken: list[Job]) -> None:
-        """Wake everyone who was answered, and the next to lead."""
+        """Remove these jobs from the queue; wake their threads and that of the next leader."""
         with self._mutex:
             if len(taken) == 1 and len(self._queue) == 1 and self._queue[0] is taken[0]:
                 self._queue.clear()
@@ -97,7 +97,7 @@ class CommitQueue:
             _call(successor)
 
     def _leave(self, job: Job) -> None:
-        """Take an interrupted job out, and whoever it has answered; the next one leads."""
+        """Remove an interrupted job and all answered jobs; the next one leads."""
         with self._mutex:
             if self._leader is job:
                 self._leader = None
@@ -105,11 +105,11 @@ class CommitQueue:
         self._dismiss([job, *answered])
 
     def _wait(self, job: Job) -> BaseException | None:
-        """Sleep until answered, or until it is this job's turn to lead.
+        """Sleep until the job is answered or has to lead; return an interruption that came meanwhile.
 
-        An interruption is kept for later: a job that left the line while it is being written would
-        not hear what became of it. Looking up now and then makes up for a call that was lost when
-        its caller was interrupted.
+        The caller raises the interruption later: a job that left the queue while it is being written
+        would not learn its outcome. The sleep has a timeout, because a leader that is interrupted may
+        fail to wake this thread.
         """
         assert job.signal is not None
         interruption: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Commits as callers ask for them."""
+"""Handlers that make commits: of operations, and of tasks."""
 
 from rote.contract import Caller, Commit
 from rote.contract.commands import MakeCommit
@@ -25,7 +25,7 @@ def commit_task(
     call: dict[str, Json],
     caller: Caller,
 ) -> Commit:
-    """Make the commit of a task; its key stands for the call."""
+    """Make the commit of a task. The key, if any, stands for `call`."""
     attempt = space.wiring.tokens.token()
     job = task_job(branch, task, key=key, call=call, caller=caller, attempt=attempt)
     return space.part(Committer).commit(job)

@@ -1,4 +1,4 @@
-"""Making commits durable: one transaction for everyone in line, and an answer for each."""
+"""Making commits durable: one transaction for all waiting jobs, and an answer for each."""
 
 from rote.contract import Commit
 from rote.engines import Contended, OutcomeUnknown
@@ -19,14 +19,17 @@ _EMPTY = HeadRow(0, b"", 0)  # the head of a space without commits
 
 
 class _Undone(RoteError):
-    """A task failed and may have written: nothing of its transaction stays. Never leaves."""
+    """Raised inside the kernel to roll a transaction back: a task failed and may have written.
+
+    `_lead_once` catches it; callers never see it.
+    """
 
     def __init__(self) -> None:
         super().__init__("a task failed", code=RoteError.code)
 
 
 class Committer:
-    """Commits to one space."""
+    """Commit jobs to one space."""
 
     def __init__(self, space: OpenSpace) -> None:
         self._space = space
@@ -35,12 +38,13 @@ class Committer:
         self._ids = wiring.ids
         self._indexes = tuple(wiring.indexes.values())
         self._followed = tuple(index.prefix for index in self._indexes)
-        # Whether salts may be drawn for entities that turn out to have one.
+        # Whether a plan may be made without the lock. It may then draw a salt for an entity that
+        # turns out to have one.
         self._presumes = wiring.presumes and wiring.engine.is_remote
         self.queue = CommitQueue(self._lead)
 
     def commit(self, job: Job) -> Commit:
-        # Before any lock: after a fork those who would release it do not exist.
+        # Before any lock: in a forked process the threads that would release it do not exist.
         self._space.engine.check_usable()
         self.queue.run(job)
         if job.error is not None:
@@ -56,17 +60,18 @@ class Committer:
             self._lead_once(jobs, take)
             if len(jobs) == 1:
                 return
-            # Those that came behind a task, which is alone in its transaction, are next.
+            # A task is alone in its transaction. The jobs behind it are next.
             jobs = [job for job in jobs if job.result is None and job.error is None]
             if not jobs:
                 return
 
     def _lead_once(self, jobs: list[Job], take: Take) -> None:
-        """Answers at least the first in line."""
+        """Answer at least the first job in the queue."""
         space = self._space
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
-            # Without a lock first; with it after that, so that nobody loses every race. Who plans
-            # without it may be behind, and draw salts for entities that others have made.
+            # The first attempts plan without the lock, the later ones with it, so that no job loses
+            # every race. A plan without the lock may be of an old state, and draw salts for
+            # entities that others have made.
             optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
             presumes = self._presumes and attempt == 0 and space.presumes
             try:
@@ -79,15 +84,15 @@ class Committer:
             except _Undone:
                 return
             except RoteError as error:
-                # It may have failed before anyone was taken along. What was decided on the way,
-                # conflicts with others in line included, did not happen.
+                # It may have failed before any job was taken. Decisions about single jobs, such as
+                # conflicts with others in the queue, are void: nothing was committed.
                 jobs.extend(take())
                 fail(jobs, error)
                 return
         fail(jobs, Busy("others commit to this space all the time; try again"))
 
     def _write(self, jobs: list[Job], take: Take, optimistic: bool, presumes: bool) -> None:
-        """Plan everyone in line, write once, and answer them when it is durable."""
+        """Plan all waiting jobs, write them in one transaction, and answer them when it is durable."""
         space = self._space
         draft: Draft | None = None
         answers: list[tuple[Job, Commit]] = []
@@ -119,7 +124,7 @@ class Committer:
     def _plan(
         self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit]]
     ) -> None:
-        """Everyone in line, and who joins meanwhile; nobody after a task, which is alone."""
+        """Plan the waiting jobs and those that join meanwhile. A task is planned alone."""
         planned = 0
         while True:
             jobs += take()
@@ -137,7 +142,7 @@ class Committer:
                 except RoteError as error:
                     job.error = error
                     if isinstance(error, Conflict):
-                        # What was never written by those who read it has been: no more guesses.
+                        # A read saw "never written", and others have written it: stop assuming.
                         draft.space.presumes &= all(
                             read.expected_version for read in error.conflicts
                         )
@@ -152,7 +157,7 @@ class Committer:
         for blob in draft.blobs.values():
             rows.put_blob(number, blob)
         if draft.oldest is not None or draft.erased is not None:
-            return  # what was known of the indexes is not so any more
+            return  # an erasure or a compaction makes what is known of the indexes void
         for index in self._indexes:
             coverage = indexes.follow(
                 draft.reads, index, draft.changes, before=draft.base, after=draft.version
@@ -175,7 +180,7 @@ class Committer:
                     space.note_ungoverned(number, draft.version)
             space.coverage.update(draft.coverage)
         elif answers:
-            # Answered from the log alone: its writer may have died before its own sync.
+            # These commits were found in the log; their writer may have died before its sync.
             self._space.engine.harden()
         for job, commit in answers:
             job.result = commit
@@ -187,7 +192,7 @@ class Committer:
         answers: list[tuple[Job, Commit]],
         is_durable: bool,
     ) -> None:
-        """An interruption can come after the commit: find out before others are answered."""
+        """Find out whether an interrupted transaction was committed, and answer all jobs by that."""
         refusal = Unavailable(
             "the call that was committing this one was interrupted; nothing was written, try again",
             outcome="not_written",
@@ -200,7 +205,7 @@ class Committer:
             self._answer(draft, answers)
         except RoteError as error:
             fail(jobs, error)
-        # Behind a task nobody was planned.
+        # Jobs behind a task were not planned, and have no answer yet.
         fail([job for job in jobs if not job.answered], refusal)
 
     def _settle(self, draft: Draft, error: OutcomeUnknown) -> None:

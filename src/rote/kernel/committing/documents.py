@@ -1,10 +1,10 @@
-"""Patching an entity's document: its new value, what is stored of it, and when a snapshot is due.
+"""Patching an entity's document: its new value, the operations to store, and the snapshot if one is due.
 
-Small documents carry their whole value beside every patch. Large ones do so only when the patches
-since the last snapshot have grown to the size of the document, or are many; so a small patch to a
-large document writes little, and reading any version replays a bounded number of patches. A large
-document is not encoded at every patch either: its size and depth are bounded from what the patch
-can have added, and measured only when the bound is reached.
+A small document is stored as a snapshot beside every patch. A large one only when the patches since
+the last snapshot are many, or as large as that snapshot. So a small patch to a large document writes
+little, and reading any version replays a bounded number of patches. A large document is not encoded
+at every patch either: its size and depth are estimated from above by what the patch can have added,
+and measured only when the estimate reaches a limit.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ from rote.values.limits import (
 )
 
 _Operations = list[dict[str, Any]]
-# Between the text of an object and the texts of its members, in their order.
+# Decode an object to the texts of its members in their order, and encode it again.
 _members_of = Decoder(dict[str, Raw]).decode
 _of_members = Encoder().encode
 
@@ -34,25 +34,25 @@ class Patched(Struct, frozen=True, gc=False):
     """The outcome of a patch."""
 
     entry: Entry  # the new value, still without version, hash and salt
-    operations: bytes  # what is stored: the operations, stamps included
-    snapshot: bytes | None  # the whole value, where one is due
+    operations: bytes  # to be stored, stamps included
+    snapshot: bytes | None  # the whole value; None when no snapshot is due
 
 
 def stamped(data: bytes, pointers: tuple[str, ...], at: int) -> bytes:
-    """A canonical value with the commit's time at each pointer."""
+    """Return a canonical value with the commit's time at each pointer."""
     places = [parse_pointer(pointer) for pointer in pointers]
     if data.startswith(b"{") and max(map(len, places)) == 1:
         members = _members_of(data)
         names = [tokens[0] for tokens in places]
         if members.keys() >= set(names):
-            # The usual case: all other members stay as they are written, and where they are.
+            # The usual case: all other members are copied without decoding them.
             members.update(dict.fromkeys(names, Raw(f'"{format_time(at)}"')))
             return value_bytes(Encoded(_of_members(members)))
     return value_bytes(_stamp_into(decode_canonical(data), _stamps(pointers, at)))
 
 
 def patched(before: Entry, data: bytes, pointers: tuple[str, ...], at: int) -> Patched:
-    """`before` after the canonical operations `data` and the stamps."""
+    """Apply the canonical operations `data` and the stamps to `before`."""
     operations: _Operations = decode_canonical(data)
     document = replay(before.shared_document(), [operations])
     if pointers:
@@ -97,7 +97,7 @@ def _large(
 
 
 def _large_measured(before: Entry, document: Json, data: bytes, value: bytes) -> Patched:
-    """With the canonical value at hand, which proves its depth too."""
+    """Return the outcome for a large document whose canonical value is known; encoding checked its depth."""
     if len(value) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             "the patched value in bytes", size=len(value), limit=VALUE_BYTES_MAX,
@@ -119,7 +119,10 @@ def _snapshot_entry(document: Json, value: bytes) -> Entry:
 
 
 def _size_bound(size: int, operations: _Operations, added: int) -> int:
-    """Every operation adds less than its own bytes, but a copy can repeat what is there."""
+    """Return an upper bound of the size after a patch.
+
+    Every operation adds fewer bytes than it has itself, except a copy, which can double the document.
+    """
     bound = size + added
     for operation in operations:
         if operation["op"] == "copy":

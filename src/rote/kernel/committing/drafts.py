@@ -1,7 +1,7 @@
-"""A draft: an appender for whoever plans, and the space as it looks with what it appends.
+"""A draft: the commits that one transaction is about to append, and the space as it will be with them.
 
-Commits are planned one after the other against the draft, so each sees those before it. Planning
-one only reads; a commit that fails leaves the draft as it was.
+Commits are planned one after the other against the draft, so each sees those before it. A commit is
+added only when its plan is complete; one that fails leaves the draft as it was.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,27 +20,29 @@ from rote.schemas.registry import REGISTRY_ID
 
 
 class Draft(Appender):
-    """Grows by whole commits."""
+    """An appender that also answers reads, as of the commits that it holds."""
 
     space: OpenSpace
     reads: SpaceWriter  # planning only reads; a task that rewrites history also writes
     base: int  # the version it starts from
-    followed: tuple[str, ...]  # prefixes of ids whose changes indexes want to know
-    locked: bool  # nobody else can write to the space meanwhile
-    presumes: bool = False  # whether what nothing is known of is taken for new, without a look
-    blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # payloads that count now, by hash
+    followed: tuple[str, ...]  # prefixes of ids whose changes indexes follow
+    locked: bool  # whether nobody else can write to the space meanwhile
+    presumes: bool = False  # whether entities that are not cached are assumed to be new
+    blobs: dict[bytes, BlobRow] = field(default_factory=dict)  # data that counts now, by hash
     changes: list[IndexChange] = field(default_factory=list)
-    presumed: set[str] = field(default_factory=set)  # entities that were taken for new so
-    found_new: bool = False  # whether something was new that was looked for
+    presumed: set[str] = field(default_factory=set)  # entities that were assumed to be new
+    found_new: bool = False  # whether a look into the store found an entity or a key to be new
     coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
     erased: str | None = None  # the entity that the last commit erases; nothing comes after it
-    oldest: int | None = None  # the oldest version that can be read after it, where it moves
+    oldest: int | None = None  # the new oldest readable version, when the last commit moves it
 
     def look_up(
         self, branch: str, ids: Collection[str], *, may_be_new: bool = False
     ) -> dict[str, Entry]:
-        """The newest entries on the branch's line, drafted ones first. With `may_be_new`, whoever
-        asks could do with the presumption that what nothing is known of is new."""
+        """Return the newest entries on the branch's line, drafted ones first.
+
+        `may_be_new` allows to assume that entities that are not cached are new.
+        """
         presume = self._presume_new if may_be_new and self.presumes else None
         if not self.entries:
             return self.reads.newest(branch, ids, presume)
@@ -52,12 +54,12 @@ class Draft(Appender):
         return drafted
 
     def is_ungoverned(self, branch: str) -> bool:
-        """Whether it is known that the branch has no registry of schemas."""
+        """Whether the branch is known to have no registry of schemas."""
         number = self.space.branches.numbers.get(branch)
         return number in self.space.ungoverned and (number, REGISTRY_ID) not in self.entries
 
     def proven_ungoverned(self) -> set[int]:
-        """The branches that were presumed to have no registry, now that the draft is durable."""
+        """Return the branches without a registry: it was assumed, and the durable draft proves it."""
         if REGISTRY_ID not in self.presumed:
             return set()
         numbers = {row.branch for row in self.commits}
@@ -73,7 +75,7 @@ class Draft(Appender):
         return self.reads.rows.presume_absent(self.space.number, sides=[(KEY, key)])
 
     def made_by(self, key: str) -> SideRecord | None:
-        """What is noted of the commit that had this key."""
+        """Return the row of the key, or None when no commit was made for it."""
         is_drafted = (KEY, key) in self.sides
         if self.presumes and not is_drafted and self._presume_unused(key):
             return None
@@ -86,7 +88,7 @@ class Draft(Appender):
         return drafted or self.reads.rows.side(self.space.number, kind, key)
 
     def known_salts(self, operations: Sequence[Operation]) -> dict[str, bytes]:
-        """Salts of entities that are new to a line but not to the space."""
+        """Return the salts of entities that are new to a line but not to the space."""
         if self.space.branches.is_alone:
             return {}
         ids = {operation.id for operation in operations}

@@ -1,4 +1,4 @@
-"""A commit on its way: checked, waiting for the lock, answered."""
+"""Jobs: commit requests that were checked, wait to be committed, and get an answer."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,55 +24,55 @@ from rote.values import Json, canonical, check_key, digest
 
 
 class Prepared(Struct, frozen=True, gc=False):
-    """What a task decided to record."""
+    """The branch and the event of the commit that a task has prepared."""
 
     branch: BranchRow  # that the commit is on
-    event: bytes | None = None  # what it means besides its facts
-    changed: BranchRow | None = None  # made or deleted by it
-    oldest: int | None = None  # the oldest version that can be read after it, where it moves
+    event: bytes | None = None  # canonical; None when it has none
+    changed: BranchRow | None = None  # the branch that it makes or deletes
+    oldest: int | None = None  # the new oldest readable version, when the commit moves it
 
 
 class Task(Protocol):
-    """What a commit does that is more than its operations. It has a transaction for itself."""
+    """Work that a commit does beside its operations. It is alone in its transaction."""
 
     def prepare(self, draft: Draft, job: "Job") -> Prepared:
-        """Decide on the newest state, and give the job its operations.
+        """Decide by the newest state what to record, and give the job its operations.
 
-        It may write by itself if the draft is locked, and raises Contended if it must and is not;
-        whatever else it raises undoes the transaction.
+        A task that writes rows itself needs the lock: it raises Contended when `draft.locked` is
+        false, and is tried again with the lock. Any other error rolls the transaction back.
         """
         ...
 
 
 class Attachment(Protocol):
-    """Bytes that a commit makes count."""
+    """Data of a blob that counts from a commit on."""
 
     def row(self, draft: Draft, at: int) -> BlobRow | None:
-        """Return the row that makes them count; None when there is one already."""
+        """Return the row that makes the data count; None when there is one already."""
         ...
 
 
 class Job(Struct, eq=False):
-    """One commit request and what became of it."""
+    """One commit request and its answer."""
 
     branch: str
     operations: list[Operation]
     reads: list[Read]
     key: str | None
-    payload: str | None  # what the key stands for; only with a key
+    payload: str | None  # digest of what the key stands for; None without a key
     meta: bytes | None
     guards: Sequence[tuple[Guard, bytes]]  # each with its canonical body
-    unerased_since: int | None  # what it writes must not have been erased after this version
+    unerased_since: int | None  # an erasure of what it writes after this version is a conflict
     author: str | None
     attempt: bytes
     task: Task | None = None
-    call: Mapping[str, Json] | None = None  # what its key stands for, where a task is all it does
+    call: Mapping[str, Json] | None = None  # what its key stands for, when it has only a task
     attachment: Attachment | None = None  # that counts from this commit on
-    known: dict[str, Entry] | None = None  # the entities before it, where a task has them
-    salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, whatever is retried
+    known: dict[str, Entry] | None = None  # the entities before it, when a task has read them
+    salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, also when it is retried
     result: Commit | None = None
     error: BaseException | None = None
-    signal: "threading.Lock | None" = None  # held until a waiting job is answered or has to lead
+    signal: "threading.Lock | None" = None  # released when a waiting job is answered or has to lead
 
     @property
     def answered(self) -> bool:
@@ -105,7 +105,7 @@ def task_job(
     caller: Caller,
     attempt: bytes,
 ) -> Job:
-    """A job whose operations the task brings; its key stands for the call."""
+    """Return a job whose operations the task brings; its key stands for the call."""
     if key is not None:
         check_key(key)
     payload = None if key is None else digest({"kind": "call_payload/1", "call": call})
@@ -118,6 +118,6 @@ def _guard_body(guard: Guard) -> bytes:
 
 
 def fail(jobs: list[Job], error: RoteError) -> None:
-    """Answer them all with an error, whatever was decided for them before."""
+    """Answer all jobs with an error, in place of any earlier answer."""
     for job in jobs:
         job.error = error

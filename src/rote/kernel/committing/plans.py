@@ -1,7 +1,7 @@
 """Planning one commit: validate its reads, apply its operations, and append it to the draft.
 
-Everything is decided before anything is added, so a commit that cannot be made leaves no mark. The
-salts of new entities are drawn last, in operation order, when nothing can fail any more.
+Everything is checked before anything is added, so a commit that is refused leaves the draft as it was.
+The salts of new entities are drawn after all checks, in the order of operations.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ SALT_BYTES = 16
 
 
 def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
-    """The commit, added to the draft; or the one this job's key already made."""
+    """Add the commit of a job to the draft and return it, or return the one that its key made before."""
     if job.key is not None:
         made = _already_made(draft, job, job.key)
         if made is not None:
@@ -77,8 +77,11 @@ def _already_made(draft: Draft, job: Job, key: str) -> Commit | None:
 
 
 def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
-    """All that is left to compare when an erasure has taken the digest: not the values, but what the
-    event tells of the call; or where it wrote, to what and how, unless a compaction has taken that."""
+    """Whether a job may be the one that made a commit whose payload digest an erasure has removed.
+
+    The values cannot be compared any more. Compared are the members of the call that the event
+    shows, or else the branch and the ids and operations, unless a compaction has removed them.
+    """
     if commit.event is None or job.call is None:
         is_plain = commit.event is None and job.call is None
         return is_plain and _could_have_written(draft, job, commit)
@@ -97,12 +100,12 @@ def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
 
 
 def _set_instead(operation: Operation) -> tuple[str, str] | None:
-    """The fact of a patch that found nothing."""
+    """Return id and operation of the fact that a patch with `else` makes when it finds nothing."""
     return None if operation.otherwise is None else (operation.id, OPERATION_NAMES[SET])
 
 
 def commit_at(draft: Draft, version: int) -> Commit:
-    """A commit of the log, or of this draft."""
+    """Return a commit of the log or of this draft."""
     number = draft.space.number
     rows = draft.reads.rows.commits(number, after=max(version - 2, 0), limit=2) + draft.commits
     by_version = {row.version: row for row in rows}
@@ -133,13 +136,13 @@ def _check_guard(draft: Draft, guard: Guard) -> None:
 
 
 def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
-    """What a job writes, and what it has read on its branch, as it is before the commit."""
+    """Return the entries before the commit: those that a job writes, and those it read on its branch."""
     ids = [operation.id for operation in job.operations]
     if job.reads:
         ids += [read.id for read in job.reads if read.id is not None and read.branch == job.branch]
         ids = list(dict.fromkeys(ids))
-    # Only a set needs nothing of what is there, and only if it is not about schemas; and what was
-    # read must be that nothing was.
+    # Entities may be assumed to be new only if all operations are sets, none is about schemas, and
+    # all reads are of single entities that were never written.
     may_be_new = (
         draft.presumes
         and all(
@@ -154,17 +157,20 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
     if not ids:
         return {}
     if not draft.is_ungoverned(job.branch):
-        ids.append(REGISTRY_ID)  # in one look with the others: it must not cost one of its own
+        ids.append(REGISTRY_ID)  # together with the others, so that it costs no look of its own
     return draft.look_up(job.branch, ids, may_be_new=may_be_new)
 
 
 def apply_operations(
     draft: Draft, branch: str, operations: Sequence[Operation], current: dict[str, Entry], at: int
 ) -> list[Step]:
-    """The operations in order, each on what those before it left, and the values that come out of
-    them as the schemas will have them. A patch that found nothing is a set; no step has its salt."""
+    """Return a step for each operation, applied in order; InvalidInput when a schema refuses the result.
+
+    `current` holds the entries before, and afterwards those after. A patch with `else` that finds
+    nothing becomes a set. The steps have no salts yet.
+    """
     if not operations:
-        return []  # of a commit that only records an event
+        return []  # the commit only records an event
     is_free = draft.is_ungoverned(branch)
     steps: list[Step] = []
     for operation in operations:
@@ -233,8 +239,11 @@ def _add(
 def _complete(
     draft: Draft, job: Job, branch: BranchRow, steps: list[Step], ids: IdSource
 ) -> dict[str, Entry | None]:
-    """Give every step its entity's salt, drawn where it is new; to draw may fail, so nothing is
-    appended before. Return the entities that indexes follow, as the branch itself had them."""
+    """Give every step the salt of its entity, a new one for a new entity.
+
+    Drawing a salt may fail, so this comes before anything is appended. Return the entities that
+    indexes follow, as the branch itself had them before; None for one that it only inherited.
+    """
     changed: dict[str, Entry | None] = {}
     known: dict[str, bytes] | None = None
     followed = draft.followed
@@ -243,7 +252,7 @@ def _complete(
         if salt is None:
             if known is None:
                 known = draft.known_salts(job.operations)
-            # When a job is planned again and others have made the entity meanwhile, theirs counts.
+            # Others may have made the entity before a job is planned again: then their salt is used.
             salt = known.get(id) or job.salts.get(id)
             if salt is None:
                 salt = job.salts[id] = ids.random_bytes(SALT_BYTES)

@@ -1,4 +1,4 @@
-"""Checking the reads of a commit: has anything that overlaps them been written since?"""
+"""Checks of the reads of a commit: a read conflicts with a later write that overlaps it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,8 +20,10 @@ _Write = tuple[int, bytes | None]  # version and hash
 def find_conflicts(
     draft: Draft, reads: Sequence[Read], *, branch: str, current: dict[str, Entry]
 ) -> tuple[ReadConflict, ...]:
-    """One for every read that no longer holds, in the order of the reads. `current` holds what was
-    read on `branch`."""
+    """Return a conflict for every read that no longer holds, in the order of the reads.
+
+    `current` holds the newest entries of what was read on `branch`.
+    """
     _check_reachable(draft, reads)
     entries = _look_up_elsewhere(draft, reads, branch)
     entries[branch] = current
@@ -31,8 +33,10 @@ def find_conflicts(
 
 
 def find_erased(draft: Draft, job: Job) -> tuple[ReadConflict, ...]:
-    """One for every entity that the job writes and that was erased since it was put together, where it
-    asks for that: what it writes may be what was erased."""
+    """Return a conflict for every entity that the job writes and that was erased after `unerased_since`.
+
+    The job may have been prepared before, so it could write the erased content again.
+    """
     since = job.unerased_since
     if since is None:
         return ()
@@ -66,7 +70,7 @@ def _check_reachable(draft: Draft, reads: Sequence[Read]) -> None:
 def _look_up_elsewhere(
     draft: Draft, reads: Sequence[Read], branch: str
 ) -> dict[str, dict[str, Entry]]:
-    """The newest entries of entities that were read on other branches, by branch and id."""
+    """Return the newest entries of entities that were read on other branches, by branch and id."""
     wanted: dict[str, dict[str, None]] = {}
     for read in reads:
         if read.id is not None and read.branch != branch:
@@ -75,7 +79,7 @@ def _look_up_elsewhere(
 
 
 def _erased_since(draft: Draft, reads: Sequence[Read]) -> list[tuple[int, str]]:
-    """What was erased after the oldest read of a range, newest first."""
+    """Return (version, id) of all erasures after the oldest read of a range, newest first."""
     versions = [read.version for read in reads if read.id is None]
     if not versions:
         return []
@@ -94,7 +98,8 @@ def _conflict(
         entry = entries[read.branch][read.id]
         if entry.version <= read.version:
             return None
-        # Of what was compacted away since nobody can tell which paths it touched.
+        # The writes since the read may have been compacted away, and the paths they touched with
+        # them: then any write conflicts.
         is_whole = not read.path or entry.erased or read.version + 1 < draft.space.oldest
         actual = (entry.version, entry.hash) if is_whole else _overlapping(draft, read)
     if actual is None:
@@ -125,7 +130,7 @@ def _newest_in_range(draft: Draft, read: Read, erased: list[tuple[int, str]]) ->
     )
     written = 0 if row is None else row.version
     for version, id in erased:
-        # On every branch, whether the entity was there or not.
+        # An erasure counts on every branch, also where the entity did not exist.
         if version > max(read.version, written) and _in_range(id, read):
             return version, None
     return None if row is None else (row.version, row.hash)
@@ -136,7 +141,7 @@ def _in_range(id: str, read: Read) -> bool:
 
 
 def _overlapping(draft: Draft, read: Read) -> _Write | None:
-    """The newest write since the read that touches its path."""
+    """Return the newest write since the read that touches its path, or None."""
     assert read.id is not None
     for fact in _facts_since(draft, read.id, draft.space.branches.line(read.branch), read.version):
         if fact.op != PATCH or fact.body is None:
@@ -147,7 +152,7 @@ def _overlapping(draft: Draft, read: Read) -> _Write | None:
 
 
 def _facts_since(draft: Draft, id: str, line: Line, version: int) -> Iterable[FactRow]:
-    """The facts of an entity on a line above a version, newest first, drafted ones included."""
+    """Yield the facts of an entity on a line above a version, newest first, drafted ones included."""
     for fact in reversed(draft.facts):
         if fact.id == id and _counts(fact, line):
             yield fact

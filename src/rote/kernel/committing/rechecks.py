@@ -1,11 +1,11 @@
-"""Commits that rely on answers to questions about many entities, which must still be the same.
+"""Commits that rely on answers to questions about many entities. The answers must still be the same.
 
-Whether they are is found out without holding anyone up: the commit says that nothing was written in
-the ranges of ids that could change an answer since it was last found to hold. Where something was,
-the question is asked again at the newest version. When others always write, it is asked at last
-while they wait.
+Other writers need not wait for the check. The commit carries reads: nothing was written, since the
+answer was last right, in the ranges of ids that can change it. When such a read conflicts, the
+question is asked again at the newest version, and the commit is tried again. After
+ANSWER_ROUNDS_MAX rounds the question is asked under the lock, while other writers wait.
 
-How a question is asked again is declared when the store is wired (contract.Questions).
+contract.Questions, given when the store is wired, asks the questions again.
 """
 
 from dataclasses import replace
@@ -42,14 +42,14 @@ def commit_with_answers(space: OpenSpace, command: MakeCommit, caller: Caller) -
 
 
 class _Asked(Struct):
-    """An answer, and the newest version at which it was found to hold."""
+    """An answer, and the newest version at which it was checked and right."""
 
     read: AnswerRead
     version: int
 
 
 class _Answers:
-    """The answers that a commit relies on, while it is tried."""
+    """The answers that a commit relies on, over all its attempts."""
 
     def __init__(self, space: OpenSpace, command: MakeCommit) -> None:
         self._space = space
@@ -61,7 +61,7 @@ class _Answers:
         }
 
     def reads(self) -> list[dict[str, Any]]:
-        """Return that nothing was written in their ranges, each since it was last found to hold."""
+        """Return reads of the ranges that can change an answer, each since the answer was last right."""
         return [
             {"from": start, "to": end, "version": asked.version, "branch": branch}
             for asked in self._asked
@@ -69,7 +69,10 @@ class _Answers:
         ]
 
     def look_again(self, conflict: Conflict) -> None:
-        """Ask what may have changed again, at the newest version; Conflict when something has."""
+        """Ask again, at the newest version, the questions whose ranges conflict.
+
+        Raise Conflict when an answer is different, or when another read of the commit conflicts.
+        """
         disturbed = {(each.branch, each.start, each.end): each for each in conflict.conflicts}
         version = self._space.reader().resolve(None)
         changed = dict.fromkeys(each for each in conflict.conflicts if self._is_final(each))
@@ -86,7 +89,7 @@ class _Answers:
             raise Conflict(tuple(changed)) from None
 
     def changed_at(self, version: int) -> list[ReadConflict]:
-        """Return a conflict for each answer that is another one at a version."""
+        """Return conflicts for each answer that is different at a version."""
         return [
             _conflict(asked.read, each, version)
             for asked in self._asked
@@ -95,7 +98,7 @@ class _Answers:
         ]
 
     def _is_final(self, conflict: ReadConflict) -> bool:
-        """Whether a conflict is about something that is no answer."""
+        """Whether a conflict is about a read of the command itself, which cannot be asked again."""
         range = (conflict.branch, conflict.start, conflict.end)
         return conflict.id is not None or range in self._plain
 
@@ -106,12 +109,14 @@ class _Answers:
         except Unavailable:
             raise
         except RoteError:
-            return None  # what cannot be answered any more is another answer
+            return None  # an error is a different answer
 
 
 class _Recheck(Struct):
-    """Asks once more while nobody else can write. The newest version is in the store then: the task is
-    alone in its draft."""
+    """Ask the questions once more under the lock.
+
+    The task is alone in its draft, so the newest version is in the store and can be asked.
+    """
 
     answers: _Answers
 

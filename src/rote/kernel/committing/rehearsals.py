@@ -1,4 +1,4 @@
-"""Rehearsing operations: what they would do to a past state, by the code that would do it."""
+"""Rehearsing operations: apply them to a state with the code of a commit, and write nothing."""
 
 from collections.abc import Collection
 from typing import cast
@@ -20,9 +20,9 @@ from rote.values import canonical
 
 
 class _Stage(Draft, kw_only=True):
-    """A draft that begins with a past state and what was rehearsed on it before."""
+    """A draft that begins with a past state and with entries that replace some of it."""
 
-    own: dict[str, Entry]
+    own: dict[str, Entry]  # the entries that replace those of the state
 
     def look_up(
         self, branch: str, ids: Collection[str], *, may_be_new: bool = False
@@ -43,7 +43,7 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
     parsed = parse_operations(command.operations)
     check_size(parsed, None)
     version = reads.resolve(view.version)
-    reads.line(view.branch, version)  # so that the branch is known, or told to be unknown
+    reads.line(view.branch, version)  # catches up when others made the branch, or raises NotFound
     writable(reads.space.branches, view.branch)
     stage = _Stage(
         did=reads.space.did, version=version, hash=None, at=now, space=reads.space,
@@ -70,5 +70,5 @@ def _entry_of(state: State) -> Entry:
 
 
 def _state_of(id: str, entry: Entry) -> State:
-    """A state that no commit has made yet."""
+    """Return the state of an entry that no commit has made: without version and hash."""
     return State(id, entry.shared_document() if entry.exists else None, entry.exists, 0, None)

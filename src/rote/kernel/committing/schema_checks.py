@@ -1,11 +1,11 @@
-"""Conformance: whether what a commit leaves is what the registry of its branch asks for.
+"""Conformance: checks the values that a commit leaves against the schemas of its branch.
 
-Judged is the state after all operations: values by the registry and the schemas as the commit leaves
-them, schemas and the registry by rules of their own. What was there before and is not written is not
-looked at, so a stricter schema never stands in the way of anything but writes.
+The state after all operations is judged: values by the registry and the schemas as the commit leaves
+them, schemas and the registry by rules of their own. Entities that the commit does not write are not
+judged, so a stricter schema only affects later writes.
 
-Whatever says that a value is governed must be understood: a schema that is missing or broken, since
-it was erased or came with a copy, refuses the write. Nothing is stored unjudged.
+A schema that is missing or broken refuses writes of the values that it governs. That can happen after
+an erasure or a copy. No governed value is stored unjudged.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,20 +29,22 @@ _NO_REGISTRY = Registry({}, ())
 def check_conformance(
     draft: Draft, branch: str, current: Mapping[str, Entry], ids: Sequence[str]
 ) -> None:
-    """Refuse a commit to the draft that leaves `ids`, in the order of its operations, as they are in
-    `current` and would not conform."""
+    """Raise InvalidInput when an entity that a commit writes does not conform.
+
+    `ids` are in the order of the operations, `current` holds the entries after them.
+    """
     judge = Judge(lambda wanted: draft.look_up(branch, wanted), current)
     registry = judge.registry_entry
-    # Not one that this commit deletes, or one before it in line: that is not durable yet.
+    # A delete of the registry by this draft does not count: it is not durable yet.
     is_none = registry is ABSENT or (not registry.exists and 0 < registry.version <= draft.base)
-    # What is only presumed is noted when it is proven.
+    # A registry that is only assumed to be absent is noted later, when the commit proves it.
     if is_none and REGISTRY_ID not in draft.presumed:
         draft.space.note_ungoverned(draft.space.branches.number(branch), draft.base)
     judge.check(ids)
 
 
 class Judge:
-    """Judges what a commit leaves, by what else is there."""
+    """Judge the entries that a commit leaves; other entries are looked up when needed."""
 
     def __init__(self, look_up: LookUp, current: Mapping[str, Entry]) -> None:
         self._look_up = look_up
@@ -52,8 +54,10 @@ class Judge:
         self._registry: Registry | None = None
 
     def check(self, ids: Sequence[str]) -> None:
-        """The first operation that leaves something wrong is the one that is told. What is written
-        again by a later one is not left."""
+        """Raise InvalidInput for the first operation whose result does not conform.
+
+        A result that a later operation replaces is not judged.
+        """
         for id in _as_left(ids):
             if id == REGISTRY_ID:
                 self._check_registry()
@@ -92,10 +96,10 @@ class Judge:
         if name is None:
             return
         entry = self._current[id]
-        # The exact size, not its bound: what is refused must not depend on how it was written.
+        # The exact size, not its bound: a verdict must not depend on how the value was written.
         data, document = entry.canonical_value(), entry.document
         if document is UNSET:
-            # Not kept: most values are written and not read again soon.
+            # Not kept in the entry: most values are not read again soon.
             document = decode_canonical(data)
         violation = self._validator(name, governed=id).judge(document, size=len(data))
         if violation is not None:
@@ -150,6 +154,6 @@ class Judge:
 
 
 def _as_left(ids: Sequence[str]) -> Iterable[str]:
-    """Each id once, where it comes last."""
+    """Return each id once, at its last place."""
     once = dict.fromkeys(ids)
     return once if len(once) == len(ids) else reversed(dict.fromkeys(reversed(ids)))

@@ -11,7 +11,7 @@ from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
 
-# Kinds the kernel keeps for itself.
+# Kinds that only the kernel writes.
 KERNEL_KINDS = frozenset({KEY, SCRUB, COMPACTION, CHECKPOINT})
 
 
@@ -33,7 +33,7 @@ def list_sides(space: OpenSpace, command: ListSides) -> tuple[SideRow, ...]:
 
 
 def put_side(space: OpenSpace, command: PutSide) -> SideRow:
-    """Write the row if nobody has since it was read with `fence`."""
+    """Write the row if it still has this fence; raise Denied otherwise."""
     kind, key, fence = command.kind, command.key, command.fence
     check_own(kind, key, fence)
     row = side_record(space.did, kind, key, fence + 1, canonical(command.body))
@@ -54,7 +54,7 @@ def drop_side(space: OpenSpace, command: DropSide) -> None:
 
 
 def check_own(kind: str, key: str, fence: int) -> None:
-    """A row that callers of the kernel may write."""
+    """Raise InvalidInput for a row that callers of the kernel may not write."""
     check_names(kind, key)
     if kind in KERNEL_KINDS:
         raise InvalidInput(f"side rows of kind {kind!r} are the kernel's own")
@@ -87,8 +87,11 @@ def seen(row: SideRecord) -> SideRow:
 
 
 def sealed_row(space: OpenSpace, row: SideRecord | None, kind: str, key: str) -> SideRow:
-    """The row, if it is as it was written. A copy does not take its seal over, and who recovers a run
-    does what it says."""
+    """Return the row; raise Corrupt when its seal does not match.
+
+    A copy makes a new seal for it, and the recovery of a run relies on it, so damage must be found
+    here.
+    """
     if row is None or row != side_record(space.did, kind, key, row.fence, row.body):
         raise Corrupt(f"the side row {kind} {key!r} was changed; run `rote verify`")
     return seen(row)

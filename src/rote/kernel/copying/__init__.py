@@ -1,1 +1,1 @@
-"""A space out of one store and into another."""
+"""Copying a space from one store to another."""

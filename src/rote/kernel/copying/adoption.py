@@ -1,9 +1,9 @@
-"""Taking in commits that another store has made: each is checked as if nobody could be trusted.
+"""Adopting commits that another store has made. The source is not trusted: each commit is checked.
 
-Types have been checked by then (shapes.py). Every hash is recomputed from the bytes that came, every
-value goes through the strict decoder, every patch is applied. What no hash covers (snapshots,
-pointers, seals) is made here and not taken over.
-Nothing is written before all of it has passed; see copies.py for the transaction around it.
+The types have been checked before (contract/page_checks.py). Every hash is recomputed from the bytes
+that came, every value goes through the strict decoder, every patch is applied. Rows that no hash
+covers (snapshots, pointers, seals) are made here and not copied. Commits are written only after all
+checks; copies.py has the transaction around it.
 """
 
 from bisect import bisect_right
@@ -66,7 +66,7 @@ from rote.values.limits import (
 from rote.values.names import is_sha256
 
 OPERATIONS = {name: op for op, name in OPERATION_NAMES.items()}
-# The list, the operation and the list of a splice stand around the values of a patch.
+# A value in a patch is inside the list of operations, an operation, and perhaps the list of a splice.
 _DEPTH_OF_PATCH_MAX = DEPTH_MAX + 3
 
 _Pair = tuple[Commit, SideRow | None]  # a commit and the row of its key
@@ -74,30 +74,32 @@ _Place = tuple[str, str]  # branch, entity
 
 
 class Adoption:
-    """Takes commits that came, checked, into the appender of one transaction."""
+    """Check commits of the source and add them to the appender of one transaction."""
 
     def __init__(
         self, writes: SpaceWriter, appender: Appender, attempt: Callable[[], bytes]
     ) -> None:
         self._space = writes.space
         self._reads: Reader = writes.rows
-        self._writes = writes  # for what a compaction takes away
+        self._writes = writes  # for the rows that a compaction drops
         self._attempt = attempt
         self._pace = Pace(COPY_DOCUMENT_BYTES_MAX)
         self._entries: dict[_Place, Entry] = {}
         self._lineage = Lineage(writes.space.did, writes.space.branches.rows())
         self._made: set[str] = set()  # names of new branches
-        self._passed: dict[tuple[int, str], list[Entry]] = {}  # all that came, by number and id
+        self._passed: dict[tuple[int, str], list[Entry]] = {}  # after each fact, by branch and id
         self._salts: dict[str, bytes] = {}
         self._remains: Mapping[tuple[int, int], Remains] = {}  # of facts, by version and index
         self._erased: str | None = None  # by the last commit
-        self._written: dict[int, list[int]] = {}  # versions with facts that came, by branch
+        self._written: dict[
+            int, list[int]
+        ] = {}  # versions of adopted commits with facts, by branch
         self._graph: CommitGraph | None = None
         self.appender = appender
-        self.has_shrunk = False  # a compaction came, and took something away
+        self.has_shrunk = False  # whether a compaction was adopted and has dropped rows
 
     def take(self, pairs: Sequence[_Pair], remains: Mapping[tuple[int, int], Remains]) -> None:
-        """As many of them as fit into one transaction, at least one."""
+        """Add as many of the commits as fit into one transaction, at least one."""
         self._remains = remains
         place = 0
         while place < len(pairs) and self._erased is None:
@@ -118,11 +120,14 @@ class Adoption:
                     self._take(commit, key)
             place += len(group)
             if _is(group[0][0], "compact"):
-                return  # what comes next has to see what is left
+                return  # the next commits have to see only the facts that are left
 
     def _must_end_before(self, group: Sequence[_Pair]) -> bool:
-        """What is erased or compacted is written first. Before the first branch of all nobody keeps
-        what a branch may inherit, so it is written first, too."""
+        """Whether the transaction must end before this group.
+
+        An erasure or a compaction needs the commits before it in the store. So does the first branch
+        of all: as long as there is only main, entries that a branch may inherit are not kept.
+        """
         first = group[0][0]
         return bool(self.appender.commits) and (
             _is(first, "erase")
@@ -131,7 +136,10 @@ class Adoption:
         )
 
     def erase(self, writes: SpaceWriter) -> bool:
-        """Do what the last commit did, if it erased; whether copies may be left in the files."""
+        """Erase the entity if the last commit is an erasure.
+
+        Return whether facts lost their content, so that copies of it may be left in the files.
+        """
         if self._erased is None:
             return False
         id, version = self._erased, self.appender.version
@@ -145,7 +153,7 @@ class Adoption:
     # -- what is there already ---------------------------------------------------------------------
 
     def _unknown(self, pairs: Iterable[_Pair]) -> dict[_Place, str]:
-        """Entities that nothing is known of yet, with the first operation on each."""
+        """Return the entities that were not looked up yet, with the first operation on each."""
         unknown: dict[_Place, str] = {}
         for commit, _ in pairs:
             for fact in commit.facts:
@@ -154,7 +162,7 @@ class Adoption:
         return unknown
 
     def _look_up(self, unknown: dict[_Place, str]) -> None:
-        """Their newest facts. The document is needed only where a patch comes first."""
+        """Load the newest facts of these entities; the document only where a patch comes first."""
         by_branch: dict[str, list[str]] = {}
         for branch, id in unknown:
             by_branch.setdefault(branch, []).append(id)
@@ -182,7 +190,10 @@ class Adoption:
                 self._salts = {**found, **self._salts}
 
     def _inherit(self, branch: str, ids: list[str], line: Line) -> list[str]:
-        """Give a branch that came with this page what it inherits from the page; the others."""
+        """Give a branch of this page the entries that it inherits from the page.
+
+        Return the ids of which the page has no fact.
+        """
         missing = []
         for id in ids:
             inherited = (
@@ -208,7 +219,7 @@ class Adoption:
     # -- one commit --------------------------------------------------------------------------------
 
     def _check_names(self, commit: Commit) -> None:
-        """What needs no look into the store, and must be right before one."""
+        """Check the names of a commit, and that its branch exists, before the store is asked."""
         if not isinstance(check_names(commit), BranchCreated):
             self._lineage.branches.find(commit.branch)
 
@@ -232,7 +243,7 @@ class Adoption:
             self.appender.note_key(commit.key, payload_of(commit, key))
 
     def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
-        """The branch of the commit after its event, and the bytes of the event."""
+        """Apply the event of a commit; return its branch afterwards, and the bytes of the event."""
         happening = None if commit.event is None else read_event(commit.event)
         row = self._lineage.follow(
             happening, branch=commit.branch, version=commit.version, facts=len(commit.facts)
@@ -251,7 +262,7 @@ class Adoption:
         return branch, None if commit.event is None else canonical(commit.event)
 
     def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
-        """It names the heads and bases that the log has."""
+        """Check that a merge names the source's last node and the bases that the log has."""
         branches, space = self._lineage.branches, self._space.number
         version = self.appender.version
         if self._graph is None:
@@ -268,7 +279,7 @@ class Adoption:
         graph.add(target, Merge(commit.version, (source, theirs[1])))
 
     def last_written(self, space: int, line: Line, /) -> dict[int, int]:
-        """What the engine knows, and what has come since."""
+        """Return the last written versions on a line, those of adopted commits included."""
         found = self._reads.last_written(space, line)
         for branch, cap in line:
             versions = self._written.get(branch, [])
@@ -278,7 +289,7 @@ class Adoption:
         return found
 
     def _check_links(self, commit: Commit) -> int:
-        """The commit continues the log; its time."""
+        """Check that the commit continues the log; return its time."""
         newest = self.appender
         previous = None if newest.hash is None else newest.hash.hex()
         if (commit.version, commit.previous) != (newest.version + 1, previous):
@@ -309,7 +320,7 @@ class Adoption:
 
 
 def check_facts(rows: Iterable[FactRow], facts: Iterable[Fact | LeftFact]) -> None:
-    """InvalidInput unless the facts that were appended are those that came."""
+    """Raise InvalidInput unless the appended facts have the parents and hashes of those that came."""
     for row, fact in zip(rows, facts, strict=True):
         if row.parent.hex() != fact.parent:
             raise InvalidInput(f"{fact.id} does not follow the entity's previous fact")
@@ -318,7 +329,7 @@ def check_facts(rows: Iterable[FactRow], facts: Iterable[Fact | LeftFact]) -> No
 
 
 def check_names(commit: Commit) -> Happening | None:
-    """What a commit says by itself can be said; its event."""
+    """Check every name of a commit that needs no store; return its event."""
     if commit.event is not None and commit.event.get("type") not in EVENTS:
         raise Unavailable(
             f"commit {commit.version} records an event, which this Rote cannot copy; upgrade Rote",
@@ -343,7 +354,7 @@ def check_names(commit: Commit) -> Happening | None:
 
 
 def _check_bounds(commit: Commit) -> None:
-    """A commit without an event is no larger than one that can be written here."""
+    """Raise LimitExceeded for a commit that is larger than one that can be written here."""
     if len(commit.facts) > OPERATIONS_MAX:
         raise LimitExceeded("the number of facts", size=len(commit.facts), limit=OPERATIONS_MAX)
     size = len(commit.meta_data or b"")
@@ -353,8 +364,10 @@ def _check_bounds(commit: Commit) -> None:
 
 
 def _up_to_one_alone(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
-    """Those before the first that makes a branch, erases or compacts, or it alone: others may
-    inherit from them, or go with it."""
+    """Return the commits before the first that makes a branch, erases or compacts.
+
+    When that commit is the first of all, return it alone: it changes what later commits see.
+    """
     for place, (commit, _) in enumerate(pairs):
         if any(_is(commit, event) for event in ("branch.create", "erase", "compact")):
             return pairs[: max(place, 1)]
@@ -376,7 +389,7 @@ def salt_of(fact: Fact | LeftFact, known: bytes | None) -> bytes:
 
 
 def emptied(op: int, fact: Fact | LeftFact, remains: Remains) -> tuple[Entry, bytes | None]:
-    """The entity after an erased fact, and what is kept of that."""
+    """Return the entry after an erased fact, and the encoded remains of the fact."""
     check_remains(op, fact.version, remains)
     if fact.data is not None or fact.salt is not None:
         raise InvalidInput(f"{fact.id} was erased, and has content")
@@ -384,7 +397,7 @@ def emptied(op: int, fact: Fact | LeftFact, remains: Remains) -> tuple[Entry, by
 
 
 def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes | None]:
-    """The entity after the fact, and the snapshot to keep beside it."""
+    """Return the entry after a fact, and the snapshot to store beside it."""
     if op != SET and not before.exists:
         raise InvalidInput(f"there is no {fact.id} that it could {fact.op}")
     if op == DELETE:
@@ -406,7 +419,7 @@ def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes 
 
 
 def payload_of(commit: Commit, row: SideRow | None) -> str | None:
-    """The payload that the commit's key stands for. No hash covers it, so its shape is all there is."""
+    """Return the payload that the commit's key stands for. No hash covers it, so only its form is checked."""
     body = None if row is None else row.body
     members = body if type(body) is dict and len(body) == 2 else {}
     version, payload = members.get("version"), members.get("payload")
@@ -422,8 +435,11 @@ def payload_of(commit: Commit, row: SideRow | None) -> str | None:
 
 
 def _can_be_payload(commit: Commit, payload: Json) -> bool:
-    """A digest; none where an erasure has taken what it was made of, or may have: of a commit whose
-    facts were compacted away, nobody can tell."""
+    """Whether a value can be the payload of a commit's key.
+
+    It is a digest, or None after an erasure of what it was made of. The facts of a commit may have
+    been compacted away; then None is allowed, because nobody can tell.
+    """
     if payload is None:
         is_erased = any(fact.erased for fact in commit.facts)
         return is_erased or not commit.facts or _is(commit, "merge")
@@ -432,7 +448,7 @@ def _can_be_payload(commit: Commit, payload: Json) -> bool:
 
 @contextmanager
 def _refusing(commit: Commit) -> Iterator[None]:
-    """Whatever is wrong inside is wrong with what came."""
+    """Raise Corrupt about the commit for any check that fails inside."""
     try:
         yield
     except (InvalidInput, LimitExceeded, NotFound) as error:

@@ -1,8 +1,8 @@
 """Copies: commits and side rows of a space, out of one store and into another, a page at a time.
 
-What goes out is as it is stored; what comes in is checked by adoption.py and written in one
-transaction that continues exactly the log that is there. Derived rows and snapshots do not travel:
-indexes catch up from the log by themselves.
+Pages go out as they are stored. adoption.py checks each page that comes in, and one transaction
+appends it to the log, which it must continue exactly. Derived rows and snapshots are not sent: the
+target makes its own snapshots, and its indexes catch up from the log.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,13 +44,13 @@ from rote.values.limits import (
     VERIFY_PAGE_ROWS,
 )
 
-# Two hashes, the salt and the hash of the commit, as they travel.
+# Bytes in a page for two hashes, the salt and the hash of the commit.
 _FACT_BYTES = 256
-# Kinds of side rows that do not travel as such: a commit brings them, or they are about the files of
-# their own store. Layers above declare kinds that live with one store.
+# Kinds of side rows that are not sent as such: commits bring them, or they are about the files of one
+# store. Layers above declare more such kinds (SideRule.travels).
 _LEFT_OUT = (KEY, COMPACTION, SCRUB)
 _NOTHING = HeadRow(0, b"", 0)
-# Above every side row of that kind: the last character there is, more often than a key may have it.
+# A place above every row of kind KEY: the last character of all, more often than a key can have it.
 _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
 
 
@@ -58,7 +58,7 @@ _ABOVE_KEYS = (KEY, "\U0010ffff" * (KEY_BYTES_MAX // 4 + 1))
 
 
 def copy_out(space: OpenSpace, command: CopyOut) -> CopyPage:
-    """Commits in (since, until], oldest first, as they are stored."""
+    """Return a page of the commits in (since, until], oldest first, as they are stored."""
     reads, since, until = space.reader(), command.since, command.until
     return reads.steadily(until, lambda _: _commits_out(reads, since=since, until=until))
 
@@ -97,12 +97,12 @@ def _by_version(rows: Iterable[CommitRow], facts: Iterable[FactRow]) -> dict[int
 
 
 def _weight(row: CommitRow, facts: Iterable[FactRow]) -> int:
-    """What a commit takes in a page. Deletes have no bodies, and still are not nothing."""
+    """Return the bytes of a commit in a page; also a fact without a body has some."""
     return len(row.meta or b"") + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
 
 
 def copy_in(space: OpenSpace, command: CopyIn) -> Head:
-    """Append what is not there yet, durably; or raise and write nothing."""
+    """Append the commits that this store does not have, durably; or raise and write nothing."""
     page, attempt = command.page, space.wiring.tokens.token
     space.engine.check_usable()
     check_page(page)
@@ -129,10 +129,10 @@ def copy_in(space: OpenSpace, command: CopyIn) -> Head:
         assert adoption is not None
         appender = adoption.appender
         if not appender.commits:
-            # Answered from the log alone: its writer may have died before its own sync.
+            # All commits were found in the log; their writer may have died before its sync.
             space.engine.harden()
         elif is_unclean:
-            # Where others are in the way, a note stays and gc does it.
+            # When others use the files, the note of the erasure stays, and gc scrubs later.
             with suppress(Busy):
                 scrub(space)
         if adoption.has_shrunk:
@@ -144,7 +144,7 @@ def copy_in(space: OpenSpace, command: CopyIn) -> Head:
 
 
 def _adopt(writes: SpaceWriter, page: CopyPage, attempt: Callable[[], bytes]) -> Adoption:
-    """The commits of the page that the log does not have, checked."""
+    """Check the commits of the page that the log does not have, and add them to an appender."""
     head = writes.sync() or _NOTHING
     _check_continues(writes, page, head)
     appender = Appender(writes.space.did, head.version, head.hash or None, head.at)
@@ -162,14 +162,14 @@ def _adopt(writes: SpaceWriter, page: CopyPage, attempt: Callable[[], bytes]) ->
 
 
 def _remains_by_place(page: CopyPage) -> dict[tuple[int, int], Remains]:
-    """What remains of each erased fact of the page, by version and index."""
+    """Return the remains of each erased fact of the page, by version and index."""
     erased = [fact for commit in page.commits for fact in commit.facts if fact.erased]
     places = [(fact.version, fact.index) for fact in erased]
     return dict(zip(places, page.remains, strict=True))
 
 
 def _check_continues(reads: SpaceReader, page: CopyPage, head: HeadRow) -> None:
-    """The page and the log are the same where they meet."""
+    """Raise InvalidInput unless the page and the log have the same commit where they meet."""
     if not page.commits:
         return
     first, last = page.commits[0], page.commits[-1]
@@ -195,7 +195,7 @@ def _check_continues(reads: SpaceReader, page: CopyPage, head: HeadRow) -> None:
 
 
 def sides_out(space: OpenSpace, command: SidesOut) -> SidePage:
-    """Return a page of side rows, without those of keys and compactions, which travel with commits."""
+    """Return a page of side rows, without the kinds that are not sent as such."""
     reads, pace = space.reader(), Pace(PAGE_BYTES_MAX)
     start = after = command.after
     found: list[SideRow] = []
@@ -214,9 +214,10 @@ def sides_out(space: OpenSpace, command: SidesOut) -> SidePage:
 
 
 def sides_in(space: OpenSpace, command: SidesIn) -> None:
-    """Take over the rows of the page. No fence moves back, and what only this store has stays.
+    """Write the rows of the page; no fence moves back.
 
-    A row that the source has dropped stays as well: it cannot be told from one that it never had.
+    Rows that only this store has stay. So does a row that the source has dropped, because it looks
+    the same.
     """
     space.engine.check_usable()
     incoming = {
@@ -239,7 +240,7 @@ def sides_in(space: OpenSpace, command: SidesIn) -> None:
 
 
 def _follows(there: SideRecord, record: SideRecord) -> bool:
-    """Whether the record is to take the place of the row there."""
+    """Whether the record replaces the row there; InvalidInput when that would move a fence back."""
     if there == record:
         return False
     if there.kind == checkpoints.SIDE and there.body != record.body:
@@ -273,7 +274,7 @@ def _check_checkpoint(reads: SpaceReader, record: SideRecord) -> None:
 
 
 def _rows_there(writes: SpaceWriter, page: SidePage) -> Iterable[SideRecord]:
-    """The rows of the page's range that this store has, but for those of keys."""
+    """Yield the rows of the page's range that this store has, without kinds that are not sent."""
     after = page.after
     while True:
         rows = writes.rows.sides(writes.number, None, after=after, limit=VERIFY_PAGE_ROWS)
@@ -289,6 +290,6 @@ def _rows_there(writes: SpaceWriter, page: SidePage) -> Iterable[SideRecord]:
 
 
 def _stays(space: OpenSpace, kind: str) -> bool:
-    """Whether rows of a kind do not travel."""
+    """Whether rows of a kind are not sent as such."""
     rule = space.wiring.side_rules.get(kind)
     return kind in _LEFT_OUT or (rule is not None and not rule.travels)

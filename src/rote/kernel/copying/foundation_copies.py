@@ -1,11 +1,11 @@
-"""Copying what a compacted space stands on, into a store that has nothing of it yet.
+"""Copying the foundation of a compacted space into a store where the space is empty.
 
-    out    pages: the commits that are left, up to the line's own with all its facts; then the facts
-           that are left, each with the value it leaves
-    in     one transaction: the space is empty, or it is at the line, and nothing between
+    out    pages: first the commits that are left, up to the one at the horizon, which has its facts;
+           then the facts that are left, each with the value after it
+    in     one transaction, which leads from the empty space to the commit at the horizon
 
-What comes is checked as if nobody could be trusted. Much of it no hash can prove any more; the
-digest of all of it, which the space's key has signed, does.
+The source is not trusted. The hashes of most facts and commits cannot be recomputed any more, so the
+digest of the whole foundation, which the space's key has signed, proves them together.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -108,7 +108,7 @@ def _page(reads: SpaceReader, after: FoundationCursor) -> FoundationPage | None:
 def _items(
     reads: SpaceReader, before: int, after: FoundationCursor
 ) -> Iterator[tuple[FoundationCursor, Commit | LeftFact, int]]:
-    """Everything above a place, with its own place and its size."""
+    """Yield (place, item, size) of every commit and fact above a place."""
     branch, id, version = after
     if not branch:
         for commit in _commits(reads, before, after=version):
@@ -130,11 +130,11 @@ def _commits(reads: SpaceReader, before: int, *, after: int) -> Iterator[Commit]
     for row in commits_below(
         reads.rows, reads.number, before=before + 1, after=min(after, before - 2)
     ):
-        is_line = row.version == before
-        facts = reads.rows.facts(reads.number, after=before - 1, until=before) if is_line else []
+        is_horizon = row.version == before
+        facts = reads.rows.facts(reads.number, after=before - 1, until=before) if is_horizon else []
         if row.version > after:
             yield commit_of(
-                row, facts, previous=previous if is_line else None,
+                row, facts, previous=previous if is_horizon else None,
                 branch=reads.space.branches.name(row.branch),
             )  # fmt: skip
         previous = row.hash
@@ -166,7 +166,7 @@ def _left(branch: str, fact: FactRow) -> LeftFact:
 
 
 def foundation_in(space: OpenSpace, command: FoundationIn) -> Head:
-    """Write all of it, durably; or raise and write nothing."""
+    """Write the whole foundation durably; or raise and write nothing."""
     space.engine.check_usable()
     attempt = space.wiring.tokens.token
     founding: _Founding | None = None
@@ -195,12 +195,12 @@ def foundation_in(space: OpenSpace, command: FoundationIn) -> Head:
             refusal="the store failed while committing; nothing was written, run the copy again",
         )
     assert founding is not None and founding.newest is not None
-    line = founding.newest
-    return Head(line.version, line.hash.hex(), line.at)
+    horizon = founding.newest
+    return Head(horizon.version, horizon.hash.hex(), horizon.at)
 
 
 def _pages_in(rows: Reader, space: int, upload: str) -> Iterator[FoundationPage]:
-    """Yield the pages of an upload, each a line of JSON."""
+    """Yield the pages of an upload, which holds the JSON of one page per line of text."""
     rest = b""
     for chunk in chunks_of(rows, space, token_of(upload)):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -214,7 +214,7 @@ def _pages_in(rows: Reader, space: int, upload: str) -> Iterator[FoundationPage]
 
 
 class _Founding:
-    """What comes, written page by page into one transaction and proven at its end."""
+    """Write a foundation page by page into one transaction, and prove it at its end."""
 
     def __init__(
         self, writes: SpaceWriter, page: FoundationPage, attempt: Callable[[], bytes]
@@ -228,8 +228,8 @@ class _Founding:
         self._appender = Appender(writes.space.did, 0, None, 0)
         self._place = _START
         self._last = ((0, ""), ABSENT)  # branch and id of the last fact, the entity after it
-        self._line: dict[str, FactRow] = {}  # what the line's own commit leaves, by id
-        self.newest: CommitRow | None = None  # the line's own, in the end
+        self._horizon: dict[str, FactRow] = {}  # the last facts of the commit at the horizon, by id
+        self.newest: CommitRow | None = None  # at the end: the commit at the horizon
 
     def take(self, page: FoundationPage) -> None:
         check_foundation_page(page)
@@ -252,7 +252,7 @@ class _Founding:
         self._place = place
 
     def _flush(self) -> None:
-        """Write what came so far, and go on from there."""
+        """Write the rows so far, and go on with an empty appender."""
         appender = self._appender
         if appender.commits or appender.facts:
             appender.write(self._writes.rows, self._space.number)
@@ -261,33 +261,34 @@ class _Founding:
     # -- commits -----------------------------------------------------------------------------------
 
     def _commit(self, commit: Commit, keys: dict[str, SideRow]) -> None:
-        is_line = commit.version == self._foundation.before
-        if commit.version > self._foundation.before or (commit.facts and not is_line):
+        is_horizon = commit.version == self._foundation.before
+        if commit.version > self._foundation.before or (commit.facts and not is_horizon):
             raise InvalidInput(f"commit {commit.version} is not one that was left")
         appender, branch, at = self._appender, self._record(commit), parse_time(commit.at)
         if format_time(at) != commit.at or at < appender.at:
             raise InvalidInput("the time of a commit is malformed, or before that of another")
-        if is_line and appender.version != commit.version - 1:
+        if is_horizon and appender.version != commit.version - 1:
             raise InvalidInput("the commit before the line is missing")
-        steps = [self._line_step(commit, fact, index) for index, fact in enumerate(commit.facts)]
+        steps = [self._horizon_step(commit, fact, index) for index, fact in enumerate(commit.facts)]
         facts = appender.append_facts(branch, commit.version, steps)
         check_facts(facts, commit.facts)
-        # Of the commits that came only the line's can be recomputed; it names the one before it.
+        # Only the hash of the commit at the horizon can be recomputed. The hashes of the others
+        # cover facts that are gone, so they are stored as they came.
         hash = bytes.fromhex(commit.hash)
         self.newest = appender.append_commit(
             branch, commit.version, facts, at=at, shown_at=commit.at, author=commit.author,
             key=commit.key, meta=commit.meta_data,
             event=None if commit.event is None else canonical(commit.event),
-            attempt=self._attempt(), hash=None if is_line else hash,
+            attempt=self._attempt(), hash=None if is_horizon else hash,
         )  # fmt: skip
         if self.newest.hash != hash:
             raise InvalidInput("the commit at the line does not match its hash")
-        self._line = {fact.id: fact for fact in facts}
+        self._horizon = {fact.id: fact for fact in facts}
         if commit.key is not None:
             appender.note_key(commit.key, payload_of(commit, keys.get(commit.key)))
 
     def _record(self, commit: Commit) -> BranchRow:
-        """The branch of the commit after its event."""
+        """Apply the event of a commit; return its branch afterwards."""
         happening = check_names(commit)
         if happening is not None or commit.version == self._foundation.before:
             row = self._lineage.follow(
@@ -297,7 +298,7 @@ class _Founding:
                 self._appender.branches[row.branch] = row
         return self._lineage.branches.find(commit.branch)
 
-    def _line_step(self, commit: Commit, fact: Fact, index: int) -> Step:
+    def _horizon_step(self, commit: Commit, fact: Fact, index: int) -> Step:
         if (fact.version, fact.index) != (commit.version, index):
             raise InvalidInput(f"{fact.id} is not of the commit at the line")
         return _step(fact, next(self._remains) if fact.erased else None)
@@ -305,7 +306,7 @@ class _Founding:
     # -- facts -------------------------------------------------------------------------------------
 
     def _facts(self, facts: Iterable[LeftFact]) -> None:
-        results: list[FactRow] = []  # of the line's commit
+        results: list[FactRow] = []  # facts of the commit at the horizon, with their results
         for left in facts:
             self._pass((left.branch, left.id, left.version))
             check_entity_id(left.id)
@@ -320,8 +321,8 @@ class _Founding:
             self._writes.rows.rewrite_facts(self._space.number, results)
 
     def _result(self, left: LeftFact) -> FactRow:
-        """The fact of the line's commit; one of a patch gets the value that the patch leaves."""
-        fact = self._line.get(left.id)
+        """Return the fact of the commit at the horizon; a patch gets the value after it."""
+        fact = self._horizon.get(left.id)
         if fact is not None and fact.op == PATCH and fact.salt is not None:
             fact = structs.replace(fact, value=left.data)
         if fact is None or _left(self._lineage.branches.name(fact.branch), fact) != left:
@@ -329,12 +330,12 @@ class _Founding:
         return fact
 
     def _fact(self, left: LeftFact, step: Step) -> None:
-        """Take a fact below the line; what can be proven of it by itself is."""
+        """Append a fact below the horizon, and check its hash if that can be recomputed."""
         branch = self._lineage.branches.find(left.branch)
         id, quoted_id, op, body, value, before, after = step
         place = (branch.branch, id)
         if op == PATCH and (left.remains is None or left.remains.body is None):
-            # Its operations are gone. The digest of it all proves its hash.
+            # Its operations are gone, so its hash is stored as it came; the signed digest proves it.
             after.hash = bytes.fromhex(left.hash)
             body, value = None, value or body
         if self._last[0] == place:
@@ -343,13 +344,13 @@ class _Founding:
         step = (id, quoted_id, op, body, value, before, after)
         facts = self._appender.append_facts(branch, left.version, [step], left.index)
         check_facts(facts, [left])
-        newest = self._line.get(id)
+        newest = self._horizon.get(id)
         if newest is not None and newest.branch == branch.branch:
-            # The line's commit has written it again, and has led the pointer there.
+            # The commit at the horizon wrote the entity again, and its pointer leads there.
             self._appender.entities.pop(place, None)
 
     def finish(self) -> None:
-        """All of it is what the space's key has signed, or none of it stays."""
+        """Raise Corrupt unless the whole foundation is what the space's key has signed; note the horizon."""
         space, before = self._space, self._foundation.before
         if self.newest is None or self.newest.version != before:
             raise _refusal("the commit at the line is missing")
@@ -372,7 +373,7 @@ class _Founding:
 
 
 def _step(fact: Fact | LeftFact, remains: Remains | None) -> Step:
-    """A fact as it came, on an entity of which only its parent is known."""
+    """Return the step of a fact as it came; of the entity before it only the hash is known."""
     op = OPERATIONS.get(fact.op)
     if op is None or (remains is None and (fact.data is None) != (op == DELETE)):
         raise InvalidInput(f"{fact.id} is not what a compaction leaves")

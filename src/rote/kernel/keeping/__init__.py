@@ -1,1 +1,1 @@
-"""Small and lawful: erasures, compactions, garbage collection, checkpoints."""
+"""Keeping a store small and lawful: erasures, compactions, garbage collection, checkpoints."""

@@ -1,4 +1,4 @@
-"""Checkpoints: signed statements of what the chain was, for people who keep them elsewhere.
+"""Checkpoints: signed statements of a space's version and head, for people who keep them elsewhere.
 
 Frozen: docs/formats/checkpoint.md.
 """
@@ -54,7 +54,7 @@ def sign(
     state: str | None = None,
     prior: str | None = None,
 ) -> dict[str, Any]:
-    """A statement of a commit and, with `state`, of all that is left up to it."""
+    """Return a signed statement of a commit and, with `state`, of all that is left up to it."""
     body = {
         "kind": KIND,
         "space": did,
@@ -68,7 +68,7 @@ def sign(
 
 
 def check_shape(checkpoint: Any) -> dict[str, Any]:
-    """A checkpoint as it came from outside; InvalidInput when it cannot be one."""
+    """Return a checkpoint that came from outside; InvalidInput when it has not the form of one."""
     if type(checkpoint) is not dict or checkpoint.keys() != _MEMBERS:
         raise InvalidInput(
             "a checkpoint is the object that checkpoint() returned, with all its members"
@@ -82,7 +82,7 @@ def check_shape(checkpoint: Any) -> dict[str, Any]:
 
 
 def faults_against(reads: SpaceReader, checkpoint: dict[str, Any], *, oldest: int) -> list[Fault]:
-    """Why today's log does not extend the checkpoint; nothing when it does."""
+    """Return the faults of a log that does not extend the checkpoint; none when it does."""
     version = checkpoint["version"]
 
     def fault(message: str) -> list[Fault]:
@@ -93,7 +93,7 @@ def faults_against(reads: SpaceReader, checkpoint: dict[str, Any], *, oldest: in
     if not _is_signed(checkpoint):
         return fault("its signature is not of the space's key")
     if 0 < version < oldest - 1:
-        # The first commit that is left names the one before it, and that is as far as it goes.
+        # The commit at the horizon names the hash of the one before it; older hashes are gone.
         return [
             Fault(
                 UNDECIDED, version, None,
@@ -113,7 +113,7 @@ def faults_against(reads: SpaceReader, checkpoint: dict[str, Any], *, oldest: in
 def faults_of_horizon(
     reads: SpaceReader, checkpoint: dict[str, Any], *, before: int, state: str
 ) -> list[str]:
-    """What is wrong with the checkpoint of a compaction, of which this is left."""
+    """Return the faults of a compaction's checkpoint; `state` is the digest of what is left."""
     checkpoint = check_shape(checkpoint)
     rows = reads.rows.commits(reads.number, after=before - 1, limit=1)
     head = rows[0].hash.hex() if rows and rows[0].version == before else None

@@ -1,14 +1,16 @@
-"""Compacting: history below a version goes, but for what is still needed. One commit, one
-transaction.
+"""Compacting: one commit drops history below a version, except the facts that are still needed.
 
-    1  snapshots   what stays below the line, and what the line's own commit leaves, gets its whole
-                   value: there will be nothing left to replay it from
-    2  drops       the other facts below it, and commits that have neither a key nor an event
-    3  digest      of all that is left up to the line; signed, it takes the place of what went
-    4  indexes     go, and are built again from what is left when they are asked
+That version is the horizon. The steps, all in one transaction:
 
-Each walks all facts up to the line in the order of entities and holds a page. What stays, and why
-that is enough, is in foundations.py.
+    1  snapshots   each fact that is kept up to the horizon gets the whole value after it, because
+                   the facts to replay it from will be gone
+    2  drops       the other facts below the horizon, and commits that have neither a key nor an event
+    3  digest      of all that is left up to the horizon; signed, it proves what the dropped hashes did
+    4  indexes     are dropped, and built again from what is left when they are asked
+
+Each step walks all facts up to the horizon in the order of entities and holds one page of them.
+log/foundations.py says which facts are kept, and why they suffice. Frozen: the event and the
+checkpoint, docs/formats/chain.md and checkpoint.md.
 """
 
 from collections.abc import Iterator
@@ -52,19 +54,19 @@ from rote.values.limits import PAGE_MAX
 
 
 class Aim(Struct, frozen=True):
-    """Where a space is to be compacted: before a version, or so that some commits are kept."""
+    """The wanted horizon of a compaction: a version, or a number of commits to keep."""
 
     before: int | None
     keep: int | None
 
     def call(self) -> dict[str, Json]:
-        """What the call says, for its key."""
+        """Return the members of the call that its key stands for."""
         return {"keep": self.keep} if self.before is None else {"before": self.before}
 
-    def line(self, reads: Reader, space: int, earlier: Foundation | None, *, newest: int) -> int:
-        """The version it comes to; NothingToCompact when nothing is below it."""
+    def horizon(self, reads: Reader, space: int, earlier: Foundation | None, *, newest: int) -> int:
+        """Return the version of the horizon; NothingToCompact when there is nothing below it."""
         oldest = 1 if earlier is None else earlier.before
-        before = self.before or _line_keeping(
+        before = self.before or _horizon_keeping(
             reads, space, self.keep or 1, oldest=oldest, newest=newest
         )
         if before == oldest and (self.before is None or newest):
@@ -90,9 +92,11 @@ def aim_of(before: int | None, keep: int | None) -> Aim:
     return Aim(before, keep)
 
 
-def _line_keeping(reads: Reader, space: int, keep: int, *, oldest: int, newest: int) -> int:
-    """The highest version from which on there are so many commits that are no compactions; the
-    oldest when there are not."""
+def _horizon_keeping(reads: Reader, space: int, keep: int, *, oldest: int, newest: int) -> int:
+    """Return the highest version from which on `keep` commits are no compactions.
+
+    Return `oldest` when there are fewer.
+    """
     compactions = [row.version for row in compactions_above(reads, space, after=oldest - 1)]
     last = newest
     for version in reversed(compactions):
@@ -104,8 +108,7 @@ def _line_keeping(reads: Reader, space: int, keep: int, *, oldest: int, newest: 
 
 
 class NothingToCompact(Busy):
-    """Nothing is below the line: the space was compacted to it already, or there is nothing. Never
-    leaves."""
+    """Raised inside the kernel when nothing is below the horizon. `compact` catches it."""
 
     def __init__(self, foundation: Foundation | None) -> None:
         super().__init__("there is nothing to compact", code=Busy.code)
@@ -113,23 +116,23 @@ class NothingToCompact(Busy):
 
 
 class Compacting(Struct):
-    """Lets go of what is below a line, and signs what is left."""
+    """Drop history below a horizon, and sign what is left."""
 
     aim: Aim
     identity: Identity
     now: int
     shared_now: int  # by the clock that leases go by
     tell: Tell
-    facts: int = 0  # that went
-    commits: int = 0
-    before: int = 0  # what the aim comes to
+    facts: int = 0  # that were dropped
+    commits: int = 0  # that were dropped
+    before: int = 0  # the horizon
 
     def prepare(self, draft: Draft, job: Job) -> Prepared:
         if not draft.locked:
             raise Contended()
         space, writes = draft.space, draft.reads
         earlier = foundation_of(writes.rows, writes.number)
-        self.before = self.aim.line(writes.rows, writes.number, earlier, newest=draft.version)
+        self.before = self.aim.horizon(writes.rows, writes.number, earlier, newest=draft.version)
         refuse_below_pins(writes, before=self.before, now=self.shared_now)
         version = draft.version + 1
         shrunk = shrink(writes, before=self.before, version=version, tell=self.tell)
@@ -137,7 +140,7 @@ class Compacting(Struct):
         checkpoint = checkpoints.sign(
             space.did,
             self.identity,
-            _line_head(writes, self.before),
+            _horizon_head(writes, self.before),
             now=max(self.now, draft.at),
             state=shrunk.state,
             prior=None if earlier is None else digest(earlier.checkpoint),
@@ -150,7 +153,7 @@ class Compacting(Struct):
 
 
 def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> Compaction:
-    """Make the commit, and give the room back; or say what it would do."""
+    """Compact a space, and make its files smaller; in a dry run only count what would be dropped."""
     aim, wiring = aim_of(command.before, command.keep), space.wiring
     if command.dry_run:
         return foresee(space.reader(), aim, tell)
@@ -168,7 +171,7 @@ def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> C
 
 
 def foresee(reads: SpaceReader, aim: Aim, tell: Tell) -> Compaction:
-    """What a compaction would do; nothing is written."""
+    """Return the outcome that a compaction would have; nothing is written."""
     return reads.steadily(None, lambda newest: _foreseen(reads, aim, tell, newest=newest))
 
 
@@ -176,7 +179,7 @@ def _foreseen(reads: SpaceReader, aim: Aim, tell: Tell, *, newest: int) -> Compa
     space = reads.number
     earlier = foundation_of(reads.rows, reads.number)
     try:
-        before = aim.line(reads.rows, space, earlier, newest=newest)
+        before = aim.horizon(reads.rows, space, earlier, newest=newest)
     except NothingToCompact:
         return _nothing(earlier)
     lines = lines_to_keep(reads.graph(), reads.rows, space, reads.space.branches, before=before)
@@ -198,12 +201,15 @@ def _nothing(foundation: Foundation | None) -> Compaction:
 
 
 def give_room_back(space: OpenSpace) -> bool:
-    """Whether it could be done; where others are in the way, a note stays and gc does it."""
+    """Make the store's files smaller; return whether that was possible.
+
+    When others use the files, a note is written, and gc does it later.
+    """
     try:
         space.engine.scrub()
         return True
     except Unavailable:
-        # Someone reads, or there is too little room to give any back.
+        # Someone reads, or there is too little room on the disk to write the files anew.
         with suppress(Unavailable):
             _note_room(space)
         return False
@@ -215,8 +221,10 @@ def _note_room(space: OpenSpace) -> None:
 
 
 def follow_compaction(writes: SpaceWriter, compacted: SpaceCompacted, version: int) -> bool:
-    """Do in a copy what the commit at `version` did in its source, and come to the same; whether
-    there was anything to do."""
+    """Do in a copy what the compact commit at `version` did in the source; return whether it shrank.
+
+    Raise InvalidInput when what is left is not what the source has signed.
+    """
     earlier = foundation_of(writes.rows, writes.number)
     foundation = Foundation(
         compacted.before,
@@ -227,7 +235,7 @@ def follow_compaction(writes: SpaceWriter, compacted: SpaceCompacted, version: i
     if not 1 <= compacted.before < version:
         raise InvalidInput("it compacts what is not there yet")
     if earlier is not None and compacted.before <= earlier.before:
-        # The copy began with a foundation of the source, which this commit made or came before.
+        # The copy began with a foundation of the source. This commit made it, or came before it.
         if compacted.before == earlier.before and foundation.body() != earlier.body():
             raise InvalidInput("it is not the compaction that this copy stands on")
         return False
@@ -253,20 +261,22 @@ def follow_compaction(writes: SpaceWriter, compacted: SpaceCompacted, version: i
 
 
 class Shrunk(Struct, frozen=True):
-    state: str  # the digest of what is left up to the line
-    facts: int  # that went
-    commits: int
+    state: str  # the digest of what is left up to the horizon
+    facts: int  # that were dropped
+    commits: int  # that were dropped
 
 
 def shrink(writes: SpaceWriter, *, before: int, version: int, tell: Tell) -> Shrunk:
-    """Leave up to the line what is needed from there on, and nothing else; `version` is that of the
-    compact commit."""
+    """Keep up to the horizon only what is needed from there on.
+
+    `before` is the horizon, `version` that of the compact commit.
+    """
     rows, space = writes.rows, writes.number
     lines = lines_to_keep(writes.graph(), rows, space, writes.space.branches, before=before)
     commits, total = rows.counts(space, until=before - 1)
     verdicts = partial(_verdicts, rows, space, lines, before=before, total=total, tell=tell)
     _snapshot(writes, (place for place, stays in verdicts("keeping") if stays), before)
-    _snapshot_line(writes, before)
+    _snapshot_horizon(writes, before)
     facts = _drop(rows, space, (place for place, stays in verdicts("dropping") if not stays))
     rows.drop_commits(space, before=before - 1)
     for index in rows.indexes(space):
@@ -285,7 +295,7 @@ def _verdicts(
     total: int,
     tell: Tell,
 ) -> Iterator[tuple[FactPlace, bool]]:
-    """Every place below the line and whether it stays; tells how far it is."""
+    """Yield every place below the horizon and whether its fact is kept; report progress."""
     for number, verdict in enumerate(judged(reads, space, lines, before=before), start=1):
         if number % PAGE_MAX == 0:
             tell(phase, number, total)
@@ -294,7 +304,7 @@ def _verdicts(
 
 
 def _snapshot(writes: SpaceWriter, places: Iterator[FactPlace], before: int) -> None:
-    """Below the line a patch is its result."""
+    """Replace the operations of each patch at these places by the value after it."""
     page: list[FactRow] = []
     wanted = 1
     for fact in facts_at(writes.rows, writes.number, places, until=before - 1):
@@ -309,8 +319,8 @@ def _snapshot(writes: SpaceWriter, places: Iterator[FactPlace], before: int) -> 
         writes.rows.rewrite_facts(writes.number, page)
 
 
-def _snapshot_line(writes: SpaceWriter, before: int) -> None:
-    """At the line the last patch of an entity has its result beside it, and no other has."""
+def _snapshot_horizon(writes: SpaceWriter, before: int) -> None:
+    """Give the last patch of each entity in the commit at the horizon its value, and no other patch."""
     facts = writes.rows.facts(writes.number, after=before - 1, until=before)
     last = {fact.id: fact.index for fact in facts}
     for fact in facts:
@@ -334,7 +344,7 @@ def _drop(writes: Writer, space: int, places: Iterator[FactPlace]) -> int:
     return dropped
 
 
-def _line_head(reads: SpaceReader, before: int) -> HeadRow:
+def _horizon_head(reads: SpaceReader, before: int) -> HeadRow:
     rows = reads.rows.commits(reads.number, after=before - 1, limit=1)
     if not rows or rows[0].version != before:
         raise Corrupt(f"commit {before} is missing; run `rote verify`")

@@ -1,5 +1,7 @@
-"""Side rows of the layers above, by the rules that they declared: an erasure may change them, and a
-compaction may have to wait for them."""
+"""Side rows of the layers above, under the rules that these declare (contract.SideRule).
+
+An erasure may change such rows, and such a row may refuse a compaction.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +16,7 @@ from rote.values.limits import PAGE_MAX
 def forget_in_sides(
     writes: SpaceWriter, id: str, *, at: str, has_written: Callable[[int], bool]
 ) -> None:
-    """Write rows anew that an erasure changes; their owners find that the fence has moved on."""
+    """Write the rows that an erasure changes. Their fence grows, so owners with the old one are refused."""
     for rule, row in _declared(writes):
         body = rule.erased(row, id, at=at, has_written=has_written)
         if body is not None:
@@ -23,7 +25,7 @@ def forget_in_sides(
 
 
 def refuse_below_pins(reads: SpaceReader, *, before: int, now: int) -> None:
-    """Raise Busy when a row says that history below a version is still read."""
+    """Raise Busy when a row still needs history below a version."""
 
     def side(kind: str, key: str) -> SideRow | None:
         row = reads.rows.side(reads.number, kind, key)

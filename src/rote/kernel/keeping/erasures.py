@@ -1,12 +1,13 @@
-"""Erasing: the content of an entity goes, on every branch and at every version. Hashes stay.
+"""Erasing: remove the content of an entity, on every branch and at every version. Hashes stay.
 
-    1  one transaction, under the lock: of each fact only its remains are kept (remains.py), pointers
-       become tombstones, derived rows and unsalted payload digests go, a commit records it, and a
-       side row notes that copies may be left where the engine keeps its rows
-    2  scrub: the engine leaves none of them, and then the note goes
+    1  one transaction, under the lock: of each fact only its remains are kept (log/erased_facts.py),
+       pointers become tombstones, derived rows and unsalted payload digests are dropped, a commit
+       records it, and a side row notes that copies may be left in the engine's files
+    2  scrub: `Engine.scrub` removes these copies, and then the note is deleted
 
-A stop between the two leaves the note: whoever erases the entity again, or gc, does the rest.
-Payloads that the values referred to stay until gc drops them, which leaves a note of its own.
+After a crash between the two the note is still there, and the next `erase` or `gc` does step 2.
+Data of blobs that the values referred to stays until gc drops it; gc writes a note of its own. Frozen:
+the event, docs/formats/chain.md, and the keys of notes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,14 +44,14 @@ from rote.values import (
 )
 from rote.values.limits import ERASE_CHUNK_FACTS, PAGE_MAX
 
-# The key of the note that payloads were dropped; no entity has it, because it is no URI.
-PAYLOADS = "payloads"
-# The same of the note that a compaction could not make the files smaller.
+# The key of the note that data of blobs was dropped. No entity has this id, because it is no URI.
+DROPPED_DATA = "payloads"
+# The key of the note that a compaction could not make the files smaller.
 ROOM = "room"
 
 
 class _ErasedBefore(RoteError):
-    """There is nothing left to erase. Never leaves."""
+    """Raised inside the kernel when the entity was erased before. `erase` catches it."""
 
     def __init__(self, commit: Commit) -> None:
         super().__init__("it was erased before", code=RoteError.code)
@@ -58,13 +59,13 @@ class _ErasedBefore(RoteError):
 
 
 class Forgotten(Struct, frozen=True):
-    """What became of an entity's facts."""
+    """Counts and rows of an erasure."""
 
     facts: int  # that lost their content
     version: int  # of the newest erasure before; 0 when there was none
     pointers: list[EntityRow]  # that are to become tombstones
-    commits: frozenset[int] = frozenset()  # that wrote them
-    below: int = 0  # of commits below this version nobody knows any more what they wrote
+    commits: frozenset[int] = frozenset()  # that wrote these facts
+    below: int = 0  # the horizon: nobody knows any more what the commits below it wrote
 
     def is_by(self, version: int) -> bool:
         """Whether a commit has written the entity, or may have."""
@@ -72,7 +73,7 @@ class Forgotten(Struct, frozen=True):
 
 
 class ErasingTask(Struct):
-    """Erases an entity in the transaction that records it."""
+    """Erase an entity in the transaction that records it."""
 
     id: str
     reason: str
@@ -129,7 +130,7 @@ def erase(space: OpenSpace, command: Erase, caller: Caller) -> Erasure:
 
 
 def forget(writes: SpaceWriter, branches: Branches, id: str, *, version: int) -> Forgotten:
-    """Keep of all facts of an entity only their remains; `version` is that of the erase commit."""
+    """Replace all facts of an entity by their remains; `version` is that of the erase commit."""
     space = writes.number
     count = before = 0
     oldest: FactRow | None = None
@@ -164,7 +165,7 @@ def forget(writes: SpaceWriter, branches: Branches, id: str, *, version: int) ->
 def facts_of(
     reads: Reader, space: int, branches: Branches, id: str, *, until: int
 ) -> Iterator[list[FactRow]]:
-    """The facts of an entity on all branches below a version, newest first, a few at a time."""
+    """Yield the facts of an entity on all branches below a version, newest first, a few at a time."""
     everywhere = tuple((row.branch, NEWEST) for row in branches.rows())
     before = (until, 0)
     while True:
@@ -183,21 +184,25 @@ def _commits_of(reads: Reader, space: int, rows: Iterable[FactRow]) -> Iterator[
 
 
 def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
-    """A key of a merge stands for its resolutions too, also for those that changed nothing."""
+    """Yield the merges above a version.
+
+    Their keys stand for their resolutions too, which may hold the erased value even if a merge did
+    not write it.
+    """
     for row in event_rows(reads, space, after=after):
         if isinstance(read_event(decode_canonical(row.event or b"")), BranchMerged):
             yield row
 
 
 def _blur_keys(writes: SpaceWriter, commits: Iterable[CommitRow]) -> None:
-    """Leave no digest of what the commits' keys stand for: it has no salt, so it can be guessed."""
+    """Remove the payload digests of the commits' keys: they have no salt, so values can be guessed."""
     for row in commits:
         if row.key is not None:
             _blur_key(writes, row.key, row.version)
 
 
 def _blur_keys_below(writes: SpaceWriter, before: int) -> None:
-    """All keys of commits below a version; those that an earlier erasure came to need no more."""
+    """Remove the payload digests of all keys of commits below a version."""
     after = (KEY, "")
     while rows := writes.rows.sides(writes.number, KEY, after=after, limit=PAGE_MAX):
         for row in rows:
@@ -211,15 +216,15 @@ def _blur_key(writes: SpaceWriter, key: str, version: int) -> None:
     writes.rows.put_side(writes.number, key_record(writes.space.did, key, version, None))
 
 
-# -- the payloads ----------------------------------------------------------------------------------
+# -- the blobs -------------------------------------------------------------------------------------
 
 
 def _blobs_of(reads: SpaceReader, id: str, *, until: int) -> frozenset[str]:
-    """The hashes that values of an entity refer to, at any version on any branch."""
+    """Return the hashes that values of an entity refer to, at any version on any branch."""
     found: set[str] = set()
     for rows in facts_of(reads.rows, reads.number, reads.space.branches, id, until=until):
         for row in rows:
-            with suppress(RoteError):  # what is damaged is erased all the same
+            with suppress(RoteError):  # a damaged fact is erased too
                 found |= references_in(reads, row)
     return frozenset(found)
 
@@ -235,19 +240,19 @@ def _stored(reads: SpaceReader, hashes: Iterable[str]) -> tuple[str, ...]:
 
 
 def note_of(reads: SpaceReader, id: str, version: int) -> SideRecord:
-    """Says that copies of what `version` erased may be left."""
+    """Return the note that copies of what `version` erased may be left in the files."""
     there = reads.rows.side(reads.number, SCRUB, id)
     fence = 1 if there is None else there.fence + 1
     return side_record(reads.space.did, SCRUB, id, fence, canonical({"version": version}))
 
 
 def scrub(space: OpenSpace) -> list[str]:
-    """Leave no copies of what was erased; the places that are out of reach."""
+    """Remove copies of what was erased from the files; return the places that are out of reach."""
     reads = space.reader()
-    notes = list(notes_in(reads))  # first: those that come later stay
-    payloads = any(_is_of_payload(reads, note) for note in notes)
+    notes = list(notes_in(reads))  # before the scrub: it does not cover notes that come later
+    includes_data = any(_is_of_data(reads, note) for note in notes)
     try:
-        remaining = space.engine.scrub(payloads=payloads)
+        remaining = space.engine.scrub(payloads=includes_data)
     except Busy as error:
         holder = error.details.get("holder", "another program")
         raise Busy(
@@ -262,11 +267,13 @@ def scrub(space: OpenSpace) -> list[str]:
     return remaining
 
 
-def _is_of_payload(reads: SpaceReader, note: SideRecord) -> bool:
-    """Whether bytes of a payload may be left: of one that an erased entity describes and that was
-    collected before, too."""
+def _is_of_data(reads: SpaceReader, note: SideRecord) -> bool:
+    """Whether a note is about data of blobs.
+
+    It is also about data when its entity describes a blob that gc has already collected.
+    """
     hashes = described_by(note.key)
-    return note.key == PAYLOADS or len(_stored(reads, hashes)) < len(hashes)
+    return note.key == DROPPED_DATA or len(_stored(reads, hashes)) < len(hashes)
 
 
 def notes_in(reads: SpaceReader) -> Iterator[SideRecord]:

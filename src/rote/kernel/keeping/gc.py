@@ -1,17 +1,18 @@
 """Garbage collection: safe beside writers and crashes, never inside a commit.
 
-    1  payloads that were put long enough ago and that no branch describes any more
-    2  of these, what no value in the whole log refers to: one walk along the log
-    3  condemned in a transaction that walks what was committed since; nobody can refer to them
-       between that look and their end, because no other writer of the space overlaps it
-    4  chunks of condemned payloads and of uploads that were given up, in bounded transactions
+    1  find blobs that were put before the grace period and that no branch describes any more
+    2  of these, keep those that a value in the log refers to: one walk along the log
+    3  condemn the others in a transaction that also walks the commits since. No other writer of the
+       space overlaps it, so nobody can refer to a blob between the last look and its end
+    4  drop chunks of condemned blobs and of abandoned uploads, in bounded transactions
 
-    5  superseded snapshots, see thinning.py
-    6  copies of what was erased while others were in the way, see erasing.py; and of payloads that
-       were dropped, in a space where anything was erased: nothing tells which of them it was about
+    5  drop superseded snapshots, see snapshot_thinning.py
+    6  scrub: remove copies of erased content that could not be removed before, see erasures.py. In a
+       space where anything was ever erased, also copies of dropped data, because nothing tells
+       whether that data was a part of what was erased
 
-A stop at any moment leaves a payload that counts, or one without a hash that the next run drops; or
-a note that there are copies, which comes with the drop.
+A crash at any point leaves a blob that counts, or data without a hash that the next run drops. The
+note that copies may be left is written in the transaction that drops the data.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.blobs.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.blobs.blob_references import newest_described, referred
-from rote.kernel.keeping.erasures import PAYLOADS, ROOM, note_of, notes_in, scrub
+from rote.kernel.keeping.erasures import DROPPED_DATA, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
 from rote.kernel.log.events import erasures
 from rote.kernel.state.open_space import OpenSpace
@@ -63,19 +64,22 @@ def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
     if notes:
         tell("scrubbing", 0, len(notes))
         scrub(space)
-    finished = sum(key not in (PAYLOADS, ROOM) for key in notes)
+    finished = sum(key not in (DROPPED_DATA, ROOM) for key in notes)
     return GcReport(
         blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
     )
 
 
-# -- which -----------------------------------------------------------------------------------------
+# -- candidates ------------------------------------------------------------------------------------
 
 
 def _candidates(
     reads: SpaceReader, *, after: bytes, before: int
 ) -> tuple[dict[str, BlobRow], bytes]:
-    """Payloads that nothing has described since `before`, and where to go on; nothing at the end."""
+    """Return blobs that nothing has described since the time `before`, and the hash to go on after.
+
+    The hash is empty at the end.
+    """
     reads.sync()
     found: dict[str, BlobRow] = {}
     rows = _whole(reads, after=after)
@@ -100,16 +104,16 @@ def _whole(reads: SpaceReader, *, after: bytes) -> Iterator[BlobRow]:
 
 
 def _time_of(reads: SpaceReader, version: int) -> int:
-    """When a version was committed; 0 for none."""
+    """Return the time of the commit at a version, or of the first one left above it; 0 for none."""
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1) if version else []
     return rows[0].at if rows else 0
 
 
-# -- letting go ------------------------------------------------------------------------------------
+# -- dropping --------------------------------------------------------------------------------------
 
 
 def _condemned(space: OpenSpace, candidates: dict[str, BlobRow], tell: Tell) -> Iterator[BlobRow]:
-    """Those of the candidates that nothing in the log refers to, condemned batch by batch."""
+    """Condemn, batch by batch, the candidates that nothing in the log refers to; yield their rows."""
     walk = _Walk(candidates, tell)
     walk.go_on(space.reader())
     for batch in _batches(sorted(candidates)):
@@ -133,7 +137,7 @@ def _condemned(space: OpenSpace, candidates: dict[str, BlobRow], tell: Tell) -> 
 
 
 class _Walk:
-    """Goes along the log and strikes out what is referred to."""
+    """Walk along the log and remove from the candidates each blob that a value refers to."""
 
     def __init__(self, candidates: dict[str, BlobRow], tell: Tell) -> None:
         self._candidates = candidates
@@ -147,7 +151,7 @@ class _Walk:
         if not self._candidates:
             return
         if self._oldest != reads.space.oldest:
-            # Compacted meanwhile: what is left may no longer be where it was looked for.
+            # Compacted meanwhile: the facts that are left have to be walked again from the start.
             self._version, self._oldest = 0, reads.space.oldest
         referred(
             reads,
@@ -166,8 +170,10 @@ def _batches(hashes: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _drop_uploads(space: OpenSpace, *, before: int, tell: Tell) -> tuple[int, int]:
-    """Drop what is condemned, and what nobody has added to since `before`; how many of the latter,
-    and their bytes."""
+    """Drop condemned data, and uploads that got no piece since the time `before`.
+
+    Return the number of these uploads, and their bytes.
+    """
     count = size = 0
     after = b""
     erased = _Erased()
@@ -185,19 +191,21 @@ def _drop_uploads(space: OpenSpace, *, before: int, tell: Tell) -> tuple[int, in
 
 
 class _Erased:
-    """Knows whether anything was ever erased in the space; looks at no event twice."""
+    """Remembers whether anything was ever erased in the space; no event is read twice."""
 
     def __init__(self) -> None:
         self._newest = self._looked_at = 0
 
     def note(self, writes: SpaceWriter) -> None:
-        """Note that copies of a payload may be left, if it may have been a part of what was erased.
-        In the transaction that drops it: before that no scrub helps."""
+        """Note that copies of dropped data may be left, if anything was ever erased in the space.
+
+        The note belongs into the transaction that drops the data: a scrub before that is too early.
+        """
         head = writes.rows.head(writes.number)
         if not self._newest and head is not None:
             found = erasures(writes.rows, writes.number, after=self._looked_at)
             self._newest, _ = next(found, (0, ""))
             self._looked_at = head.version
         if self._newest:
-            note = note_of(writes, PAYLOADS, self._newest)
+            note = note_of(writes, DROPPED_DATA, self._newest)
             writes.rows.put_side(writes.number, note)

@@ -1,9 +1,9 @@
-"""Superseded snapshots: those of small documents, once a later fact has taken their place.
+"""Dropping superseded snapshots of small documents.
 
-A patch of a small document carries its whole result, which makes the newest state cheap to read and
-a long history long. Behind the newest fact one of INLINE_SNAPSHOT_EVERY is enough: the others are
-replayed from it. Snapshots of large documents are few by themselves and stay, and so do those that
-a compaction has made: there is nothing below them.
+Every patch of a small document is stored with a snapshot. That makes the newest state cheap to read,
+and a long history large. Below the newest fact one snapshot in INLINE_SNAPSHOT_EVERY facts is enough:
+the other values are replayed from it. Snapshots of large documents are few and stay. So do those that
+a compaction has made, because there is nothing below them to replay from.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,8 +25,10 @@ from rote.values.limits import (
 
 
 def thin(space: OpenSpace, *, advance: Callable[[int], None]) -> int:
-    """Take superseded snapshots away, in bounded transactions; how many. Tells how many entities
-    it has looked at."""
+    """Drop superseded snapshots in bounded transactions; return their number.
+
+    Call `advance` with the number of entities looked at so far.
+    """
     dropped = looked_at = 0
     after: tuple[int, str] | None = None
     while True:
@@ -42,12 +44,15 @@ def thin(space: OpenSpace, *, advance: Callable[[int], None]) -> int:
 
 
 def _rewrite(space: OpenSpace, page: list[FactRow]) -> int:
-    """How many lost their snapshot: none if the entity was erased since they were read, and none of
-    those that are below a line that was drawn since."""
+    """Write facts of one entity without their snapshots; return how many.
+
+    None are written when the entity was erased since they were read. Those up to a horizon that has
+    moved since are left out.
+    """
     id, salt = page[0].id, page[0].salt
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
-        # An entity that was erased has another salt afterwards, or none.
+        # After an erasure the entity has another salt, or none.
         if writes.rows.salts(writes.number, [id]).get(id) != salt:
             return 0
         writes.sync()
@@ -57,7 +62,7 @@ def _rewrite(space: OpenSpace, page: list[FactRow]) -> int:
 
 
 def _superseded(reads: SpaceReader, pointer: EntityRow) -> Iterator[list[FactRow]]:
-    """The facts of an entity on its branch, newest first, whose snapshots may go, page by page."""
+    """Yield pages of the facts of an entity on its branch that need no snapshot, newest first."""
     line = ((pointer.branch, NEWEST),)
     before: tuple[int, int] | None = None
     replayed: int | None = None  # facts since the last snapshot that stays; none before the newest

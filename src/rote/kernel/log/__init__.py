@@ -1,1 +1,1 @@
-"""What is stored and hashed, and the one way to append to it."""
+"""The log: its stored and hashed rows, and the one way to append to it."""

@@ -3,6 +3,8 @@
 committing   draws the salts                                 ┐
 adoption     compares each hash with the one that came       ├─►  Appender  ─►  one transaction
 founding     has facts without the history below them        ┘
+
+The hashes are frozen, see chain.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,15 +26,16 @@ from rote.kernel.log.erased_facts import digest_in
 from rote.kernel.log.key_rows import key_record
 from rote.kernel.log.seals import KEY
 
-# One fact to append: the entity's id, the same as JSON, the operation, its body, what is kept beside
-# it (a snapshot, or what remains of an erased fact), and the entity before and after. The entry after
-# has its salt, None for an erased fact, but no version yet, and a hash only where nothing is left to
-# compute it from. A plain tuple: there are as many as operations.
+# One fact to append: the entity's id, the id as JSON, the operation, its body, the value to store
+# beside it (a snapshot, or the remains of an erased fact), the entry before and the entry after. The
+# entry after has a salt, which is None for an erased fact, and no version yet. It has a hash only
+# when that cannot be computed any more. A plain tuple, because one is made for every operation.
 Step = tuple[str, str, int, bytes | None, bytes | None, Entry, Entry]
 
 
 class _Pending(Struct, kw_only=True):
-    """Rows that wait to be written. Apart, so that a draft is made by position, which is faster."""
+    """Rows that wait to be written. A class of its own, so that its fields are keyword only and a
+    draft can be made by position, which is faster."""
 
     commits: list[CommitRow] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
@@ -67,8 +70,7 @@ class Appender(_Pending):
             facts.append(FactRow(number, version, index, id, op, hash, parent, salt, body, value))
             key = (number, id)
             live, was_live = after.exists, before.exists
-            # A pointer of the branch to what lives on stays where it is: its page need not be
-            # written.
+            # A pointer stays where it is while the entity lives on: so its page is not written.
             if not (live and was_live and before.version > fork_version):
                 revived = before.version > 0 and not was_live
                 if key in pointers:
@@ -93,8 +95,10 @@ class Appender(_Pending):
         attempt: bytes,
         hash: bytes | None = None,
     ) -> CommitRow:
-        """Chain a commit of these facts to the newest. Only one whose facts are gone has its `hash`
-        from elsewhere."""
+        """Chain a commit of these facts to the newest.
+
+        `hash` is given only when the facts of the commit are gone and it cannot be computed.
+        """
         if hash is None:
             hash = commit_hash(
                 space=self.did,
@@ -114,11 +118,11 @@ class Appender(_Pending):
         return row
 
     def note_key(self, key: str, payload: str | None) -> None:
-        """Note that the newest commit was made for this key, and the digest of what was asked for."""
+        """Note that the newest commit was made for this key, and the digest of the key's payload."""
         self.sides[(KEY, key)] = key_record(self.did, key, self.version, payload)
 
     def write(self, rows: Writer, space: int) -> None:
-        """Hand all of it to the engine."""
+        """Write all rows to the engine."""
         entities, branches = list(self.entities.values()), list(self.branches.values())
         rows.append(space, Batch(self.commits, self.facts, entities, branches))
         for row in self.sides.values():

@@ -1,4 +1,4 @@
-"""Branch rows as the log says they are: made anew from the events, for whoever trusts no row."""
+"""Branch rows computed anew from the events of the log, for verify and for adoption."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,10 @@ class Lineage:
     def follow(
         self, happening: Happening | None, *, branch: str, version: int, facts: int
     ) -> BranchRow | None:
-        """Take in the commit at `version`; the row that it makes or changes, if it does."""
+        """Apply the commit at `version`; return the branch row that it makes or changes, or None.
+
+        Raise InvalidInput when such a commit cannot be in the log.
+        """
         if isinstance(happening, BranchCreated):
             row = self._created(happening, branch, version)
         elif isinstance(happening, BranchDeleted):

@@ -1,4 +1,4 @@
-"""Rows of branches, sealed."""
+"""Making the rows of branches, with their seals."""
 
 from msgspec import structs
 
@@ -14,7 +14,7 @@ def main_row(did: str) -> BranchRow:
 def created_row(
     did: str, branches: Branches, name: str, *, parent: BranchRow, fork_version: int, version: int
 ) -> BranchRow:
-    """The row of a branch that is made at `version`."""
+    """Return the row of a branch that is made at `version`."""
     number = branches.last_number + 1
     return sealed(did, BranchRow(number, name, parent.branch, fork_version, version, None, b""))
 

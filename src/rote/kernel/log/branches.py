@@ -1,4 +1,4 @@
-"""Branches of a space and their lines: which facts count for whom, without walking the log."""
+"""Branches of a space and their lines: which facts a branch sees, found without walking the log."""
 
 from rote.engines.rows import BranchRow, Line, Span
 from rote.errors import Corrupt, InvalidInput, NotFound
@@ -35,7 +35,7 @@ class Branches:
         return self.find(name).branch if number is None else number
 
     def put(self, row: BranchRow) -> None:
-        """One more, or one in place of its old row. No line that was there changes."""
+        """Add the row of a branch, or replace its old one. No existing line changes."""
         self._by_number[row.branch] = self.by_name[row.name] = row
         self.numbers[row.name] = row.branch
         self.last_number = max(self.last_number, row.branch)
@@ -54,7 +54,7 @@ class Branches:
         return list(self._by_number.values())
 
     def line(self, name: str, version: int = NEWEST) -> Line:
-        """The branch's own facts, then its ancestors', each capped at the fork it was left by."""
+        """Return the line of a branch: itself, then its ancestors, each capped at its fork."""
         line = self._lines.get(name)
         if line is None:
             if len(self._lines) >= LINES_KEPT_MAX:
@@ -74,7 +74,7 @@ class Branches:
         return capped
 
     def line_of(self, number: int, version: int = NEWEST) -> Line:
-        """The line of a branch that is known by its number."""
+        """Return the line of the branch with a number."""
         return self.line(self.row(number).name, version)
 
     def row(self, number: int) -> BranchRow:
@@ -87,7 +87,7 @@ class Branches:
         parts, cap = [(row.branch, NEWEST)], NEWEST
         while row.parent is not None:
             if row.parent >= row.branch:
-                # A parent is older than its child, so lines end.
+                # A parent is older than its child and has a lower number; else this would not end.
                 raise Corrupt(f"branch {row.name!r} has no possible parent; run `rote verify`")
             cap = min(cap, row.fork_version)
             row = self.row(row.parent)
@@ -103,7 +103,7 @@ def writable(branches: Branches, name: str) -> BranchRow:
 
 
 def spans(one: Line, other: Line) -> list[Span]:
-    """Where two lines differ: what is not in these spans is the same on both."""
+    """Return the spans where two lines differ; all other facts are on both."""
     caps, others = dict(one), dict(other)
     found = []
     for branch in caps.keys() | others.keys():

@@ -16,12 +16,15 @@ OPERATION_NAMES = {SET: "set", PATCH: "patch", DELETE: "delete"}
 
 
 def empty_hash(quoted_id: str) -> bytes:
-    """What the first fact of an entity has for a parent."""
+    """Return the parent of the first fact of an entity."""
     return sha256(f'{{"id":{quoted_id},"kind":"empty/1"}}'.encode()).digest()
 
 
 def fact_hash(quoted_id: str, op: int, salt: bytes, body: bytes | None, parent: bytes) -> bytes:
-    """Covers the body by a salted digest, so that body and salt can be erased and the chain holds."""
+    """Return the hash of a fact.
+
+    It covers the body by a salted digest, so that body and salt can be erased and the chain stays valid.
+    """
     return fact_hash_of(quoted_id, op, salted_digest(salt, body), parent)
 
 
@@ -30,7 +33,7 @@ def salted_digest(salt: bytes, data: bytes | None) -> str | None:
 
 
 def fact_hash_of(quoted_id: str, op: int, digest: str | None, parent: bytes) -> bytes:
-    """The hash of a fact by the salted digest of its body."""
+    """Return the hash of a fact, given the salted digest of its body."""
     body = "null" if digest is None else f'"{digest}"'
     return sha256(
         f'{{"body":{body},"id":{quoted_id},"kind":"fact/1",'
@@ -51,7 +54,10 @@ def commit_hash(
     meta: bytes | None,
     event: bytes | None,
 ) -> bytes:
-    """`space` and `branch` need no escaping: their names allow nothing that JSON escapes."""
+    """Return the hash of a commit.
+
+    `space` and `branch` need no escaping: their names allow nothing that JSON escapes.
+    """
     hashes = ",".join([f'"{fact.hash.hex()}"' for fact in facts])
     meta_digest = "null" if meta is None else f'"{sha256(meta).hexdigest()}"'
     previous_hash = "null" if previous is None else f'"{previous.hex()}"'

@@ -1,16 +1,16 @@
-"""The graph of commits: who comes from whom, and where two of them last were one.
+"""The graph of commits: the ancestors of each, and the last common ancestors of two.
 
 A node is a commit with facts, or a merge. It follows the node before it on its branch's line and,
-for a merge, the source's last node. Whoever comes from a node of a branch comes from all earlier
-nodes of that branch, so the ancestors of a node are one version for each branch (its reach), and
-the common ancestors of two are the lower version for each branch:
+for a merge, the source's last node. A descendant of a node also descends from all earlier nodes of
+that branch. So the ancestors of a node are one version for each branch (its reach), and the common
+ancestors of two nodes are the lower version for each branch:
 
     main     1 ── 2 ───── 5 ── 7      reach of 7: main 7, topic 4
                    ╲     ╱
     topic           3 ──4 ── 6        reach of 6: topic 6, main 2      common: main 2, topic 4
 
-Versions grow from parent to child, so walking in the order of versions meets every merge after all
-that come from it. Only merges are kept in memory; everything between them is a straight line.
+Versions grow from parent to child. So a walk from high versions to low meets every merge after all
+its descendants. Only merges are kept in memory; between two merges a branch has no other parents.
 """
 
 from bisect import bisect_right
@@ -37,19 +37,19 @@ class Merge(Struct, frozen=True, gc=False):
 
 
 class CommitGraph:
-    """The merges of a space, by the branch that took them in, oldest first."""
+    """The merges of a space, by their target branch, oldest first."""
 
     def __init__(self) -> None:
         self._merges: dict[int, list[Merge]] = {}
         self._versions: dict[int, list[int]] = {}
         self._events: dict[int, list[int]] = {}  # versions of events of all kinds, by branch
-        self.until = 0  # everything up to this version is here
+        self.until = 0  # all events up to this version are noted
 
     def catch_up(self, reads: Reader, space: int, branches: Branches, version: int) -> None:
         while self.until < version:
             rows = reads.events(space, after=self.until, limit=PAGE_MAX)
             for row in rows:
-                # What is newer may name branches that are not known here yet.
+                # A newer event may name a branch that `branches` does not have yet.
                 if row.version <= version:
                     self._note(row, branches)
             is_more = len(rows) == PAGE_MAX and rows[-1].version < version
@@ -65,7 +65,7 @@ class CommitGraph:
             self.add(row.branch, Merge(row.version, source))
 
     def copy(self) -> "CommitGraph":
-        """One that can grow by itself."""
+        """Return a copy for adding merges that are not committed yet. It has no other events."""
         graph = CommitGraph()
         graph._merges = {branch: list(merges) for branch, merges in self._merges.items()}
         graph._versions = {branch: list(versions) for branch, versions in self._versions.items()}
@@ -73,17 +73,17 @@ class CommitGraph:
         return graph
 
     def add(self, branch: int, merge: Merge) -> None:
-        """One that is newer than all others."""
+        """Add a merge to a branch; it is newer than all others."""
         self._merges.setdefault(branch, []).append(merge)
         self._versions.setdefault(branch, []).append(merge.version)
 
     def last_merge(self, branch: int, version: int) -> int:
-        """The version of the newest merge on the branch itself, up to a version; or 0."""
+        """Return the version of the newest merge on the branch itself, up to a version; or 0."""
         place = self.place(branch, version)
         return self._versions[branch][place] if place >= 0 else 0
 
     def last_event(self, branch: int, version: int) -> int:
-        """The same for an event of any kind."""
+        """Return the version of the newest event of any kind on the branch, up to a version; or 0."""
         versions = self._events.get(branch, [])
         place = bisect_right(versions, version)
         return versions[place - 1] if place else 0
@@ -92,21 +92,21 @@ class CommitGraph:
         return self._merges[branch][place]
 
     def place(self, branch: int, version: int) -> int:
-        """Where in the list that merge is; -1 when there is none."""
+        """Return the place in the branch's list of the newest merge up to a version; -1 for none."""
         return bisect_right(self._versions.get(branch, ()), version) - 1
 
 
 class Writes(Protocol):
-    """Knows when branches were last written to: an engine's reader, or one that knows more."""
+    """Tell when branches were last written to. A reader of an engine does, and so does an adoption."""
 
     def last_written(self, space: int, line: Line, /) -> dict[int, int]: ...
 
 
 class Descent:
-    """Follows points downwards, and notes how far each side reaches.
+    """Walk from points to their ancestors, and note the reach of each side.
 
-    A line is taken in at once: it is short. The merges on it wait, and are passed in the order of
-    versions, so that each is met after all that come from it.
+    The branches of a line are added at once: they are few. The merges on the line wait in a heap and
+    are passed from high versions to low, so that each is met after all its descendants.
     """
 
     def __init__(self, graph: CommitGraph, branches: Branches, sides: int) -> None:
@@ -128,7 +128,7 @@ class Descent:
             branch, version = row.parent, min(row.fork_version, version)
 
     def down_to(self, version: int) -> None:
-        """Until every merge at or above a version has been passed."""
+        """Pass every merge at or above a version."""
         while self._waiting and -self._waiting[0][0] >= version:
             _, branch, place, side = heappop(self._waiting)
             self._pass_merge(side, branch, place)
@@ -137,7 +137,7 @@ class Descent:
         merge = self._graph.merge_at(branch, place)
         others = [reach for index, reach in enumerate(self.reach) if index != side]
         if others and all(reach.get(branch, 0) >= merge.version for reach in others):
-            return  # it is a common ancestor, and so is all that it comes from
+            return  # it is a common ancestor, and so are all its ancestors
         self.start(side, merge.source)
         self._wait_for_merge(side, branch, place - 1)
 
@@ -151,11 +151,11 @@ class Descent:
 def last_node(
     graph: CommitGraph, reads: Writes, space: int, branches: Branches, point: Point
 ) -> Point | None:
-    """The newest node on a point's line; None when nothing has happened there."""
+    """Return the newest node on a point's line; None when there is none."""
     line = branches.line_of(*point)
     written = reads.last_written(space, line)
     for branch, cap in line:
-        # What a branch holds itself is newer than what it has inherited.
+        # A branch's own facts are newer than those that it inherits.
         version = max(written.get(branch, 0), graph.last_merge(branch, cap))
         if version:
             return branch, version
@@ -171,7 +171,7 @@ def merge_bases(
     left: Iterable[Point],
     right: Iterable[Point],
 ) -> list[Point]:
-    """The maximal common ancestors of two sets of nodes, lowest version first."""
+    """Return the maximal common ancestors of two sets of nodes, lowest version first."""
     walk = Descent(graph, branches, 2)
     for side, points in enumerate((left, right)):
         for point in points:
@@ -188,13 +188,13 @@ def merge_bases(
 
 
 def _maximal(graph: CommitGraph, branches: Branches, nodes: Sequence[Point]) -> list[Point]:
-    """Those that no other comes from."""
+    """Return the nodes of which no other node is a descendant, lowest version first."""
     walk = Descent(graph, branches, 1)
     kept: list[Point] = []
     reach = walk.reach[0]
     for branch, version in sorted(nodes, key=lambda node: -node[1]):
         if reach.get(branch, 0) < version:
-            # Most are on the line of one that was kept; for the others merges have to be passed.
+            # Most nodes are on the line of a kept one. For the others merges have to be passed.
             walk.down_to(version)
         if reach.get(branch, 0) < version:
             kept.append((branch, version))

@@ -18,7 +18,7 @@ def commit_of(
     branch: str,
     at: str | None = None,
 ) -> Commit:
-    """A commit as users see it; `at` is its time in words, where that is known already."""
+    """Return a commit as users see it; `at` is its time as text, if the caller has it already."""
     hash = row.hash.hex()
     return Commit(
         row.version,

@@ -1,4 +1,4 @@
-"""An entity as the kernel holds it: its newest fact on a line, and its value in one form or both."""
+"""Entries: an entity's newest fact on a line, with its value as bytes, as a document, or both."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ from rote.values.limits import DECODED_TIMES, PAGE_MAX
 
 
 class Entry(Struct, gc=False):
-    """Once it is in a cache nothing about it changes but the form in which its value is held."""
+    """An entity in memory. In a cache it never changes, except that the other form of its value is added."""
 
     version: int  # of the newest fact; 0 when never written
     hash: bytes | None
@@ -25,11 +25,11 @@ class Entry(Struct, gc=False):
     data: bytes | None = None  # canonical value
     document: Json | UnsetType = UNSET  # decoded value, shared between versions, never mutated
     patches: int = 0  # facts to replay on the last snapshot
-    patch_bytes: int = 0  # and their size
-    snapshot_bytes: int = 0  # size of that snapshot
+    patch_bytes: int = 0  # their size
+    snapshot_bytes: int = 0  # the size of that snapshot
     size_bound: int = 0  # the canonical value is not larger than this
-    depth_bound: int | None = None  # nor deeper than this, where it is known
-    weight: int = 0  # its room in a cache, set when it is taken in
+    depth_bound: int | None = None  # the value is not deeper than this; None when not known
+    weight: int = 0  # its bytes in a cache, set when it is put there
     erased: bool = False  # does not exist because its content was erased
 
     def canonical_value(self) -> bytes:
@@ -38,13 +38,13 @@ class Entry(Struct, gc=False):
         return self.data
 
     def shared_document(self) -> Json:
-        """The decoded value, not to be mutated or given away."""
+        """Return the decoded value. Others share it: do not mutate it, do not give it to callers."""
         if self.document is UNSET:
             self.document = decode_canonical(self.canonical_value())
         return self.document
 
     def weigh(self) -> int:
-        """Roughly its bytes in memory; decoded documents are much larger than their text."""
+        """Estimate its bytes in memory; decoded documents are much larger than their text."""
         forms = DECODED_TIMES if self.document is not UNSET else 1
         self.weight = 200 + self.size_bound * forms
         return self.weight
@@ -54,7 +54,7 @@ ABSENT = Entry(0, None, None, False)
 
 
 def state_of(id: str, entry: Entry) -> State:
-    """A state of its own: the value is decoded anew, so nobody shares it."""
+    """Return the state of an entry, with a newly decoded value that nobody shares."""
     if not entry.exists:
         shown = entry.hash.hex() if entry.hash else None
         return State(id, None, False, entry.version, shown, entry.erased)
@@ -66,7 +66,7 @@ def state_of(id: str, entry: Entry) -> State:
 
 
 def glance_at(entry: Entry, values: Sequence[str], sizes: Sequence[str]) -> Glance:
-    """Parts of the value, each of its own like a state's."""
+    """Return parts of the value, each decoded anew, so that nobody shares it."""
     hash = entry.hash.hex() if entry.hash else None
     if not entry.exists:
         nothing = (None,) * len(values), (None,) * len(sizes)
@@ -83,7 +83,7 @@ def _own(part: Json) -> Json:
 
 
 def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str, Entry]:
-    """The entries of those `ids` that were ever written on the line."""
+    """Return the entries of those `ids` that were ever written on the line."""
     if len(ids) <= PAGE_MAX:
         rows = reads.newest(space, ids, line)
     else:
@@ -105,14 +105,17 @@ def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
 
 
 def _erased(row: FactRow, remains: Remains, line: Line) -> Entry:
-    """To erase is to write, so where the view knows of it, the entity is as of that version."""
+    """Return the entry of an erased fact.
+
+    An erasure is a write: if the line reaches it, the entry has the version of the erasure.
+    """
     is_known = remains.version <= line[0][1]
     version = remains.version if is_known else row.version
     return Entry(version, row.hash, None, False, erased=True)
 
 
 def snapshot_in(row: FactRow) -> bytes | None:
-    """The whole value, where the fact carries it."""
+    """Return the whole value if the fact has it; None for a patch without a snapshot."""
     if row.op == PATCH:
         return row.value
     if row.body is None:
@@ -121,13 +124,13 @@ def snapshot_in(row: FactRow) -> bytes | None:
 
 
 def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
-    """Patches applied, oldest first, on the last snapshot below them."""
+    """Return the entry of a patch: the last snapshot below it, with all patches since applied."""
     patches = [row]
     for older in _older(reads, space, row, line):
         if older.hash != patches[-1].parent:
-            break  # what is between them was compacted away since the row was read
+            break  # the facts between them were compacted away since the row was read
         if older.salt is None:
-            return _erased(row, remains_in(older), line)  # since the row was read
+            return _erased(row, remains_in(older), line)  # erased since the row was read
         snapshot = snapshot_in(older) if older.op != DELETE else None
         if snapshot is not None:
             document = apply_stored(snapshot, reversed(patches))
@@ -154,7 +157,7 @@ def _older(reads: Reader, space: int, row: FactRow, line: Line) -> Iterable[Fact
 
 
 def apply_stored(snapshot: bytes, patches: Iterable[FactRow]) -> Json:
-    """Stored patches applied to a stored snapshot; what does not apply was not what was stored."""
+    """Apply stored patches to a stored snapshot; Corrupt when one does not apply."""
     try:
         return replay(
             decode_canonical(snapshot), [decode_canonical(patch.body or b"") for patch in patches]

@@ -1,7 +1,7 @@
-"""What is kept of an erased fact, in the place of its snapshot. Frozen: docs/formats/chain.md.
+"""The remains of an erased fact, stored in the place of its snapshot. Frozen: docs/formats/chain.md.
 
-A fact without salt is an erased one. The salted digest of its body, which is all that the fact's
-hash covers of it, stays; without the salt nobody can try values against it.
+A fact without a salt is an erased one. Its hash covers the body only by a salted digest, which is
+kept. Without the salt nobody can test a guessed value against it.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from rote.kernel.log.chain import salted_digest
 from rote.values import canonical, decode_canonical
 from rote.values.names import is_sha256
 
-# Which digests are kept, of the body and of the value.
+# For each operation the allowed pairs: has a digest of the body, has a digest of the value.
 _KEPT = {
     SET: {(True, False)},
     PATCH: {(True, False), (True, True), (False, True)},
@@ -25,9 +25,9 @@ _KEPT = {
 
 
 def erased_row(row: FactRow, version: int) -> FactRow:
-    """The fact after the erase commit of that version."""
+    """Return the fact as the erase commit at `version` leaves it."""
     assert row.salt is not None
-    # Of a delete the salt alone, which is what a compaction has signed of it.
+    # Of a delete the digest of the salt alone: a compaction may have signed it.
     value = b"" if row.op == DELETE else row.value
     body, value_digest = (salted_digest(row.salt, data) for data in (row.body, value))
     kept = encode_remains(Remains(version, body, value_digest))
@@ -35,19 +35,19 @@ def erased_row(row: FactRow, version: int) -> FactRow:
 
 
 def encode_remains(remains: Remains) -> bytes:
-    """As they stand in the place of the snapshot."""
+    """Return the bytes that take the place of the snapshot."""
     return canonical(structs.asdict(remains))
 
 
 def digest_in(kept: bytes | None) -> str | None:
-    """The salted digest of the body, out of encoded remains that were checked."""
+    """Return the salted digest of the body from encoded remains that were checked."""
     remains: Any = decode_canonical(kept or b"")
     digest: str | None = remains["body"]
     return digest
 
 
 def remains_in(row: FactRow) -> Remains:
-    """What remains of an erased fact; Corrupt when its content went some other way."""
+    """Return the remains of an erased fact; Corrupt when its content is missing without an erasure."""
     try:
         found: Any = None if row.value is None else decode_canonical(row.value)
         if (
@@ -68,13 +68,13 @@ def remains_in(row: FactRow) -> Remains:
 
 
 def check_remains(op: int, version: int, remains: Remains) -> None:
-    """InvalidInput when it cannot be what is kept of such a fact."""
+    """Raise InvalidInput when these cannot be the remains of such a fact."""
     has_body, has_value = remains.body is not None, remains.value is not None
     is_later = type(remains.version) is int and remains.version > version
     digests = [text for text in (remains.body, remains.value) if text is not None]
     if (
         not is_later
-        # A patch that a compaction has left has its result alone.
+        # A patch that a compaction kept has a digest of its result alone.
         or (has_body, has_value) not in _KEPT.get(op, ())
         or not all(type(text) is str and is_sha256(text) for text in digests)
     ):

@@ -1,4 +1,4 @@
-"""What a commit records besides facts, read back. Frozen: docs/formats/chain.md.
+"""Events: records of a commit beside its facts, read from the log. Frozen: docs/formats/chain.md.
 
 branch.create   name, parent, fork_version          on the branch of that name
 branch.delete   name                                on the branch of that name
@@ -63,7 +63,7 @@ Happening = BranchCreated | BranchDeleted | BranchMerged | EntityErased | SpaceC
 
 
 def read_event(event: Any) -> Happening:
-    """The event of a commit, or what is wrong with it."""
+    """Return the event of a commit; InvalidInput when it is malformed."""
     try:
         happening: Happening = convert(event, Happening)
         return happening
@@ -72,8 +72,10 @@ def read_event(event: Any) -> Happening:
 
 
 def told_of_call(reads: Reader, space: int, commit: Commit) -> dict[str, tuple[Json, ...]]:
-    """What the event of a commit tells of the call that made it: members of the call, and what each
-    of them may have been."""
+    """Return the members of the call that made a commit, as far as its event shows them.
+
+    Each member has a tuple of the values that it may have had.
+    """
     match read_event(commit.event):
         case BranchCreated(name, parent, fork_version):
             was_newest = fork_version == commit.version - 1
@@ -96,7 +98,7 @@ def told_of_call(reads: Reader, space: int, commit: Commit) -> dict[str, tuple[J
 
 
 def erased_by(row: CommitRow) -> str | None:
-    """The entity that a commit erases, if it does."""
+    """Return the id of the entity that a commit erases, or None."""
     event = None if row.event is None else decode_canonical(row.event)
     if type(event) is not dict or event.get("type") != "erase":
         return None
@@ -105,7 +107,7 @@ def erased_by(row: CommitRow) -> str | None:
 
 
 def erasures(reads: Reader, space: int, *, after: int) -> Iterator[tuple[int, str]]:
-    """(version, id) of what was erased above a version, oldest first."""
+    """Yield (version, id) of each erasure above a version, oldest first."""
     for row in event_rows(reads, space, after=after):
         id = erased_by(row)
         if id is not None:
@@ -113,14 +115,14 @@ def erasures(reads: Reader, space: int, *, after: int) -> Iterator[tuple[int, st
 
 
 def compactions_above(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
-    """The commits that record compactions above a version, oldest first."""
+    """Yield the commits above a version that record compactions, oldest first."""
     for row in event_rows(reads, space, after=after):
         if isinstance(read_event(decode_canonical(row.event or b"")), SpaceCompacted):
             yield row
 
 
 def event_rows(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
-    """The commits that are more than writes above a version, oldest first, page by page."""
+    """Yield the commits above a version that have an event, oldest first."""
     while True:
         rows = reads.events(space, after=after, limit=PAGE_MAX)
         yield from rows

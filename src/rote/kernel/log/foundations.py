@@ -1,17 +1,17 @@
-"""What a compacted space stands on: the facts below its line that are still needed.
+"""The foundation of a compacted space: the facts below its horizon that are still needed.
 
-The line is a version, `before`. Everything from it on stays; below it stays what is the newest of
-its entity
+The horizon is a version, `before`. Everything from it on is kept. Below it a fact is kept if it is
+the newest of its entity
 
-    at the line, on any branch (deleted ones too), through all forks;
-    at a base of a merge that may still come.
+    at the horizon, on the line of any branch (deleted ones too);
+    or at a base of a merge that may still come.
 
-Whatever comes after the line comes from the last nodes that the branches have there. So two lines
-meet below it only where two of those nodes do, and where several bases have to be merged first,
-where two of these do, and so on: `points` is the closure. A fork cannot ask for more, because it is
-made at the line or above it.
+All later commits descend from the last nodes of the branches at the horizon. So a later merge can
+have a base below the horizon only where two of these nodes have a common ancestor. When a merge has
+several bases, they are merged first, and need the common ancestors of two bases, and so on. `points`
+returns all of these nodes. A later fork needs no more, because it is made at or above the horizon.
 
-The digest of what stays is signed with the compaction. Frozen: docs/formats/checkpoint.md.
+The compaction signs the digest of what is kept. Frozen: docs/formats/checkpoint.md.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,17 +36,17 @@ from rote.kernel.log.seals import COMPACTION, side_record
 from rote.values import Json, canonical, decode_canonical, digest, format_time
 from rote.values.limits import PAGE_MAX
 
-# The one side row of its kind.
+# The key of the one side row of kind COMPACTION, which holds the horizon. Its stored value is frozen.
 HORIZON = "line"
 
 
 class Foundation(Struct, frozen=True):
     """The last compaction of a space."""
 
-    before: int  # the line: the oldest version that can be read
+    before: int  # the horizon: the oldest version that can be read
     version: int  # of the commit that records it
-    checkpoint: dict[str, Any]  # of the line, signed
-    fence: int  # of the side row that says all this
+    checkpoint: dict[str, Any]  # of the commit at the horizon, signed
+    fence: int  # of the side row that holds the other three
 
     def body(self) -> dict[str, Json]:
         return {"before": self.before, "version": self.version, "checkpoint": self.checkpoint}
@@ -63,15 +63,15 @@ def foundation_of(reads: Reader, space: int) -> Foundation | None:
 
 
 def horizon_record(did: str, foundation: Foundation) -> SideRecord:
-    """The side row that says it."""
+    """Return the side row that holds a foundation."""
     return side_record(did, COMPACTION, HORIZON, foundation.fence, canonical(foundation.body()))
 
 
-# -- which points ----------------------------------------------------------------------------------
+# -- points ----------------------------------------------------------------------------------------
 
 
 class _Remembered:
-    """Knows when branches were last written to, and asks once."""
+    """Tell when branches were last written to; the store is asked once for each."""
 
     def __init__(self, reads: Writes) -> None:
         self._reads = reads
@@ -88,8 +88,8 @@ class _Remembered:
 def points(
     graph: CommitGraph, reads: Writes, space: int, branches: Branches, *, before: int
 ) -> set[Point]:
-    """The last nodes of all branches at the line, and every base that merges of what comes from
-    them can ask for."""
+    """Return the last nodes of all branches at the horizon, and every base that later merges of
+    their descendants can have below it."""
     writes = _Remembered(reads)
     nodes = {
         last_node(graph, writes, space, branches, (row.branch, before)) for row in branches.rows()
@@ -124,7 +124,7 @@ def _comes_from(reach: dict[int, int], node: Point) -> bool:
 def lines_to_keep(
     graph: CommitGraph, reads: Writes, space: int, branches: Branches, *, before: int
 ) -> list[Line]:
-    """The lines on which the newest facts stay."""
+    """Return the lines on which the newest fact of each entity is kept."""
     found = {branches.line(row.name, before) for row in branches.rows()}
     for point in points(graph, reads, space, branches, before=before):
         if point[1] < before:
@@ -132,14 +132,16 @@ def lines_to_keep(
     return sorted(found)
 
 
-# -- which facts -----------------------------------------------------------------------------------
+# -- facts to keep ---------------------------------------------------------------------------------
 
 
 def judged(
     reads: Reader, space: int, lines: Sequence[Line], *, before: int
 ) -> Iterator[tuple[FactPlace, bool]]:
-    """Every place below the line, and whether its fact stays. Holds a page and what stays of one
-    entity."""
+    """Yield every place below the horizon, and whether its fact is kept.
+
+    It holds one page of places, and those of one entity that may be kept.
+    """
     caps: dict[int, list[int]] = {}
     for branch, cap in sorted({part for line in lines for part in line}):
         caps.setdefault(branch, []).append(cap)
@@ -152,9 +154,9 @@ def judged(
 def _judged(
     found: Iterable[FactPlace], lines: Sequence[Line], caps: dict[int, list[int]]
 ) -> Iterator[tuple[FactPlace, bool]]:
-    """The places of one entity, which come oldest first."""
+    """Yield the places of one entity, and whether each is kept; `found` comes oldest first."""
     last: dict[int, FactPlace] = {}
-    candidates: dict[int, list[FactPlace]] = {}  # by branch: the newest there at some cap
+    candidates: dict[int, list[FactPlace]] = {}  # by branch: the newest places at some cap
     for place in found:
         branch = place[3]
         earlier, last[branch] = last.get(branch), place
@@ -180,8 +182,11 @@ def _is_newest_somewhere(caps: list[int], version: int, superseded: int) -> bool
 
 
 def _on_lines(candidates: dict[int, list[FactPlace]], lines: Sequence[Line]) -> set[FactPlace]:
-    """Those that no nearer branch hides on every line. What a branch holds itself is newer than
-    what it has inherited."""
+    """Return the candidates that are the newest on some line.
+
+    A branch's own facts are newer than those that it inherits, so the first branch of a line that
+    has one decides.
+    """
     versions = {branch: [place[1] for place in places] for branch, places in candidates.items()}
     kept = set()
     for line in lines:
@@ -204,13 +209,13 @@ def _places(
         after = page[-1]
 
 
-# -- what is left ----------------------------------------------------------------------------------
+# -- facts and commits that are left ---------------------------------------------------------------
 
 
 def facts_at(
     reads: Reader, space: int, places: Iterable[FactPlace], *, until: int
 ) -> Iterator[FactRow]:
-    """The facts at some places up to a version, each the last of its entity in its commit."""
+    """Yield the facts at some places up to a version, each the last of its entity in its commit."""
     page: list[FactPlace] = []
     wanted = 1
     for place in places:
@@ -236,7 +241,7 @@ def _load(reads: Reader, space: int, places: Sequence[FactPlace], until: int) ->
 
 
 def _load_one(reads: Reader, space: int, place: FactPlace) -> FactRow:
-    """One that is not the newest of its entity on its branch."""
+    """Return a fact that is not the newest of its entity on its branch."""
     id, version, index, branch = place
     for fact in reads.newest(space, [id], ((branch, version),)):
         if (fact.version, fact.index) == (version, index):
@@ -247,8 +252,10 @@ def _load_one(reads: Reader, space: int, place: FactPlace) -> FactRow:
 def facts_below(
     reads: Reader, space: int, branch: int, *, until: int, above: tuple[str, int] | None = None
 ) -> Iterator[FactRow]:
-    """What a branch holds up to a version, in the order of ids and versions, above an id at a
-    version; of several facts of an entity in one commit the last."""
+    """Yield the facts of a branch up to a version, by id and version, above an id at a version.
+
+    Of several facts of an entity in one commit only the last is included.
+    """
     after = None if above is None else (*above, NEWEST, NEWEST)
     places = _places(reads, space, branch=branch, until=until, after=after)
     return facts_at(reads, space, _last_places(places), until=until)
@@ -261,7 +268,7 @@ def _last_places(places: Iterator[FactPlace]) -> Iterator[FactPlace]:
 
 
 def commits_below(reads: Reader, space: int, *, before: int, after: int = 0) -> Iterator[CommitRow]:
-    """The commits that are left below a version and above another, oldest first."""
+    """Yield the commits that are left below a version and above another, oldest first."""
     while True:
         page = reads.commits(space, after=after, limit=PAGE_MAX)
         for row in page:
@@ -277,18 +284,20 @@ def commits_below(reads: Reader, space: int, *, before: int, after: int = 0) -> 
 
 
 class Standing(Struct, frozen=True):
-    """What is left up to the line."""
+    """Digest and counts of what is left up to the horizon."""
 
-    state: str  # the digest of all of it
-    facts: int  # below the line
-    commits: int
+    state: str  # the digest of all facts and commits
+    facts: int  # below the horizon
+    commits: int  # below the horizon
 
 
 def standing(
     reads: Reader, space: int, branches: Branches, *, before: int, version: int
 ) -> Standing:
-    """Everything up to the line as one digest, as it was when the commit `version` compacted: of a
-    list that is hashed while it grows."""
+    """Return the digest of everything up to the horizon, as it was when the commit `version` compacted.
+
+    It is the digest of one JSON list, hashed item by item.
+    """
     hasher, facts, commits = sha256(b"["), 0, 0
     items = _items(reads, space, branches, before, version)
     for number, (item, at) in enumerate(items):
@@ -303,7 +312,7 @@ def standing(
 def _items(
     reads: Reader, space: int, branches: Branches, before: int, version: int
 ) -> Iterator[tuple[list[Json], int]]:
-    """What is hashed, each with its version."""
+    """Yield the items of the hashed list, each with its version."""
     for branch in sorted(branches.rows(), key=lambda row: row.name):
         for fact in facts_below(reads, space, branch.branch, until=before):
             yield _fact_item(branch.name, fact, before, version), fact.version
@@ -315,15 +324,17 @@ def _fact_item(branch: str, fact: FactRow, before: int, version: int) -> list[Js
     salted = _salted_value(fact, version)
     item: list[Json] = [branch, fact.id, fact.version, fact.hash.hex(), salted]
     if fact.version < before:
-        # What its commit and its hash have proven, and a patch without operations no longer can.
+        # The hash of its commit proved these before. A patch without operations cannot prove them.
         item += [fact.index, OPERATION_NAMES.get(fact.op), fact.parent.hex()]
     return item
 
 
 def _salted_value(fact: FactRow, version: int) -> str | None:
-    """What the digest knows of the salt and of the value that a fact leaves; of one that was erased
-    before the commit `version` compacted, nothing. An erasure after it has kept what stood here,
-    because the checkpoint is signed and does not change."""
+    """Return the salted digest of the value after a fact; None if it was erased before `version`.
+
+    An erasure after the compaction at `version` has kept this digest in the remains, because the
+    checkpoint is signed and cannot change.
+    """
     if fact.salt is None:
         remains = remains_in(fact)
         if remains.version < version:

@@ -1,4 +1,4 @@
-"""After a COMMIT that failed without saying how: find out before anyone is answered."""
+"""Settling the outcome of a COMMIT that failed without a clear answer, before callers are answered."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,10 @@ def settle(
     *,
     refusal: str,
 ) -> None:
-    """Returns when the commits are there, durably. Unavailable with `refusal` when none of them is;
-    the error itself when that cannot be found out."""
+    """Return when the commits are durable.
+
+    Raise Unavailable with `refusal` when none was written, and `error` when that cannot be found out.
+    """
     if not commits:
         raise error
     first = commits[0]

@@ -1,4 +1,4 @@
-"""How much to ask for next when the sizes of what comes are known only afterwards."""
+"""Page sizes: how many rows to ask for next when their bytes are known only afterwards."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ from rote.values.limits import COPY_CHUNK_MAX, PAGE_MAX, VERIFY_PAGE_BYTES, VERI
 
 
 class Pace:
-    """Fills a page in chunks that grow while what comes is small.
+    """Fill a page with items in chunks that grow while the items are small.
 
-    A page ends with the thing that passes its bytes. What a chunk brought beyond it is not of the
-    page, so no more than a chunk is ever read for nothing, and chunks are few things each. By the
-    largest thing so far, a chunk is not expected to hold more than the room that is left.
+    A page ends with the item that reaches its limit of bytes. Later items of that chunk were read for
+    nothing, at most one chunk of them, and chunks are small. A chunk is also small enough that items
+    as large as the largest so far fit into the rest of the page.
     """
 
     def __init__(self, size_bytes_max: int) -> None:
@@ -24,7 +24,7 @@ class Pace:
 
     @property
     def wanted(self) -> int:
-        """How many to ask for; 0 when the page is full."""
+        """The number of items to ask for; 0 when the page is full."""
         room_bytes = self._size_bytes_max - self._size_bytes
         if room_bytes <= 0 or self._taken >= PAGE_MAX:
             return 0
@@ -32,7 +32,7 @@ class Pace:
         return min(self._chunk, PAGE_MAX - self._taken, fitting)
 
     def took(self, sizes_bytes: Iterable[int]) -> int:
-        """Count what came; how many of it, from the first on, are of the page."""
+        """Count the items of a chunk; return how many of them, from the first on, belong to the page."""
         taken = self._taken
         for size in sizes_bytes:
             if self._size_bytes >= self._size_bytes_max:
@@ -49,8 +49,10 @@ def size_of(fact: FactRow) -> int:
 
 
 def next_page(rows: int, size_bytes: int) -> int:
-    """How many rows to ask for after a page of so many and of that size: pages grow while what
-    comes is small, so that memory stays bounded whatever is stored."""
+    """Return the number of rows to ask for after a page with so many rows and bytes.
+
+    Pages grow while rows are small and shrink when they are large, so that memory stays bounded.
+    """
     if size_bytes > VERIFY_PAGE_BYTES:
         return max(rows // 4, 1)
     return min(rows * 2, VERIFY_PAGE_ROWS)

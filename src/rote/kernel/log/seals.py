@@ -1,7 +1,7 @@
-"""Seals: what guards rows that no hash of the chain covers (names, branches, side rows, blobs).
+"""Seals: digests in rows that no hash of the chain covers (names, branches, side rows, blobs).
 
-A seal is a digest over the row's fields. It tells damage from content; it does not stop someone who
-can rewrite the row and the seal, which is what checkpoints are for.
+A seal is a digest over the row's fields. It shows damage. It does not stop someone who can rewrite
+both the row and the seal; checkpoints are for that. Frozen: the fields of each seal and their order.
 """
 
 from hashlib import sha256
@@ -10,11 +10,11 @@ from rote.engines.rows import BlobRow, BranchRow, SideRecord
 from rote.values import canonical
 
 SEAL_BYTES = 16
-# The kind of side rows that say which commit a caller's key made.
+# The kind of side rows that name the commit that a caller's key made.
 KEY = "key"
-# The kind of those that note what was erased while copies of it may still be in the store's files.
+# The kind of side rows that note that copies of erased content may still be in the store's files.
 SCRUB = "scrub"
-# The kind of the one that says from which version on a compacted space can be read.
+# The kind of the one side row that holds the horizon of a compacted space.
 COMPACTION = "compaction"
 
 
@@ -40,12 +40,12 @@ def branch_seal(did: str, row: BranchRow) -> bytes:
 
 
 def side_record(did: str, kind: str, key: str, fence: int, body: bytes) -> SideRecord:
-    """A side row of a space, with its seal."""
+    """Return a side row of a space, with its seal."""
     seal = seal_of("side", did, kind, key, fence, sha256(body).hexdigest())
     return SideRecord(kind, key, fence, body, seal)
 
 
 def blob_record(did: str, upload: bytes, hash: bytes | None, size: int, at: int) -> BlobRow:
-    """The row of a payload, with its seal."""
+    """Return the row of a blob's data, with its seal."""
     shown = None if hash is None else hash.hex()
     return BlobRow(upload, hash, size, at, seal_of("blob", did, upload.hex(), shown, size, at))

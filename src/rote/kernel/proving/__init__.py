@@ -1,1 +1,1 @@
-"""Is it still what was written? The passes of verify."""
+"""The passes of verify, which prove that a store still holds what was written."""

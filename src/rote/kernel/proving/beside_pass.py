@@ -1,4 +1,4 @@
-"""Pass 3 of verify: rows beside the log, which are names, branches and side rows."""
+"""Pass 3 of verify: rows beside the log, that is names, branches and side rows."""
 
 from msgspec import structs
 
@@ -40,7 +40,7 @@ def inspect_beside(inspection: Inspection, reads: Reader) -> None:
 
 
 def _inspect_branches(inspection: Inspection, reads: Reader) -> None:
-    """Every branch is what the commits have made of it, no more and no less."""
+    """Report each branch row that differs from what the events of the log make of it."""
     expected = {
         _branch_as_of(row, inspection.version) for row in inspection.lineage.branches.rows()
     }
@@ -63,7 +63,7 @@ def _branch_as_of(row: BranchRow, version: int) -> BranchRow:
 
 
 def _is_recorded(inspection: Inspection, reads: Reader, row: BranchRow, version: int) -> bool:
-    """Whether a commit made since this inspection began accounts for it."""
+    """Whether a commit at this version, made since the inspection began, has made or deleted the branch."""
     rows = reads.events(inspection.number, after=version - 1, limit=1)
     return [(commit.version, commit.branch) for commit in rows] == [(version, row.branch)]
 
@@ -86,6 +86,3 @@ def _inspect_side(inspection: Inspection, reads: Reader, row: SideRecord) -> Non
             )
             if fault.kind != UNDECIDED
         ]
-
-
-# -- the indexes -----------------------------------------------------------------------------------

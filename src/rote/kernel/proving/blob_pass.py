@@ -1,4 +1,4 @@
-"""The pass of verify over blobs: every byte of every payload, and that what is described is there."""
+"""Pass 4 of verify: the data of every blob against its hash, and that every described blob is stored."""
 
 from hashlib import sha256
 
@@ -47,14 +47,14 @@ def _inspect_blob(inspection: Inspection, reads: Reader, row: BlobRow) -> None:
         inspection.advance(len(chunk.data))
     if is_whole and (end, hasher.digest()) == (row.size, row.hash):
         return
-    # Collected while it was read: nothing is wrong with it.
+    # If the row has changed, gc collected the blob while it was read, and nothing is wrong.
     if reads.upload(inspection.number, row.upload) == row:
         assert row.hash is not None
         inspection.fault("blob", "its bytes do not match its hash", id=row.hash.hex())
 
 
 def _inspect_described(inspection: Inspection, reads: Reader, branch: int) -> None:
-    """A payload stays as long as an entity describes it."""
+    """Report each blob that an entity of the branch describes and that is not stored."""
     start, end = META_PREFIX, prefix_end(META_PREFIX)
     own = ((branch, inspection.version),)
     while ids := reads.entities(

@@ -1,4 +1,4 @@
-"""What verify asks of erased facts: that an erasure explains them, and that it left nothing over."""
+"""Checks of erased facts by verify: an erasure explains each, and no erased entity has content left."""
 
 from rote.contract.operations import PATCH
 from rote.engines import Reader
@@ -17,9 +17,11 @@ UNEXPLAINED = "its content is missing, and no erasure explains it"
 def fault_of_erased(
     reads: Reader, space: int, fact: FactRow, *, is_left: bool = False
 ) -> str | None:
-    """What is wrong with a fact without salt: a later commit must say that it was erased, and what
-    remains of it must still give its hash; or it is a patch that a compaction has left, which the
-    digest of that covers."""
+    """Return the fault of a fact without a salt, or None.
+
+    A later commit must record its erasure, and its remains must still give its hash. The hash of a
+    patch that a compaction kept cannot be recomputed; the signed digest covers it instead.
+    """
     try:
         remains = remains_in(fact)
     except Corrupt:
@@ -37,7 +39,7 @@ def fault_of_erased(
 def left_over(
     reads: Reader, space: int, branches: Branches, id: str, *, until: int
 ) -> FactRow | None:
-    """A fact that an erasure should have emptied, and did not."""
+    """Return a fact whose content an erasure should have removed and did not, or None."""
     for rows in facts_of(reads, space, branches, id, until=until):
         for row in rows:
             if row.salt is not None or row.body is not None:

@@ -1,4 +1,4 @@
-"""The pass of verify over what a compaction has left: its checkpoint is what everything stands on."""
+"""Pass 0 of verify: what a compaction has left, against its signed checkpoint."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from rote.values.limits import PAGE_MAX
 
 
 def inspect_foundation(inspection: Inspection, reads: Reader) -> None:
-    """Leaves the inspection where the log goes on: at the line, or at the beginning."""
+    """Inspect what is below the horizon, and set the place where the pass over the log begins."""
     inspection.branches = Branches(reads.branches(inspection.number))
     foundation = foundation_of(reads, inspection.number)
     recorded = _inspect_recorded(inspection, reads)
@@ -48,8 +48,10 @@ def inspect_foundation(inspection: Inspection, reads: Reader) -> None:
 
 
 def _inspect_recorded(inspection: Inspection, reads: Reader) -> dict[str, Any] | None:
-    """The last compaction that the log records, as its row should say it. Each one names the one
-    before it."""
+    """Return the body that the row of the last compaction should have, by the events of the log.
+
+    Report each compaction that does not name the one before it.
+    """
     last: dict[str, Any] | None = None
     after = 0
     while rows := reads.events(inspection.number, after=after, limit=PAGE_MAX):
@@ -74,7 +76,10 @@ def _inspect_recorded(inspection: Inspection, reads: Reader) -> dict[str, Any] |
 
 
 def _inspect_commits_below(inspection: Inspection, reads: Reader) -> None:
-    """Those that are left; their hashes cover what is gone, so the digest vouches for them."""
+    """Inspect the events and keys of the commits that are left below the horizon.
+
+    Their hashes cover facts that are gone, so the signed digest proves them instead.
+    """
     for row in commits_below(reads, inspection.number, before=inspection.oldest):
         inspection.previous = row
         inspect_keys(inspection, reads, [row])
@@ -106,7 +111,10 @@ def _inspect_facts_below(inspection: Inspection, reads: Reader) -> None:
 
 
 def _wrong_with(reads: Reader, space: int, fact: FactRow) -> str | None:
-    """A patch is left as its result, which the digest covers; others still match their hashes."""
+    """Return the fault of a fact below the horizon, or None.
+
+    A patch is kept as its result, which the signed digest covers. Other facts must match their hashes.
+    """
     if fact.op not in OPERATION_NAMES:
         return "it is no known operation"
     if fact.salt is None:

@@ -24,7 +24,10 @@ from rote.values.limits import (
 
 
 def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None:
-    """Once, and again when something was erased meanwhile: facts and rows are read in turn."""
+    """Compare an index with the log; start over when something was erased meanwhile.
+
+    Facts and rows are not read at one moment, so an erasure in between would look like a fault.
+    """
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         head = reads.head(inspection.number)
         version = 0 if head is None else head.version
@@ -38,7 +41,7 @@ def inspect_indexes(inspection: Inspection, reads: Reader, index: Index) -> None
 def _found_in_index(
     inspection: Inspection, reads: Reader, index: Index, version: int
 ) -> Iterator[tuple[str, str | None]]:
-    """Compare each entity's rows with those its facts call for; words and ids."""
+    """Compare each entity's rows with those that its facts require; yield (message, id) for each fault."""
     indexed = reads.indexed(inspection.number, index.name)
     if indexed > version:
         head = reads.head(inspection.number)
@@ -71,7 +74,7 @@ def _found_in_index(
 
 
 def _as_of(row: DerivedRow, version: int) -> DerivedRow:
-    """The row as it was at a version: what ended it later had not happened."""
+    """Return the row as it was at a version: open if it was ended later."""
     is_open = row.until is None or row.until > version
     return structs.replace(row, until=None) if is_open else row
 
@@ -79,7 +82,7 @@ def _as_of(row: DerivedRow, version: int) -> DerivedRow:
 def _expected(
     inspection: Inspection, reads: Reader, index: Index, id: str, line: Line
 ) -> list[DerivedRow]:
-    """What the facts on one branch, up to a version, call for."""
+    """Return the rows that the facts of an entity on one branch, up to a version, require."""
     facts: dict[int, FactRow] = {}
     before: tuple[int, int] | None = None
     while True:

@@ -14,7 +14,7 @@ from rote.values.limits import (
 
 
 class Inspection:
-    """What is being inspected, and what was found so far."""
+    """The space that is inspected, the counts so far, and the faults."""
 
     def __init__(
         self,
@@ -33,12 +33,12 @@ class Inspection:
         self.commits = 0
         self.facts = 0
         self.erased = 0  # of the facts
-        self.oldest = 0  # where the log begins, when what was below is compacted
-        self.previous: CommitRow | None = None  # the commit below it
+        self.oldest = 0  # the horizon; 0 when the space was never compacted
+        self.previous: CommitRow | None = None  # the commit below the horizon
         self.gone = 0  # commits that were compacted away
         self._tell = tell
-        self.raised: Exception | None = None  # by who is told of the progress
-        self._blob_bytes = 0  # that were read, of so many
+        self.raised: Exception | None = None  # an exception of `tell`, which ends the inspection
+        self._blob_bytes = 0  # that were read so far
         self._blob_bytes_all = blob_bytes
 
     def fault(
@@ -48,7 +48,7 @@ class Inspection:
             self.faults.append(Fault(kind, version, id, message))
 
     def advance(self, blob_bytes: int = 0) -> None:
-        """Tell how far it is: commits, and mebibytes of blobs."""
+        """Report progress, counted in commits and mebibytes of blobs."""
         self._blob_bytes += blob_bytes
         total = self.version + self._blob_bytes_all // MIB
         done = self.gone + self.commits + self._blob_bytes // MIB

@@ -49,7 +49,7 @@ def inspect_log(inspection: Inspection, reads: Reader) -> None:
 
 
 class _Page:
-    """The facts of some commits, and for each the one before it on its line."""
+    """The facts of some commits, and for each the fact before it on its line."""
 
     def __init__(
         self, inspection: Inspection, reads: Reader, facts: list[FactRow], after: int
@@ -67,7 +67,7 @@ class _Page:
         self._below = self._load_below(facts, after)
 
     def _load_below(self, facts: list[FactRow], after: int) -> dict[tuple[int, str], FactRow]:
-        """The newest facts below the page, by branch and id."""
+        """Return the newest facts below the page, by branch and id."""
         wanted: dict[int, dict[str, None]] = {}
         for fact in facts:
             if self.branches.knows(fact.branch):
@@ -82,7 +82,7 @@ class _Page:
         return self.branches.line(self.branches.name(branch), version)
 
     def before(self, fact: FactRow) -> FactRow | None:
-        """The fact before this one on its line; facts are asked for in log order."""
+        """Return the fact before this one on its line; facts are asked for in log order."""
         for branch, cap in self._line(fact.branch, fact.version):
             for other in reversed(self._passed.get((branch, fact.id), ())):
                 if other.version <= cap:
@@ -93,14 +93,14 @@ class _Page:
         self._passed.setdefault((fact.branch, fact.id), []).append(fact)
 
     def again(self, fact: FactRow) -> FactRow:
-        """The fact as it is by now; it may have been erased since the page was read."""
+        """Read the fact again; it may have been erased since the page was read."""
         own, after = ((fact.branch, fact.version),), fact.version - 1
         before = (fact.version, fact.index + 1)
         rows = self.reads.history(self.number, fact.id, own, before=before, after=after, limit=1)
         return rows[0] if rows and rows[0].index == fact.index else fact
 
     def is_last(self, fact: FactRow) -> bool:
-        """Whether its commit leaves the entity as it does."""
+        """Whether it is the last fact of its entity in its commit."""
         return self._last[(fact.version, fact.id)] == fact.index
 
     def entry(self, fact: FactRow) -> Entry:
@@ -183,7 +183,7 @@ def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:
 
 
 def _faults_of(page: _Page, fact: FactRow) -> list[tuple[str, str]]:
-    """Kinds and words."""
+    """Return (kind, message) for each fault."""
     try:
         return list(_found_in(page, fact))
     except RoteError as error:
@@ -197,8 +197,8 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
         yield "fact", "it is no known operation"
         return
     if fact.version == page.oldest and (before is None or before.version < fact.version):
-        # What the first ones at the line follow is gone, and what is left says nothing about them;
-        # their hashes still cover what it was.
+        # The fact before it may have been dropped below the horizon, so its parent cannot be
+        # compared. Its hash still covers the parent.
         before = None
     elif fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
         yield "fact", "it does not follow the entity's previous fact"
@@ -217,7 +217,7 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
         yield "fact", "its salt is not the entity's"
     if fact_hash(quoted_id, fact.op, fact.salt, fact.body, fact.parent) != fact.hash:
         yield "fact", "its content does not match its hash"
-    # At the line the digest of what was left covers the last ones.
+    # At the horizon the signed digest covers the value of an entity's last patch.
     is_covered = fact.version == page.oldest and fact.op == PATCH and page.is_last(fact)
     if fact.value is not None and not is_covered and fact.value != _replayed(page, fact, before):
         yield "snapshot", "it is not what replaying gives"
@@ -242,14 +242,14 @@ def inspect_keys(inspection: Inspection, reads: Reader, rows: Iterable[CommitRow
 
 
 def version_of_key(row: SideRecord) -> int:
-    """The commit that a key row leads to; 0 when it does not say."""
+    """Return the version of the commit that a key row leads to; 0 when the row has none."""
     body = decode_canonical(row.body)
     version = body.get("version") if type(body) is dict else None
     return version if type(version) is int else 0
 
 
 def inspect_pointed(inspection: Inspection, reads: Reader, facts: list[FactRow]) -> None:
-    """Every fact's entity has a pointer on that branch, and what came after a delete moved it."""
+    """Report entities without a pointer on the branch, or with a tombstone older than their last fact."""
     newest: dict[int, dict[str, int]] = {}
     for fact in facts:
         newest.setdefault(fact.branch, {})[fact.id] = fact.version

@@ -1,4 +1,4 @@
-"""Pass 2 of verify: entities and tombstones against the facts they lead to."""
+"""Pass 2 of verify: pointers of entities and tombstones, against the facts that they lead to."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +24,8 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
                 inspection.number, list(dict.fromkeys(ids)), ((branch, inspection.version),)
             )
         }
-        written = [row for row in rows if row.version <= inspection.version]  # not since it began
+        # Pointers that have moved since the inspection began are left out.
+        written = [row for row in rows if row.version <= inspection.version]
         for row in _leading_nowhere(inspection, reads, written, newest):
             if not _leads_by_now(inspection, reads, row):
                 inspection.fault(
@@ -42,8 +43,11 @@ def _leading_nowhere(
     pointers: Iterable[EntityRow],
     newest: Mapping[tuple[int, str], FactRow],
 ) -> list[EntityRow]:
-    """Those that do not tell rightly if an entity exists, or lead neither to its newest fact nor,
-    while it lives, to an earlier one, which a compaction may have taken away."""
+    """Return the wrong pointers.
+
+    A pointer must be live exactly when its entity exists. It must lead to the newest fact or, while
+    the entity lives, to an earlier one. That earlier fact may have been dropped below the horizon.
+    """
     wrong: list[EntityRow] = []
     earlier: dict[FactPlace, EntityRow] = {}
     for row in pointers:
@@ -63,7 +67,10 @@ def _leading_nowhere(
 
 
 def _leads_by_now(inspection: Inspection, reads: Reader, row: EntityRow) -> bool:
-    """Looked at again: an erasure changes both, perhaps after one of them was read."""
+    """Whether the pointer is right when it is read again.
+
+    An erasure changes the pointer and the facts, perhaps after only one of them was read.
+    """
     own = ((row.branch, inspection.version),)
     pointers = reads.pointers(inspection.number, row.branch, [row.id])
     facts = reads.newest(inspection.number, [row.id], own)

@@ -1,13 +1,13 @@
 """verify: recompute the whole log and compare it with what is stored.
 
-Works in pages on a fixed version, in steady memory, beside writers. A fault never stops it: all of
-them are reported, up to a bound.
+It works in pages, at a fixed version, with bounded memory, beside writers. A fault never stops it: all
+faults are reported, up to a bound.
 
-    pass 0  the ground    what a compaction has left, against its signed checkpoint
-    pass 1  the log       every commit and fact hash, link, time, snapshot, key row
-    pass 2  the pointers  entities and tombstones against the facts they lead to
-    pass 3  what is beside the log: side rows, checkpoints, branches, names, indexes
-    pass 4  blobs: every payload against its hash, and that what is described is there
+    pass 0  foundation  what a compaction has left, against its signed checkpoint
+    pass 1  log         every commit and fact hash, link, time, snapshot, key row
+    pass 2  pointers    of entities and tombstones, against the facts that they lead to
+    pass 3  beside      side rows, checkpoints, branches, names; indexes at the end
+    pass 4  blobs       the data of each against its hash; every described blob must be stored
 """
 
 from collections.abc import Callable
@@ -34,20 +34,23 @@ from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
 
 def verify(space: OpenSpace, command: Verify, tell: Tell) -> VerifyReport:
-    """The report on one space as of its head. When the space is compacted meanwhile it starts
-    over, because what it was about to read may be gone."""
+    """Return the report on one space as of its head.
+
+    When the space is compacted meanwhile, verify starts over, because rows that it was about to read
+    may be gone.
+    """
     against = command.against
     if against is not None:
         against = checkpoints.check_shape(against)
     for _ in range(CONTENTION_ATTEMPTS_MAX):
-        ground = _ground(space)
+        horizon = _horizon(space)
         report = _report(space, against, tell)
-        if _ground(space) == ground:
+        if _horizon(space) == horizon:
             return report
     raise Busy("the space is compacted all the time; try again")
 
 
-def _ground(space: OpenSpace) -> SideRecord | None:
+def _horizon(space: OpenSpace) -> SideRecord | None:
     return space.engine.reader().side(space.number, COMPACTION, HORIZON)
 
 
@@ -57,7 +60,7 @@ def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> Ver
     version = 0 if head is None else head.version
     blob_bytes = reads.rows.blob_bytes(reads.number)
     inspection = Inspection(space, version, tell, blob_bytes=blob_bytes)
-    # A reader for each: damage that one pass stumbles over may cost it its connection.
+    # A reader for each pass: damaged rows may make a connection unusable.
     for inspect in (
         inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs,
     ):  # fmt: skip
@@ -85,9 +88,9 @@ def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> Ver
 def _guarded(
     inspection: Inspection, inspect: Callable[[Inspection, Reader], None], reads: Reader
 ) -> None:
-    """A pass that stumbles over damage reports it; the other passes still run.
+    """Run a pass, and report an exception in it as a fault, so that the other passes still run.
 
-    Damaged rows can make anything stumble, so every exception counts but the caller's own.
+    Damaged rows can raise any exception. Only the one that `tell` raised goes on to the caller.
     """
     try:
         inspect(inspection, reads)

@@ -1,1 +1,1 @@
-"""What is and was: entities, history, indexes, queries."""
+"""Reading the present and the past: entities, history, indexes, queries."""

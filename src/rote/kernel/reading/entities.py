@@ -1,4 +1,4 @@
-"""Entities as they are and were: single ones, many at once, parts of one."""
+"""Reading entities, now or at a version: a single one, many at once, or parts of one."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ def read(space: OpenSpace, command: Read) -> tuple[State, ...]:
     ids, view = command.ids, command.view
     branch, version = view.branch, view.version
     if len(ids) == 1:
-        # The most frequent call of all.
+        # The most frequent call of all, handled directly because it is faster.
         id = ids[0]
         if type(id) is not str:
             check_entity_id(id)

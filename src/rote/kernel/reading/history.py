@@ -1,4 +1,4 @@
-"""Looking back: an entity's facts, the log, and the head as it was."""
+"""Reading the past: the facts of an entity, the log, and the head at a version or an instant."""
 
 from rote.contract import Commit, FactPage, Head, SpaceSummary
 from rote.contract.commands import Describe, GetHead, GetHistory, GetLog
@@ -52,7 +52,7 @@ def _facts(
 
 
 def _hash_of(reads: SpaceReader, version: int) -> str | None:
-    """Of the commit at a version; None when it was compacted away."""
+    """Return the hash of the commit at a version; None when it was compacted away."""
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
     if rows and rows[0].version == version:
         return rows[0].hash.hex()
@@ -80,7 +80,7 @@ def _log(reads: SpaceReader, *, since: int, limit: int, newest: int) -> tuple[Co
         rows = reads.rows.commits(
             reads.number, after=since, limit=min(wanted, limit - len(commits))
         )
-        # What is newer may be on a branch that is not known here yet.
+        # A newer commit may be on a branch that is not known here yet.
         rows = [row for row in rows if row.version <= newest]
         if not rows:
             break
@@ -111,7 +111,7 @@ def describe(space: OpenSpace, _: Describe) -> SpaceSummary:
 
 
 def head_at(reads: SpaceReader, *, version: int | None, at: int | None) -> Head:
-    """The newest commit at a version, or not after an instant."""
+    """Return the head at a version, or the newest commit that is not after an instant."""
     if version is not None and (type(version) is not int or not 0 <= version <= INTEGER_MAX):
         raise InvalidInput("a version is an integer from 0 on, of 64 bits")
     if version is not None or at is None:
@@ -127,7 +127,10 @@ def _head(reads: SpaceReader, version: int) -> Head:
 
 
 def _version_at(reads: SpaceReader, at: int, newest: int) -> int:
-    """Times never decrease along the log, so halving finds the last commit not after `at`."""
+    """Return the version of the last commit that is not after `at`.
+
+    Times never decrease along the log, so a binary search finds it.
+    """
     low, high = max(reads.space.oldest - 1, 0), newest
     while low < high:
         middle = (low + high + 1) // 2

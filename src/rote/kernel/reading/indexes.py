@@ -1,14 +1,14 @@
 """Derived indexes: rows that lead from a term to entities, right at every version and branch.
 
-They follow the commits, a few changes at a time: those that are not in the rows yet are pending, and
-whoever asks looks at these entities themselves. An index that fell behind further (declared later,
-or another program committed without it) is brought up from the log before it answers, beginning
-with what a compaction has left. Everything in it can be dropped and rebuilt.
+Commits add rows in batches. Changes that have no rows yet are pending: a search reads those entities
+themselves. An index can be further behind, when it was declared later or another program committed
+without it. Then it is brought up from the log before it answers, beginning with the facts that a
+compaction has left. All rows can be dropped and built again.
 
-A commit that writes nothing under the prefix of an index leaves the index alone, the version that
-it notes too. What has changed since that version is remembered by each process, and the version is
-moved on now and then, so that others have little to look at. One that is behind stays so for a
-while, without a look by each commit.
+A commit that writes nothing under the prefix of an index does not touch its rows, nor the version up
+to which they are complete. Each process remembers the changes since that version. Now and then a
+commit moves the version on, so that other processes have few commits to look at. For an index that
+is behind, commits check only from time to time whether it still is.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from rote.values.limits import (
     INDEX_PENDING_MAX,
 )
 
-# Where a row begins that is in the store and not among those about to be written.
+# The start of a row that is in the store already, not among the rows about to be written.
 _STORED = 0
 
 
@@ -57,8 +57,11 @@ def follow(
     before: int,
     after: int,
 ) -> Coverage | None:
-    """Take along what a transaction changes, if it was known what had changed before it; what is
-    known of the index once the transaction is durable."""
+    """Add the changes of a transaction to an index, as rows or as pending changes.
+
+    Return the coverage of the index once the transaction is durable; None when the changes before
+    the transaction are not known.
+    """
     known = writes.space.coverage.get(index.name)
     if known is None or known.complete != before:
         if before < writes.space.behind_until.get(index.name, 0):
@@ -72,14 +75,14 @@ def follow(
     if _is_little(pending) and after - known.noted < INDEX_BATCH_COMMITS:
         return Coverage(known.noted, after, pending, known.erasures)
     if writes.rows.indexed(writes.number, index.name) != known.noted:
-        writes.space.coverage.pop(index.name, None)  # others have dropped it, or brought it further
+        writes.space.coverage.pop(index.name, None)  # others have dropped its rows, or added some
         return None
     _advance(writes, index, pending, after)
     return Coverage(after, after, (), known.erasures)
 
 
 def reindex(space: OpenSpace, _: Reindex, tell: Tell) -> None:
-    """Throw all indexes away and make them anew."""
+    """Drop all indexes and build them anew."""
     for index in space.wiring.indexes.values():
         tell("indexing", 0, space.reader().resolve(None))
         _take_in(space, index, anew=True)
@@ -102,7 +105,7 @@ def catch_up(space: OpenSpace, index: Index, tell: Tell | None = None) -> None:
 
 
 def _take_in(space: OpenSpace, index: Index, *, anew: bool = False) -> None:
-    """The next piece of the log in one transaction; `anew` the first piece, in place of all rows."""
+    """Index the next piece of the log in one transaction; with `anew` drop all rows and begin again."""
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         if anew:
@@ -119,8 +122,10 @@ def _take_in(space: OpenSpace, index: Index, *, anew: bool = False) -> None:
 
 
 def _start(writes: SpaceWriter, index: Index) -> int:
-    """Build on what a compaction has left below its line, which is complete only as a whole; up to
-    where the index is then complete."""
+    """Build an index from all facts that a compaction has left below its horizon.
+
+    Return the version up to which the index is then complete.
+    """
     until = writes.space.oldest - 1
     writes.rows.drop_derived(writes.number, index.name)
     for branch in writes.space.branches.rows():
@@ -175,7 +180,7 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
             pairs.sort()
         if reads.rows.indexed(reads.number, index.name) >= coverage.noted:
             return [Hit(*pair) for pair in pairs[:limit]]
-        space.coverage.pop(index.name, None)  # others have dropped it
+        space.coverage.pop(index.name, None)  # others have dropped its rows
         return None
 
     for _ in range(CONTENTION_ATTEMPTS_MAX):
@@ -198,8 +203,11 @@ def _pairs(
     limit: int,
     without: Collection[str],
 ) -> list[tuple[str, str]]:
-    """Terms and ids by the rows. A row counts if the newest fact of its entity on the line lies on
-    the row's own branch: then no nearer branch has written it."""
+    """Return (term, id) of the rows on a line.
+
+    A row counts only if the newest fact of its entity on the line is on the row's own branch: else a
+    nearer branch has written the entity.
+    """
     pairs: list[tuple[str, str]] = []
     while len(pairs) < limit:
         rows = reads.rows.derived(
@@ -217,7 +225,7 @@ def _pairs(
 def expected_rows(
     index: Index, id: str, branch: int, states: Iterable[tuple[int, Entry]]
 ) -> list[DerivedRow]:
-    """The rows an entity should have on a branch, from its states there, oldest first."""
+    """Return the rows that an entity must have on a branch, given its states there, oldest first."""
     open_rows: dict[str, int] = {}
     rows: list[DerivedRow] = []
     for version, entry in states:
@@ -233,7 +241,7 @@ def expected_rows(
 def terms_of(index: Index, id: str, entry: Entry) -> set[str]:
     if not entry.exists:
         return set()
-    # Decoded for this alone: what nobody has read yet need not take up room.
+    # A value that is not decoded yet is decoded for this alone, and takes up no room in the cache.
     is_decoded = entry.document is not UNSET
     value = entry.document if is_decoded else decode_canonical(entry.canonical_value())
     return set(index.terms(id, value))
@@ -270,8 +278,11 @@ def _advance(
 
 
 def _in_order(rows: list[DerivedRow]) -> list[DerivedRow]:
-    """By term, and by id under a term: that of the store, which takes them faster so. To sort twice
-    by one text is faster than once by two, and there are fewer terms than rows."""
+    """Return the rows by term and id: the order of the store, which inserts them faster so.
+
+    To sort by id first and then group by term is faster than to sort by both, because there are fewer
+    terms than rows.
+    """
     rows.sort(key=attrgetter("id"))
     by_term: dict[str, list[DerivedRow]] = {}
     for row in rows:
@@ -280,8 +291,11 @@ def _in_order(rows: list[DerivedRow]) -> list[DerivedRow]:
 
 
 def _open_terms(reads: SpaceReader, index: Index, change: IndexChange) -> set[str]:
-    """The terms of the rows that are open before a change. What is known of the entity says it;
-    its rows would too, but there is one for every term that it ever had."""
+    """Return the terms of the rows that are open before a change.
+
+    The entry before the change gives them, if it is known. To read the rows is slower: there is one
+    for every term that the entity ever had.
+    """
     if change.before is None:
         return set()
     if change.before is not UNSET:
@@ -294,7 +308,7 @@ def _open_terms(reads: SpaceReader, index: Index, change: IndexChange) -> set[st
 
 
 def _changes(reads: SpaceReader, index: Index, *, after: int, until: int) -> list[IndexChange]:
-    """What the commits in (after, until] left of each entity they wrote, from the log."""
+    """Return a change for each entity that a commit in (after, until] wrote, read from the log."""
     left: dict[tuple[int, str], FactRow] = {}  # by version
     for fact in reads.rows.facts(reads.number, after=after, until=until):
         if fact.id.startswith(index.prefix):
@@ -306,8 +320,11 @@ def _changes(reads: SpaceReader, index: Index, *, after: int, until: int) -> lis
 
 
 def _coverage(reads: SpaceReader, index: Index, version: int) -> Coverage | None:
-    """What is known of an index at a version; None when it is behind, when finding out would take
-    longer than a look, or when the log no longer says."""
+    """Return the coverage of an index at a version.
+
+    None when the index is too far behind, when too much has changed since, or when the log since was
+    compacted away.
+    """
     erasures = reads.space.erasures  # before anything is read that may be erased meanwhile
     known = reads.space.coverage.get(index.name, NOTHING)
     if known.complete == version:
@@ -315,8 +332,8 @@ def _coverage(reads: SpaceReader, index: Index, version: int) -> Coverage | None
     noted = reads.rows.indexed(reads.number, index.name)
     if noted >= version:
         return Coverage(noted, version, (), erasures)
-    # What was known of one that others have dropped since says nothing, nor what may hold what was
-    # erased since. It may reach less far than the rows, when it was asked for the past.
+    # The remembered coverage is void when others have dropped or added rows since, or when something
+    # was erased since. It may also end before the rows do, when it was computed for an old version.
     is_same = (
         noted == known.noted and noted <= known.complete < version and known.erasures == erasures
     )
@@ -326,7 +343,7 @@ def _coverage(reads: SpaceReader, index: Index, version: int) -> Coverage | None
     limit = CACHE_CATCH_UP_MAX
     changed = reads.rows.changed(reads.number, after=since, until=version, limit=limit)
     concerned = [place for place in changed if place[1].startswith(index.prefix)]
-    # More than may wait, so that commits of several processes still take an index along.
+    # Twice the number that may be pending, so that commits of several processes still follow.
     if len(changed) == limit or len(pending) + len(concerned) > 2 * INDEX_PENDING_MAX:
         return None
     later = [
@@ -339,7 +356,7 @@ def _coverage(reads: SpaceReader, index: Index, version: int) -> Coverage | None
 
 
 def _left(reads: SpaceReader, id: str, own: Line, *, after: int) -> list[IndexChange]:
-    """What the commits above a version left of an entity on its branch."""
+    """Return a change for each commit above a version that wrote an entity on its branch."""
     left: dict[int, FactRow] = {}  # by version
     for fact in reads.rows.history(
         reads.number, id, own, before=None, after=after, limit=2 * INDEX_PENDING_MAX
@@ -352,6 +369,6 @@ def _left(reads: SpaceReader, id: str, own: Line, *, after: int) -> list[IndexCh
 
 
 def _is_little(pending: Sequence[IndexChange]) -> bool:
-    """Whether changes may wait: whoever asks reads the entities, and they are remembered."""
+    """Whether changes are few enough to stay pending: each search reads their entities from memory."""
     size = sum([change.entry.size_bound for change in pending])
     return len(pending) <= INDEX_PENDING_MAX and size <= INDEX_PENDING_BYTES_MAX

@@ -1,4 +1,4 @@
-"""Queries on a space: the state that is meant, the entities that are selected, and their reading."""
+"""Queries on a space: find the state that a query means, select entities, and read them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -40,13 +40,13 @@ class Pinned:
         self.version = version
 
     def fetch(self, ids: Sequence[str]) -> Mapping[str, State]:
-        """The states of `ids`; what is not remembered is read in one go."""
+        """Return the states of `ids`; those that are not remembered are read together."""
         entries: dict[str, Entry | None] = {
             id: self._reads.space.remembered(self.branch, id, self.version) for id in ids
         }
         unknown = [id for id, entry in entries.items() if entry is None]
         if unknown and self.version == self._reads.space.known:
-            # They become the cache's own, so that others who follow the same commits find them.
+            # This puts them into the cache, where other watchers of the same commits find them.
             newest = self._reads.newest(self.branch, unknown)
             entries |= {id: new for id, new in newest.items() if new.version <= self.version}
             unknown = [id for id in unknown if entries[id] is None]  # others were faster
@@ -55,7 +55,7 @@ class Pinned:
         return {id: state_of(id, entry or ABSENT) for id, entry in entries.items()}
 
     def scan(self, prefix: str, after: str | None) -> Iterator[State]:
-        """Existing entities, in id order."""
+        """Yield existing entities in id order."""
         view, end = View(self.branch, self.version), prefix_end(prefix)
         while True:
             page = scans.page_of(self._reads, commands.Scan(prefix, end, after, PAGE_MAX, view))
@@ -65,7 +65,7 @@ class Pinned:
             after = page.next
 
     def written(self, since: int) -> list[str]:
-        """The ids of what was written or erased above a version, in order."""
+        """Return the ids of entities that were written or erased above a version, in order."""
         rows, space = self._reads.rows, self._reads.number
         spans = [(branch, since, cap) for branch, cap in self._line if cap > since]
         erased = [
@@ -75,12 +75,12 @@ class Pinned:
 
 
 def query(space: OpenSpace, command: commands.Query) -> dict[str, Json]:
-    """Return the entities that are selected, and those that links lead to from them."""
+    """Return the selected entities, and those that their links lead to."""
     return _answer(space, command, _query)
 
 
 def values(space: OpenSpace, command: commands.Values) -> dict[str, Json]:
-    """Return the values of the selected entities, with what their links lead to in their places."""
+    """Return the values of the selected entities, with the linked values in the places of links."""
     return _answer(space, command, _values)
 
 
@@ -109,7 +109,7 @@ def _query(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
 
 def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
     found, is_last = page_of(asked, pinned)
-    # Of several selectors of one entity the most specific one says which value is meant.
+    # When several selectors match an entity, the most specific one decides which value is shown.
     places = {
         root.state.id: asked.selectors(root.state.id)[0].place(root.state.id) for root in found
     }
@@ -131,7 +131,7 @@ def _values(asked: Query, schemas: Schemas, pinned: Pinned) -> dict[str, Json]:
 
 
 def walk_of(asked: Query, schemas: Schemas, pinned: Pinned) -> Walk:
-    """A walk within the limits of a query."""
+    """Return a walk within the limits of a query."""
     return Walk(
         pinned.fetch,
         schemas,
@@ -142,7 +142,7 @@ def walk_of(asked: Query, schemas: Schemas, pinned: Pinned) -> Walk:
 
 
 def fact_of(state: State) -> dict[str, Json]:
-    """An entity as results and frames show it."""
+    """Return an entity as results and frames show it."""
     what: dict[str, Json] = {"value": state.value} if state.exists else {"deleted": True}
     return {**what, "version": state.version, "hash": state.hash}
 
@@ -151,7 +151,7 @@ def fact_of(state: State) -> dict[str, Json]:
 
 
 def pin(reads: SpaceReader, asked: Query, view: View) -> Pinned:
-    """The state that a query means; on a pinned view it can mean no other."""
+    """Return the state that a query means; InvalidInput when it is not that of a pinned view."""
     branch = view.branch if asked.branch is None else asked.branch
     if view.version is not None and branch != view.branch:
         raise InvalidInput(
@@ -207,7 +207,7 @@ def not_found(key: str, version: int, newest: int) -> VersionNotFound:
 
 
 def page_of(asked: Query, pinned: Pinned) -> tuple[list[Root], bool]:
-    """The selected entities of one page, in id order, and whether these are the last ones."""
+    """Return the selected entities of one page, in id order, and whether they are the last ones."""
     after = None if asked.cursor is None else asked.cursor.after
     found = roots_of(asked, pinned, after=after, limit=asked.limit + 1)
     return found[: asked.limit], len(found) <= asked.limit
@@ -216,8 +216,11 @@ def page_of(asked: Query, pinned: Pinned) -> tuple[list[Root], bool]:
 def _cursor_after(
     asked: Query, pinned: Pinned, roots: Sequence[Root], walk: Walk, *, is_last: bool
 ) -> str | None:
-    """Where the next page begins: above the roots that were visited, which are all of them unless
-    the walk ended among them. The first one always is."""
+    """Return the cursor of the next page, None at the end.
+
+    The next page begins above the last root that was visited. All roots of a page are visited, unless
+    a limit ended the walk; the first one always is.
+    """
     visited = [root for root in roots if walk.has_visited(root.state.id)]
     if is_last and len(visited) == len(roots):
         return None
@@ -226,7 +229,7 @@ def _cursor_after(
 
 
 def roots_of(asked: Query, pinned: Pinned, *, after: str | None, limit: int) -> list[Root]:
-    """The first `limit` selected entities above an id."""
+    """Return the first `limit` selected entities above an id."""
     names = sorted(id for id in asked.named if after is None or id > after)[:limit]
     states = dict(pinned.fetch(names)) if names else {}
     shows_deleted = set(names)
@@ -240,7 +243,7 @@ def roots_of(asked: Query, pinned: Pinned, *, after: str | None, limit: int) -> 
 
 
 def _matches(asked: Query, pinned: Pinned, after: str | None) -> Iterator[State]:
-    """What the wildcards select, in id order."""
+    """Yield the entities that the prefixes select, in id order."""
     if asked.since is None:
         for prefix in asked.ranges():
             yield from pinned.scan(prefix, after)

@@ -15,7 +15,7 @@ def scan(space: OpenSpace, command: Scan) -> ScanPage:
 
 
 def page_of(reads: SpaceReader, command: Scan) -> ScanPage:
-    """Return a page of [start, end) above `after`."""
+    """Return a page of the entities with ids in [start, end) and above `after`."""
     start, end, after, view = command.start, command.end, command.after, command.view
     limit = page_size(command.limit)
     position = start if after is None else max(start, above(after))

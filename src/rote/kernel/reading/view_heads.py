@@ -1,4 +1,4 @@
-"""Which commit made a state what it is. Commits that say nothing about its content do not count."""
+"""The newest commit that changed what a view shows. Commits that do not change its content are skipped."""
 
 from rote.contract import Head
 from rote.contract.commands import GetSnapshot
@@ -23,7 +23,7 @@ def _snapshot(reads: SpaceReader, branch: str, version: int) -> Head:
             break
         if _counts(row, line):
             newest = row.version
-    # What is below the line of a compaction is as it is at the line.
+    # A commit below the horizon may be gone; the one at the horizon takes its place.
     newest = max(newest, min(reads.space.oldest, version)) if reads.space.oldest > 1 else newest
     if newest == 0:
         return EMPTY
@@ -32,7 +32,7 @@ def _snapshot(reads: SpaceReader, branch: str, version: int) -> Head:
 
 
 def _counts(row: CommitRow, line: Line) -> bool:
-    """Whether a commit with an event changed what the line holds, as a merge or as an erasure."""
+    """Whether a commit with an event changed what the line shows: by a merge or an erasure."""
     happening = read_event(decode_canonical(row.event or b""))
     if isinstance(happening, EntityErased):
         return any(branch == MAIN and row.version <= cap for branch, cap in line)

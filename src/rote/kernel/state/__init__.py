@@ -1,1 +1,1 @@
-"""What is held in memory of a space between calls."""
+"""The state of an open space that is held in memory between calls."""

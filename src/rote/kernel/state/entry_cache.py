@@ -1,6 +1,6 @@
-"""Entries of a space that are kept in memory, within a bound; what came first goes first.
+"""A cache of entries of a space, bounded in bytes; the entries that were put first are dropped first.
 
-Whoever changes it holds the lock of the open space.
+Callers hold the lock of the open space when they change it.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ class EntryCache:
 
     def __init__(self) -> None:
         self.newest: OrderedDict[EntryKey, Entry] = OrderedDict()
-        # By branch, entity and version. Only an erasure changes them.
+        # By branch, entity and version. Only an erasure changes past entries.
         self.past: OrderedDict[tuple[int, str, int], Entry] = OrderedDict()
         self._bytes = 0
 

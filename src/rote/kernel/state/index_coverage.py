@@ -1,4 +1,4 @@
-"""What is known of an index: how far its rows reach, and what has changed since."""
+"""The coverage of an index: the version up to which its rows are complete, and the changes since."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,15 +12,15 @@ class IndexChange(Struct, frozen=True, gc=False):
     branch: int
     id: str
     entry: Entry
-    # What the branch itself had of it before, None when nothing; UNSET where it was not looked up.
+    # The entry that the branch itself had before, None when it had none; UNSET when not looked up.
     before: Entry | UnsetType | None = UNSET
 
 
 class Coverage(Struct, frozen=True, gc=False):
-    noted: int  # its rows list everything up to this version, which stands in the store
-    complete: int  # up to here it is known what has changed since
-    pending: tuple[IndexChange, ...]  # that, as far as it concerns the index, oldest first
-    erasures: int  # that this process had met by then; after another one all is looked up again
+    noted: int  # its rows are complete up to this version, as the store notes
+    complete: int  # the changes above `noted` and up to this version are known
+    pending: tuple[IndexChange, ...]  # those changes, under the prefix of the index, oldest first
+    erasures: int  # that this process had met by then; after another one it is computed again
 
 
 NOTHING = Coverage(0, 0, (), 0)

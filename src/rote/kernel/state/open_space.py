@@ -1,8 +1,8 @@
-"""A space that is open in this process: what is known of it between calls, and its readers.
+"""A space that is open in this process: its state between calls, and its readers.
 
-All newest entries are those of their line as of one version, `known`. Before a read uses them, a
-reader asks the engine for its head; when others have committed, what they wrote is dropped first. So
-a commit of another process is never missed, and an entry that is here needs no look-up.
+All cached newest entries are as of one version, `known`. Before a read uses them, a reader asks the
+engine for its head. When others have committed, the entries that they wrote are dropped first. So a
+read never misses a commit of another process, and needs no look-up for a cached entry.
 """
 
 import threading
@@ -34,25 +34,25 @@ class OpenSpace:
         self.seal = row.seal
         self.wiring = wiring
         self.engine = wiring.engine
-        self.lock = threading.Lock()  # held to change what follows
+        self.lock = threading.Lock()  # held to change the fields below
         self.known = 0  # the version as of which the entries are the newest
         self.known_hash = b""  # of its commit
         self.oldest = 0  # the oldest version above 0 that can be read; 0 when none was compacted
         self.is_ready = False  # whether branches and oldest are those of `known`
         self.branches = Branches([])
         self.cache = EntryCache()
-        self.erasures = 0  # that were met here; what was read before one may hold what it erased
-        self.losses = 0  # how often the log did not lead to what was known any more
+        self.erasures = 0  # that were met here; values read before one may hold erased content
+        self.losses = 0  # how often the log had lost commits that were known
         self.blob_room = 0  # bytes that blobs may take before all of them are added up again
         self.graph = CommitGraph()
         self.graph_lock = threading.Lock()
         # Branches that are known to have no registry of schemas, as of `known`.
         self.ungoverned: set[int] = set()
-        # Whether entities and keys that nothing was known of were new, when it was last tried.
+        # Whether entities and keys that were not cached turned out to be new the last time.
         self.presumes = True
-        # What is known of the indexes, by name; knowing less only costs another look.
+        # The coverage of indexes, by name. Forgetting one costs only another look.
         self.coverage: dict[str, Coverage] = {}
-        # From which version on a commit looks again whether an index that was behind still is.
+        # For an index that is behind: the version from which on a commit checks it again.
         self.behind_until: dict[str, int] = {}
         self.last_reader: SpaceReader | None = None  # of the thread that asked last
         self._parts: dict[Any, Any] = {}
@@ -65,7 +65,7 @@ class OpenSpace:
         return reader
 
     def part(self, make: Callable[["OpenSpace"], _Part]) -> _Part:
-        """Return what a room above keeps of this space while it is open, made on first use."""
+        """Return the part that `make` makes for this space, made on first use and then kept."""
         part = self._parts.get(make)
         if part is None:
             with self.lock:
@@ -75,12 +75,12 @@ class OpenSpace:
         return cast(_Part, part)
 
     def presumes_new(self, branch: str, id: str) -> bool:
-        """Whether an entity may be taken for one that was never written, by who has that proven."""
+        """Whether a caller may assume that an entity was never written; its commit has to prove it."""
         number = self.branches.numbers.get(branch)
         return self.presumes and number is not None and (number, id) not in self.cache.newest
 
     def remembered(self, branch: str, id: str, version: int) -> Entry | None:
-        """Return the entry as of a past version if it is here; costs no engine work."""
+        """Return the entry as of a past version if it is cached; the engine is not asked."""
         number = self.branches.numbers.get(branch)
         if number is None or not self.oldest <= version <= self.known:
             return None
@@ -90,7 +90,7 @@ class OpenSpace:
         return self.cache.past.get((number, id, version))
 
     def note_ungoverned(self, branch: int, version: int) -> None:
-        """Note that a branch has no registry as of a version; of use only while that is `known`."""
+        """Note that a branch has no registry as of a version, if that version is still `known`."""
         with self.lock:
             if self.known == version:
                 self.ungoverned.add(branch)
@@ -109,16 +109,22 @@ class OpenSpace:
         erased: str | None = None,
         oldest: int | None = None,
     ) -> None:
-        """Take over what a durable commit wrote: the space went from `before` to `after`, whose
-        commit has `hash`, and some entities were `presumed` to be new; `branch` was made or deleted
-        by it, or an entity `erased`, or `oldest` is what can be read after it."""
+        """Update the state after a durable transaction of this process.
+
+        before, after  the versions of the space; the commit of `after` has `hash`
+        entries        the entries that it wrote
+        presumed       ids of entities that it assumed to be new
+        branch         the branch that it made or deleted
+        erased         the id of the entity that it erased
+        oldest         the new oldest readable version, when it moved
+        """
         with self.lock:
-            # A reader may have seen the commit first and moved on; newer is never overwritten.
+            # A reader may have seen a newer commit first. Newer state is never overwritten.
             if self.known not in (before, after):
                 return
             for key, entry in entries.items():
-                # What nobody has read or patched yet need not take up room, unless it would be
-                # presumed to be new once more.
+                # An entry that nobody has read or patched is not cached, to save room, except one
+                # that would else be assumed to be new once more.
                 if key in self.cache.newest or entry.document is not UNSET or key[1] in presumed:
                     self.cache.put(key, entry)
             if self.ungoverned:
@@ -134,7 +140,7 @@ class OpenSpace:
             self.known, self.known_hash = after, hash
 
     def forget(self, *, is_loss: bool) -> None:
-        """Begin anew: the log no longer leads to what is known."""
+        """Forget all state, because the log no longer contains the commit of `known`."""
         with self.lock:
             self.clear()
             self.is_ready = False
@@ -158,4 +164,4 @@ class OpenSpace:
 
     def met_erasure(self) -> None:
         self.erasures += 1
-        self.coverage.clear()  # changes that are pending may hold it
+        self.coverage.clear()  # pending changes may hold erased content

@@ -1,6 +1,6 @@
-"""Readers of an open space: the rows of its engine, and what the space knows of them.
+"""Readers of an open space: the rows of its engine, together with the state kept in memory.
 
-A reader keeps the space up with its log. Outside of a transaction it sees the newest committed state,
+A reader brings that state up to the log. Outside of a transaction it sees the newest committed state,
 inside of one (SpaceWriter) also what the transaction has written.
 """
 
@@ -31,7 +31,7 @@ _Answer = TypeVar("_Answer")
 
 
 class SpaceReader:
-    """One thread's look at a space."""
+    """A reader of one space for one thread."""
 
     __slots__ = ("number", "rows", "space")
 
@@ -43,8 +43,11 @@ class SpaceReader:
     # -- keeping up --------------------------------------------------------------------------------
 
     def sync(self, *, may_be_old: bool = False) -> HeadRow | None:
-        """Bring the space up to its head, and return that. A head that may be old says nothing about
-        a log that went back: then it is Contended."""
+        """Bring the state up to the head of the log, and return the head.
+
+        With `may_be_old` the transaction may see an old head, which looks like a log that has lost
+        commits. Then raise Contended instead of forgetting the state.
+        """
         space = self.space
         before = space.known
         head = self.rows.head(self.number)
@@ -62,21 +65,21 @@ class SpaceReader:
                 raise Contended()
             space.forget(is_loss=not self._is_compacted())
         known, oldest = space.known, space.oldest
-        # Before the events: what a compaction takes away meanwhile is then noticed below.
+        # Before the events and the horizon: so a compaction in between is noticed below.
         changed = self._changed(version)
         events = self.rows.events(self.number, after=known, limit=PAGE_MAX)
         erased = len(events) == PAGE_MAX or any(erased_by(row) is not None for row in events)
-        # From nothing on there may be a foundation, which needs no event.
+        # A space that is read for the first time may have a foundation without an event.
         is_same = space.is_ready and known > 0 and not events
         branches = None if is_same else Branches(self.rows.branches(self.number))
         if not is_same:
             foundation = foundation_of(self.rows, self.number)
             oldest = 0 if foundation is None else foundation.before
         if erased or oldest > known + 1:
-            changed = None  # the log no longer says all that has changed since
+            changed = None  # the log does not tell all that has changed since
         with space.lock:
             if version < space.known:
-                return  # others know more by now
+                return  # another thread has brought the state further
             if branches is not None:
                 space.branches, space.oldest = branches, oldest
             space.is_ready = True
@@ -93,8 +96,11 @@ class SpaceReader:
             space.known, space.known_hash = version, hash
 
     def _went_back(self, version: int, hash: bytes, before: int) -> bool:
-        """Whether the log no longer leads to what is known: a server that lost its last moments, or
-        was replaced by one that never had them. `before` was known before the head was read."""
+        """Whether the log no longer contains the commit of `known`.
+
+        A server may have lost its last commits, or another one without them has taken its place.
+        `before` is the version that was known before the head was read.
+        """
         space = self.space
         with space.lock:
             known, known_hash = space.known, space.known_hash
@@ -103,20 +109,20 @@ class SpaceReader:
         if version == known:
             return hash != known_hash
         if version < known or known == 0:
-            return False  # others know more by now
+            return False  # another thread has brought the state further, or nothing is known yet
         rows = self.rows.commits(self.number, after=known - 1, limit=1)
         return not rows or rows[0].hash != known_hash
 
     def _is_compacted(self) -> bool:
-        """Whether the log goes on, only without the commit that is known."""
+        """Whether the log goes on above `known`, and only the commit of `known` was compacted away."""
         known = self.space.known
         rows = self.rows.commits(self.number, after=known - 1, limit=1)
         return bool(rows) and rows[0].version > known
 
     def _changed(self, version: int) -> set[EntryKey] | None:
-        """Return what was written above `known`; None when it is too much, or not worth it."""
+        """Return the entities that were written above `known`; None to drop all cached entries."""
         if not self.space.cache.newest:
-            # Not an empty set: others may be filling the cache meanwhile, with what is older.
+            # Not an empty set: another thread may be putting older entries into the cache now.
             return None
         limit = CACHE_CATCH_UP_MAX
         changed = self.rows.changed(self.number, after=self.space.known, until=version, limit=limit)
@@ -137,22 +143,22 @@ class SpaceReader:
             self._catch_up(0, b"", before=before)
         elif head.version != space.known or head.hash != space.known_hash:
             self._catch_up(head.version, head.hash, before=before)
-        # Only now: what was there before the head was read may be older than it.
+        # Read from the cache only now: an entry from before may be older than the head.
         entry = newest.get(key)
         return self._look_up(branch, id) if entry is None else entry
 
     def _look_up(self, branch: str, id: str) -> Entry:
-        """Return the engine's newest fact, an answer by itself; a space that is behind catches up."""
+        """Return the newest entry as the engine has it; bring the state up when that is newer."""
         check_entity_id(id)
         space = self.space
         if branch not in space.branches:
-            self.sync()  # others may have made it
+            self.sync()  # another process may have made the branch
         known, line = space.known, space.branches.line(branch)
         rows = self.rows.newest(self.number, (id,), line)
         try:
             entry = entry_of(self.rows, self.number, rows[0], line) if rows else ABSENT
         except Corrupt:
-            # What it is replayed from may have been compacted away since the row was read.
+            # The facts to replay it from may have been compacted away since the row was read.
             return self.steadily(
                 None, lambda version: load(self.rows, self.number, (id,), line).get(id, ABSENT)
             )
@@ -170,8 +176,10 @@ class SpaceReader:
         ids: Collection[str],
         presume: Callable[[Sequence[str]], bool] | None = None,
     ) -> dict[str, Entry]:
-        """Return the newest entries of `ids` as of `known`. Those never written are ABSENT, and those
-        that are not remembered too, without a look, where `presume` allows it."""
+        """Return the newest entries of `ids` as of `known`; ABSENT for those never written.
+
+        Entries that are not cached are also ABSENT, without a look, when `presume` allows it.
+        """
         space = self.space
         known, entries = space.known, space.cache.newest
         number = space.branches.numbers.get(branch) or space.branches.number(branch)
@@ -193,7 +201,7 @@ class SpaceReader:
         return found
 
     def _load(self, branch: str, ids: Sequence[str], known: int) -> dict[str, Entry]:
-        """Return what is not remembered and was ever written, and remember it."""
+        """Load the entries of those `ids` that were ever written, and cache them."""
         space = self.space
         line = space.branches.line(branch, known)
         loaded = load(self.rows, self.number, ids, line)
@@ -224,12 +232,14 @@ class SpaceReader:
 
     def line(self, branch: str, version: int) -> Line:
         if branch not in self.space.branches:
-            self.sync()  # others may have made it
+            self.sync()  # another process may have made the branch
         return self.space.branches.line(branch, version)
 
     def resolve(self, version: int | None) -> int:
-        """Return the version that a view means; VersionNotFound above the log, Compacted below its
-        horizon."""
+        """Return the version that a view means.
+
+        Raise VersionNotFound for one above the log, Compacted for one below the horizon.
+        """
         if version is None:
             self.sync()
             return self.space.known
@@ -248,8 +258,11 @@ class SpaceReader:
             raise Compacted(version, oldest=space.oldest)
 
     def steadily(self, version: int | None, read: Callable[[int], _Answer]) -> _Answer:
-        """Return what `read` answers for a version, or for the newest. It takes several looks at the
-        store; when history was compacted between them it starts over."""
+        """Return the answer of `read` for a version, or for the newest.
+
+        `read` looks at the store several times. When history is compacted meanwhile, it is called
+        again.
+        """
         space = self.space
         for _ in range(CONTENTION_ATTEMPTS_MAX):
             oldest = space.oldest
@@ -267,9 +280,10 @@ class SpaceReader:
         raise Busy("the space is compacted all the time; try again")
 
     def graph(self) -> CommitGraph:
-        """Return the merges up to `known`, or to what it was a moment ago."""
+        """Return the graph with the merges up to `known`; another thread may move `known` meanwhile."""
         space = self.space
-        # In this order: others may catch up in between, and merges must be of branches that are known.
+        # `known` is read before the branches: another thread may move both in between, and every
+        # merge must be of a branch that is in `branches`.
         known, branches = space.known, space.branches
         with space.graph_lock:
             space.graph.catch_up(self.rows, self.number, branches, known)
@@ -277,7 +291,7 @@ class SpaceReader:
 
 
 class SpaceWriter(SpaceReader):
-    """A look at a space from inside a transaction, which may write."""
+    """A reader inside a transaction, which may also write."""
 
     __slots__ = ()
     rows: Writer

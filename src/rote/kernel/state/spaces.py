@@ -1,4 +1,4 @@
-"""The spaces of a store: names, dids and their keys; and what is asked of the store as a whole."""
+"""The spaces of a store: names, dids and keys. Also the handlers of commands to the whole store."""
 
 import threading
 
@@ -17,7 +17,7 @@ SEED_BYTES = 32
 
 
 class Spaces:
-    """Finds and makes spaces; keeps each that was asked for open."""
+    """Find and make spaces; keep each open once it was asked for."""
 
     def __init__(self, wiring: Wiring, *, seed: bytes | None) -> None:
         self.wiring = wiring
@@ -46,7 +46,7 @@ class Spaces:
         return space
 
     def adopt(self, did: str, name: str, seed: bytes | None) -> SpaceInfo:
-        """The space of a did that another store has made; its key is kept before it exists."""
+        """Find or make the space of a did that another store has made; its key, if given, is kept first."""
         check_did(did)
         check_space_name(name)
         is_new_key = seed is not None and self.wiring.keys.load(did) is None
@@ -87,7 +87,7 @@ class Spaces:
         return SpaceInfo(row.did, row.name)
 
     def _make(self, name: str) -> SpaceRow:
-        """The key is kept before the space exists, so that no space is without one."""
+        """Make a space. Its key is kept before the space exists, so that no space is without one."""
         seed = self._seed if self._seed is not None else self.wiring.ids.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
         is_new = self.wiring.keys.load(did) is None
@@ -96,7 +96,8 @@ class Spaces:
         row = self.wiring.engine.create_space(
             did=did, name=name, seal=space_seal(did, name), main=main_row(did)
         )
-        # After an error the space may exist all the same, so its key stays; here another was first.
+        # After an error the key stays, because the space may exist. Here another process has made
+        # the space first, so the key is not needed.
         if is_new and row.did != did:
             self.wiring.keys.discard(did)
         if row.did == did and row.name != name:

@@ -10,7 +10,7 @@ from rote.values import micros_of
 
 
 class Wiring(Struct, frozen=True, eq=False):
-    """Where bytes, time, randomness and keys come from, and the indexes that were declared."""
+    """The engine, the sources of time, randomness and keys, and the declarations of layers above."""
 
     engine: Engine
     clock: Clock
@@ -18,16 +18,16 @@ class Wiring(Struct, frozen=True, eq=False):
     tokens: TokenSource
     keys: KeyRing
     indexes: Mapping[str, Index]  # by name
-    questions: Questions  # how an answer that a commit relies on is computed again
+    questions: Questions  # computes an answer again that a commit relies on
     side_rules: Mapping[str, SideRule]  # by kind of side row
-    port: "Callable[[], Port]"  # the store itself, for those who ask again
-    presumes: bool  # whether an entity that is not known may be taken for new, which saves a look
+    port: "Callable[[], Port]"  # returns the store itself, for `questions`
+    presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
 
     def now(self) -> int:
-        """Return the store's clock, microseconds since the epoch."""
+        """Return the time by the store's clock, in microseconds since the epoch."""
         return micros_of(self.clock.now())
 
     def shared_now(self) -> int:
-        """Return the clock that all processes of the store go by: the database's, if it has one."""
+        """Return the time by the clock that all processes share: the database's, if it has one."""
         now = self.engine.now()
         return self.now() if now is None else now

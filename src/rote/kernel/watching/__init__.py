@@ -1,1 +1,1 @@
-"""Results of queries as they change."""
+"""Watches: results of queries, followed as they change."""

@@ -1,9 +1,11 @@
-"""Turns: how watchers make way for writers. They work one after the other, and the next one begins as
-long after a turn as that took. Two hundred at once keep a core busy, and cost a writer of another
-process about 0.3 of its rate; turns without a rest were measured to help little.
+"""Turns: watchers work one after the other, with rests, so that writers get time.
 
-A watcher can be interrupted anywhere, and then gives nothing back. So a turn is over when its time is,
-and who waits looks up now and then. The lock is a plain one, see engines/postgres/pool.py.
+After each turn there is a rest as long as the turn took. Measured: two hundred watchers at once keep
+a core busy and cost a writer of another process about 0.3 of its rate; turns without a rest helped
+little.
+
+A watcher can be interrupted anywhere, and then does not give its turn back. So every turn has a last
+moment, and waiting watchers check now and then. The lock is a plain one, see engines/postgres/pool.py.
 """
 
 import threading
@@ -22,12 +24,12 @@ class Turns:
         is_remote = space is not None and space.engine.is_remote
         self._turns_max = WATCH_TURNS_REMOTE if is_remote else 1
         self._mutex = threading.Lock()
-        self._turns: dict[threading.Lock, float] = {}  # when each is over, at the latest
-        self._queue: dict[threading.Lock, None] = {}  # those who wait for a turn, in order
+        self._turns: dict[threading.Lock, float] = {}  # the last moment of each turn
+        self._queue: dict[threading.Lock, None] = {}  # the bells of waiting watchers, in order
 
     @contextmanager
     def turn(self, deadline: float | None) -> Iterator[None]:
-        """Around a watcher's work: waits until it is its turn, or its time is over."""
+        """Run a watcher's work in its turn; wait for the turn, but not beyond the deadline."""
         bell = threading.Lock()
         bell.acquire()
         try:
@@ -41,7 +43,7 @@ class Turns:
             self._pass_on(bell)
 
     def _pause_before(self, bell: threading.Lock) -> float:
-        """How long a watcher waits until it looks again whether it can begin; 0 when it can."""
+        """Return the seconds until a watcher checks again whether it can begin; 0 when it can."""
         now = time.monotonic()
         with self._mutex:
             if bell not in self._turns:
@@ -54,8 +56,11 @@ class Turns:
             return max(0.0, self._turns[bell] - WATCH_TURN_SECONDS_MAX - now)
 
     def _pass_on(self, bell: threading.Lock) -> None:
-        """The turn goes to the next in the queue, who begins after a rest; or the rest is kept for
-        whoever comes. Where it was over before, others have not waited for it."""
+        """End a turn: give it to the next in the queue, to begin after the rest.
+
+        When the queue is empty, keep the turn until the rest is over, so that a new watcher waits for
+        it too. A turn that has passed its last moment was given to others already.
+        """
         now = time.monotonic()
         with self._mutex:
             self._queue.pop(bell, None)
@@ -71,7 +76,7 @@ class Turns:
                 self._give(heir, rested)
 
     def _give(self, bell: threading.Lock, begin: float) -> None:
-        """A turn to someone in the queue, who is woken for it."""
+        """Give a turn to a watcher in the queue, and wake it."""
         del self._queue[bell]
         self._turns[bell] = begin + WATCH_TURN_SECONDS_MAX
         if bell.locked():

@@ -1,11 +1,12 @@
-"""Wake-ups: how watchers learn of commits. One of them looks at the head for all, a few times a second.
+"""Wake-ups: one watcher looks at the head a few times a second, and wakes the others on a new commit.
 
-Commits of this process and of others are seen in the same way, so a writer does nothing for those
-who watch, and pays nothing for them. PostgreSQL could notify, but a NOTIFY in a commit takes a lock
-of the whole server and was measured to cost eight writers up to 0.45 of their rate.
+Commits of this process and of others are found in the same way, so watchers cost a writer nothing.
+PostgreSQL could notify, but a NOTIFY in a commit takes a lock of the whole server. Measured: it cost
+eight writers up to 0.45 of their rate.
 
-A watcher can be interrupted anywhere, and then gives nothing back. So to lead is to have looked not
-long ago, and who waits looks up now and then. The lock is a plain one, see engines/postgres/pool.py.
+A watcher can be interrupted anywhere, and then does not hand the lead over. So the lead ends by
+itself when its watcher has not looked for a while, and waiting watchers check now and then. The lock
+is a plain one, see engines/postgres/pool.py.
 """
 
 import threading
@@ -20,7 +21,7 @@ from rote.values.limits import (
     WATCH_LOOK_SECONDS,
 )
 
-# A branch, how often the log was lost before, and the versions from which to which.
+# A branch, the number of losses of the log before, and the first and last version.
 Interval = tuple[str, int, int, int]
 
 
@@ -29,14 +30,14 @@ class Wakeups:
 
     def __init__(self, _: OpenSpace | None = None) -> None:
         self._mutex = threading.Lock()
-        self._leader: threading.Lock | None = None  # the bell of the one who looks for all
-        self._led_until = 0.0  # unless it looks again
+        self._leader: threading.Lock | None = None  # the bell of the watcher that looks for all
+        self._led_until = 0.0  # when its lead ends, unless it looks again
         self._bells: set[threading.Lock] = set()  # each held until its watcher is woken
-        self.newest = 0  # that was seen last
+        self.newest = 0  # the newest version that was seen
         self._changes: dict[Interval, frozenset[str]] = {}
 
     def wait(self, seen: int, seconds: float | None, look: Callable[[], int]) -> int:
-        """Until the version is above `seen`, or the time is over; the version then."""
+        """Wait until the newest version is above `seen`, or the time is over; return the version."""
         deadline = None if seconds is None else time.monotonic() + seconds
         bell = threading.Lock()
         bell.acquire()
@@ -55,7 +56,10 @@ class Wakeups:
             self._leave(bell)
 
     def changes(self, key: Interval, read: Callable[[], frozenset[str]]) -> frozenset[str]:
-        """What changed between two versions. Watchers go the same steps, so one reads for all."""
+        """Return the ids that changed between two versions.
+
+        Watchers advance by the same steps, so one of them reads for all.
+        """
         found = self._changes.get(key)
         if found is None:
             found = read()
@@ -67,7 +71,7 @@ class Wakeups:
         return found
 
     def _leads(self, bell: threading.Lock) -> bool:
-        """Whether a watcher is the one who looks; the others are woken when there is news."""
+        """Whether this watcher is the one that looks; if not, note its bell, to be woken."""
         now = time.monotonic()
         with self._mutex:
             if self._leader is not bell and now < self._led_until:

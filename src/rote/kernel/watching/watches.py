@@ -1,7 +1,7 @@
-"""Watches: a query's result as frames, from what the watcher has to what is there now.
+"""Watches: the result of a query as frames, each from the last shown version to a newer one.
 
-A watcher keeps what it has shown and reads the log at its own pace. Nothing is queued for it, so a
-slow one costs a writer nothing and holds only what its query's limits allow.
+A watcher remembers what it has shown and reads the log at its own pace. Nothing is queued for it. So
+a slow watcher costs writers nothing, and its memory is bounded by the limits of its query.
 """
 
 import time
@@ -29,7 +29,7 @@ Frame = dict[str, Any]
 
 
 def watch(space: OpenSpace, command: Watch) -> "SpaceWatching":
-    """Begin a watch; what is wrong with the command is told at once."""
+    """Begin a watch; raise at once when the command is wrong."""
     since = command.since
     if command.view.version is not None:
         raise InvalidInput("a pinned view never changes; watch the space it came from")
@@ -45,7 +45,7 @@ def watch(space: OpenSpace, command: Watch) -> "SpaceWatching":
 
 
 class SpaceWatching:
-    """Implements contract.Watching."""
+    """The implementation of contract.Watching."""
 
     def __init__(self, space: OpenSpace, watcher: "Watcher", since: int | None) -> None:
         self._wakeups = space.part(Wakeups)
@@ -57,19 +57,19 @@ class SpaceWatching:
 
     def next(self, timeout: float | None = None) -> Frame | None:
         """Wait for the next frame; None when none came in time."""
-        # Not "below 0": what is no number at all is refused too.
+        # `not timeout >= 0` instead of `timeout < 0`, to refuse NaN too.
         if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
             raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
         if not self._has_begun:
             frame = self._watcher.start(self._since)
             self._has_begun, self._woken = True, time.monotonic()
             return frame
-        # Longer than a system can wait is for ever.
+        # A timeout above what the system can wait counts as none.
         is_for_ever = timeout is None or timeout > TIMEOUT_MAX
         return self._wait(None if is_for_ever else time.monotonic() + (timeout or 0.0))
 
     def close(self) -> None:
-        """Nothing is held between two frames."""
+        """Do nothing: a watch holds no resources between two frames."""
 
     def _wait(self, deadline: float | None) -> Frame | None:
         watcher, wakeups = self._watcher, self._wakeups
@@ -77,8 +77,8 @@ class SpaceWatching:
             left = None if deadline is None else deadline - time.monotonic()
             is_over = left is not None and left <= 0
             seen, newest = watcher.version, wakeups.newest
-            # Where others have looked further already, all go the same step. But they may have
-            # looked a while ago: nobody ends without a look of its own.
+            # When another watcher has seen a newer version, all advance to that same version. But
+            # it may have looked a while ago: so a watcher looks itself before its time is over.
             if newest <= seen or is_over:
                 newest = watcher.look()
             if newest <= seen and is_over:
@@ -91,13 +91,13 @@ class SpaceWatching:
             if frame is not None:
                 return frame
             if is_over and watcher.version > seen:
-                return None  # others write all the time, and nothing of it is for this one
+                return None  # others keep writing, and the result has not changed
 
     def _work(self, newest: int, deadline: float | None) -> Frame | None:
-        # Whoever worked long rests as long, so that many of them leave room for writers.
+        # A watcher that worked long rests in proportion, so that many watchers leave writers time.
         due = self._woken + max(WATCH_PAUSE_SECONDS, 2 * self._took)
         time.sleep(max(0.0, due - time.monotonic()))
-        # Before it is its turn: those who are in the queue together go the same step.
+        # Before the turn begins, so that all watchers in the queue advance to the same version.
         newest = max(newest, self._wakeups.newest)
         self._watcher.check_usable()
         with self._turns.turn(deadline):
@@ -108,7 +108,7 @@ class SpaceWatching:
 
 
 class Watcher:
-    """What one watch has shown, and how it finds out what to show next."""
+    """The shown result of one watch; it computes the next frame."""
 
     def __init__(self, space: OpenSpace, raw: Mapping[str, Any], view: View) -> None:
         self._space = space
@@ -117,23 +117,23 @@ class Watcher:
         self._query = parse_query(raw, self._schemas, is_watch=True)
         self._text = canonical(dict(raw))
         self._branch = view.branch if self._query.branch is None else self._query.branch
-        self._graph: ResultGraph | None = None  # none while there is more than the limits allow
+        self._graph: ResultGraph | None = None  # None while the result is above the limits
         self._shown: dict[str, tuple[int, str | None]] = {}  # version and hash of what was sent
         self._sent: int | None = None  # the version of the last frame
-        self._truncated: Truncated | None = None  # what is left out at `version`
-        self.version = 0  # up to which everything is taken in
+        self._truncated: Truncated | None = None  # why the result at `version` is not complete
+        self.version = 0  # the version of the shown result
         self._losses = space.losses
-        self._pinned(self.look())  # so that a branch that is not there is told at once
+        self._pinned(self.look())  # raises at once for a branch that does not exist
 
     def look(self) -> int:
-        """The newest version."""
+        """Return the newest version."""
         head = self._space.reader().sync()
         newest = 0 if head is None else head.version
         self._check_log()
         return newest
 
     def check_usable(self) -> None:
-        """Before a lock is waited for that nobody gives back to a process that was forked."""
+        """Raise in a forked process, before it waits for a lock that nobody would release there."""
         self._space.engine.reader()
 
     def _check_log(self) -> None:
@@ -144,12 +144,15 @@ class Watcher:
             )
 
     def start(self, since: int | None) -> Frame:
-        """The frame that brings a watcher from a version to now, or from nothing where it cannot
-        be told any more what it was shown."""
+        """Return the frame that leads from a version to now, or from nothing.
+
+        It leads from nothing without a version, and when the result at the version is not known any
+        more.
+        """
         return self._space.reader().steadily(None, lambda _: self._start(since))
 
     def _start(self, since: int | None) -> Frame:
-        # Also for the others: what they saw may be of a log that was lost since.
+        # For the other watchers too: the version they saw may be of a log that has lost commits.
         self.version = self._wakeups.newest = self.look()
         self._losses = self._space.losses
         self._shown, self._sent = {}, None
@@ -163,16 +166,19 @@ class Watcher:
         return frame
 
     def _is_lost(self, since: int, graph: ResultGraph | None) -> bool:
-        """Whether what was shown at a version cannot be told any more. What was erased is absent at
-        every version: had the query met it there, nobody knows what it led to or pushed out. Asked
-        after that result was read, so that no erasure comes in between."""
+        """Whether the result that was shown at a version is not known any more.
+
+        An erased entity is now absent at every version. If the query had met it, nobody knows which
+        entities it led to, or which it kept out of the limits. This is asked after the result was
+        read, so that no erasure can come in between.
+        """
         erased = {id for _, id in self._erasures(since)}
         if graph is None:
             return bool(erased)
         return any(graph.concerns(id) or self._query.matches_prefix(id) for id in erased)
 
     def advance(self, version: int) -> Frame | None:
-        """The frame that brings it to a version; None when that would show nothing new."""
+        """Return the frame that leads to a version; None when the result has not changed."""
         self._check_log()
         before, self.version = self.version, version
         truncated = self._truncated
@@ -182,7 +188,7 @@ class Watcher:
             )
             frame = self._frame(self._touched(changed))
         except Compacted:
-            # The log went on meanwhile, and what it was at that version is gone: look again.
+            # A compaction has moved the horizon above that version: go on to a newer one.
             self.version, self._graph = before, None
             self._wakeups.newest = max(self._wakeups.newest, self.look())
             return None
@@ -192,7 +198,10 @@ class Watcher:
         return frame
 
     def _frame(self, touched: Mapping[str, State | None]) -> Frame:
-        """What is shown otherwise than before, and remember that; None stands for nothing shown."""
+        """Return the frame of entities that differ from what was shown, and remember them as shown.
+
+        In `touched` None stands for an entity that is not shown.
+        """
         upserts: list[Json] = []
         removes: list[Json] = []
         for id in sorted(touched):
@@ -214,11 +223,13 @@ class Watcher:
             frame["truncated"] = self._truncated.to_dict()
         return frame
 
-    # -- what may be shown otherwise ---------------------------------------------------------------
+    # -- changes of the result ---------------------------------------------------------------------
 
     def _changed(self, before: int) -> frozenset[str]:
-        """The ids of what was written on the branch above a version. Its ancestors were left before
-        the watch began, but for what is erased everywhere."""
+        """Return the ids that were written on the branch itself, or erased anywhere, above a version.
+
+        The forks from its ancestors were made before the watch began, so their facts do not change.
+        """
         rows = self._space.engine.reader()
         number = self._space.branches.number(self._branch)
         written = rows.written(self._space.number, [(number, before, self.version)])
@@ -229,7 +240,7 @@ class Watcher:
         return erasures(self._space.engine.reader(), self._space.number, after=since)
 
     def _touched(self, changed: Iterable[str]) -> Mapping[str, State | None]:
-        """What changed entities make different, by way of the graph where there is one."""
+        """Return the states that may be shown differently after changes of these entities."""
         graph, query = self._graph, self._query
         if graph is None or len(self._schemas) > WATCH_SCHEMAS_MAX:
             return self._rebuild()
@@ -256,7 +267,7 @@ class Watcher:
         return {id: state if graph.shows(id) else None for id, state in touched.items()}
 
     def _rebuild(self) -> Mapping[str, State | None]:
-        """The whole result anew, and what was shown and is not in it."""
+        """Return the whole result, computed anew, with None for shown entities that are not in it."""
         if len(self._schemas) > WATCH_SCHEMAS_MAX:
             self._schemas = Schemas()
             self._query = parse_query(decode(self._text), self._schemas, is_watch=True)
@@ -266,7 +277,7 @@ class Watcher:
     def _result(
         self, pinned: Pinned
     ) -> tuple[ResultGraph | None, Mapping[str, State], Truncated | None]:
-        """What the query shows, with the graph if that is within the limits."""
+        """Return the graph (None above the limits), the entities that are shown, and the truncation."""
         graph, facts = self._build(pinned)
         return (graph, facts, graph.truncated) if graph is not None else (None, *self._walk(pinned))
 
@@ -295,7 +306,7 @@ class Watcher:
         return walk.facts, walk.truncated
 
     def _roots(self, pinned: Pinned) -> list[Root]:
-        """All selected entities, or one more than are ever shown."""
+        """Return all selected entities, or one more than can ever be shown."""
         limit = self._query.max_entities + len(self._query.named) + 1
         return roots_of(self._query, pinned, after=None, limit=limit)
 
