@@ -43,6 +43,11 @@ STEPS = [
         "split by noun: a file holds one, a function does one thing",
     ),
     Step(
+        "language",
+        [sys.executable, "-m", "tools.language", *TREES],
+        "begin a docstring with a verb or the noun it returns; one whole sentence on each line of a page",
+    ),
+    Step(
         "places",
         [sys.executable, "-m", "tools.foreign_places", "."],
         "remove the address or path, or make it relative to the repository",

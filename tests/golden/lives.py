@@ -234,7 +234,7 @@ def write_thought(run: rote.Run) -> None:
 
 
 def write_late(run: rote.Run) -> None:
-    """What it read is changed before its commit is made."""
+    """Read an entity that is changed before the commit is made."""
     run.get("urn:thought:1")
     run.set("urn:thought:4", {"by": run.run_id})
 
@@ -273,7 +273,7 @@ def die(place: str, day: str, run_id: str) -> None:
 
 
 def recover(life: Life) -> list[dict[str, Any]]:
-    """What became of the runs that were left."""
+    """Recover the runs that were left, and return their records."""
     ended = sorted(life.store.recover(), key=lambda record: record.run_id)
     return [record.to_dict() for record in ended]
 
@@ -350,7 +350,7 @@ def _values(space: rote.Space) -> dict[str, Any]:
 
 
 def _digests(space: rote.Space, branch: str) -> Iterator[tuple[str, str]]:
-    """Of everything that can be read at a version: every fifth that can be, and the newest."""
+    """Yield the answers at every fifth version that can be read, and at the newest."""
     for version in (*range(space.oldest, space.version, 5), space.version):
         view = space.at(version)
         if branch in [each.name for each in view.branches()]:

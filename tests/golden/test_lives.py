@@ -94,7 +94,7 @@ def test_a_golden_life_goes_on_elsewhere(engine: str, golden: str, tmp_path: Pat
 
 
 def test_a_golden_life_was_verified_and_its_runs_ended_as_they_must(golden: str) -> None:
-    """What the answers say, since the other tests only compare them."""
+    """Look into the answers, since the other tests only compare them."""
     expected = lives.load(golden)
     for stage in ("lived", "recovered", "gone_on"):
         for space in expected[stage]["spaces"].values():

@@ -1,6 +1,5 @@
 """Parts of a store that are loaded when they are first used: most programs start no run."""
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,17 @@ if TYPE_CHECKING:
     from rote.runs.run import Run
 
 
-def load(module: str, name: str) -> Any:
+def _load(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
 class DeferredRuns:
     """Implements space.running.Runs."""
 
-    def __init__(self, port: Port, make: Callable[[], Runs]) -> None:
+    def __init__(self, port: Port, **settings: Any) -> None:
+        """Keep the arguments of runs.store_runs.StoreRuns until the first call."""
         self._port = port
-        self._make = make
+        self._settings = settings
         self._runs: Runs | None = None
 
     def recover_if_possible(self) -> None:
@@ -51,7 +51,7 @@ class DeferredRuns:
 
     def _loaded(self) -> Runs:
         if self._runs is None:
-            self._runs = self._make()
+            self._runs = _load("rote.runs.store_runs", "StoreRuns")(self._port, **self._settings)
         return self._runs
 
 
@@ -59,5 +59,5 @@ class DeferredQuestions:
     """Implements contract.Questions."""
 
     def digest(self, port: Port, space: str, read: AnswerRead, version: int) -> str:
-        questions: Questions = load("rote.runs.answers", "RunQuestions")()
+        questions: Questions = _load("rote.runs.answers", "RunQuestions")()
         return questions.digest(port, space, read, version)

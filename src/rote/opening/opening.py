@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
-from rote.opening.deferred import DeferredQuestions, DeferredRuns, load
+from rote.opening.deferred import DeferredQuestions, DeferredRuns
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -84,17 +84,8 @@ def open(
     )
     if folder is None and location.path is not None:
         folder = location.path.with_name(TRACES_NAME)
-    runs = DeferredRuns(
-        kernel,
-        lambda: load("rote.runs.store_runs", "StoreRuns")(
-            kernel,
-            ids=ids or SystemIds(),
-            tokens=tokens,
-            modes=modes,
-            lease_seconds=lease_seconds,
-            folder=folder,
-        ),
-    )
+    settings = {"ids": ids or SystemIds(), "tokens": tokens, "modes": modes, "folder": folder}
+    runs = DeferredRuns(kernel, lease_seconds=lease_seconds, **settings)
     if recover:
         runs.recover_if_possible()
     return Store(kernel, url=location.shown, local=kernel, create=create, runs=runs)

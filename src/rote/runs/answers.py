@@ -124,7 +124,7 @@ class RunQuestions:
 
 
 def query_digest(answer: Mapping[str, Any]) -> str:
-    """Of a query or of values; a cursor counts by where it goes on."""
+    """Return the digest of a query's answer; its cursor counts by the place where it goes on."""
     cursor = answer["cursor"]
     shown = {name: value for name, value in answer.items() if name not in ("version", "cursor")}
     return deep_digest({**shown, "after": None if cursor is None else place_of(cursor)})
@@ -194,7 +194,7 @@ _ASKED: dict[str, Callable[[Moment, Call], str]] = {
 
 
 def query_ranges(branch: str, query: Mapping[str, Any]) -> list[IdRange]:
-    """What is selected; everything, where links are followed to who knows where."""
+    """Return the ranges of what is selected; everything, if links are followed."""
     ranges: list[IdRange] = []
     for selector, body in query["select"].items():
         if body:

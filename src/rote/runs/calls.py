@@ -19,7 +19,7 @@ _DEPTH_MAX = DEPTH_MAX - 1
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a tool returns when its side effects are to be fingerprinted."""
+    """A tool's result together with the side effects that are to be fingerprinted."""
 
     result: Json  # what the caller of the tool gets
     effects: Json  # what it has done, as far as its profile looks
@@ -27,7 +27,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked."""
+    """A question to a tool or to the model."""
 
     kind: Literal["tool", "model"]
     name: str
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: a result, or an error."""
+    """A result, or an error."""
 
     result: Json = None
     effects: Json = None  # None when nothing was said about them

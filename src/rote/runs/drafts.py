@@ -1,5 +1,5 @@
-"""Where the bytes of an artifact grow until it is complete: a private file that then takes its
-place under its name, or memory."""
+"""Drafts of artifacts: bytes that grow in a private file, or in memory, until the artifact is complete
+and takes its place under its name."""
 
 import io
 import os
@@ -17,13 +17,13 @@ class Draft(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
     def content(self) -> bytes:
-        """What was written, also after `place`."""
+        """Return the bytes that were written, also after `place`."""
 
     def place(self) -> None:
-        """It is complete."""
+        """Move the finished file to its name."""
 
     def drop(self) -> None:
-        """It will never be."""
+        """Delete the unfinished file."""
 
 
 class FileDraft:

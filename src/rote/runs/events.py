@@ -1,4 +1,4 @@
-"""What happened in a run: its events in order, what they called and retrieved, and its output.
+"""Events of a run in order, with their calls and retrievals, and its output.
 
 Events are flat and come one after the other. So do calls: their order is part of the trace, and a
 recording is replayed in it.
@@ -120,7 +120,7 @@ class RunEvents:
                 self._write(event)
 
     def output(self, value: Json) -> None:
-        """What the run brings about, told by its structure; a run has one output."""
+        """Note the output of the run, by its structure; a run has one."""
         with self._lock:
             self._check_open()
             if self._has_output:

@@ -16,7 +16,7 @@ _snapshot_parts = re.compile(r"([^:]+):(0|[1-9][0-9]{0,18}):([0-9a-f]{64}|none)"
 
 
 class SnapshotId(Struct, frozen=True):
-    """Which state a run reads."""
+    """The state that a run reads, by branch, version and hash."""
 
     branch: str
     version: int

@@ -62,7 +62,7 @@ KEY_PREFIX = "rote:run:"
 
 
 class Ending(Struct, frozen=True):
-    """How a run ended."""
+    """The end of a run."""
 
     row: RunRow
     commit: Commit | None = None

@@ -1,4 +1,4 @@
-"""What a run may see and change, and which of that is enabled where.
+"""Modes: the right of a run to read and write, and which modes are enabled.
 
 off               reads refused             writes refused
 read_only         at the start snapshot     refused

@@ -1,4 +1,4 @@
-"""What a run has read, to be checked when it commits.
+"""Reads of a run, which are checked when it commits.
 
     by id       the entity, or a path in it
     answers     questions about many entities: kept as the question and the digest of its answer, with
@@ -46,7 +46,7 @@ class NotedScan:
 
 
 def scan_line(state: State) -> bytes:
-    """What counts of an entity that a scan shows."""
+    """Return the part of an entity that counts in the digest of a scan."""
     return canonical([state.id, state.hash]) + b"\n"
 
 

@@ -156,7 +156,7 @@ class Replay:
             raise
 
     def answer(self, call: Call) -> Reply:
-        """What was replied to this call; InvalidInput when the recorded one is another, and from
+        """Return the reply to this call; InvalidInput when the recorded call is another one, and from
         then on: whoever goes on has left the recording."""
         if self._difference is not None:
             raise self._difference
@@ -228,7 +228,7 @@ class Replay:
         return value
 
     def _torn(self, data: bytes) -> str:
-        """What a line without its end says about the file."""
+        """Return the error of a file whose last line has no end."""
         if len(data) > RECORDING_LINE_BYTES_MAX:
             return f"a line has more than {RECORDING_LINE_BYTES_MAX:,} bytes"
         if self._file.tell() == len(data):

@@ -55,7 +55,7 @@ CommitPolicy = Callable[[list[dict[str, Any]]], bool]
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """What a run was asked to be."""
+    """The terms that a run was started with."""
 
     run_id: str
     is_named: bool  # whether the caller chose its id, so that others may choose the same
@@ -144,7 +144,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """Where it stands: buffer_open, commit_pending, commit_applied or commit_aborted."""
+        """The state of the run: buffer_open, commit_pending, commit_applied or commit_aborted."""
         return BUFFER_OPEN if self._row is None else self._row.body.state
 
     @property
@@ -153,17 +153,17 @@ class Run:
 
     @property
     def reason_code(self) -> str | None:
-        """Why it was aborted."""
+        """The reason of an abort."""
         return None if self._row is None else self._row.body.reason_code
 
     @property
     def commit(self) -> Commit | None:
-        """What it has committed, afterwards; None when it had nothing to write, or was not applied."""
+        """The commit of the run, afterwards; None when it had nothing to write, or was not applied."""
         return None if self._ending is None else self._ending.commit
 
     @property
     def payload_fingerprint(self) -> str:
-        """Of what it writes: so far, or in the end."""
+        """The fingerprint of the operations: so far, or in the end."""
         return payload_fingerprint(self._branch, self._buffer.operations)
 
     @property
@@ -279,7 +279,7 @@ class Run:
         return self._told().event(role=role, interceptor=interceptor, decision_type=decision_type)
 
     def output(self, value: Json) -> None:
-        """What the run brings about; the trace has its structure."""
+        """Note the output of the run; the trace has its structure."""
         self._told().output(value)
 
     # -- its life ----------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ class Run:
         self._end(is_wanted)
 
     def _is_wanted(self) -> bool:
-        """What the policy says; it is asked about something, or not at all."""
+        """Whether the policy allows the operations; without operations it is not asked."""
         policy = self._terms.commit_policy
         if policy is None or not self._buffer.operations or self._replay is not None:
             return True
@@ -445,8 +445,8 @@ class Run:
 
 
 def _root() -> str | None:
-    """Where files of retrievals are looked for; None where the folder is gone, or has no name that a
-    ledger could hold."""
+    """Return the folder in which retrievals look for files; None when it is gone, or its name is no text
+    that a ledger could hold."""
     try:
         root = str(Path().absolute())
         root.encode()

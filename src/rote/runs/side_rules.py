@@ -1,4 +1,4 @@
-"""What erasures and compactions do about the rows of runs; declared when a store is wired."""
+"""Rules for the rows of runs when an entity is erased or history compacted; declared at wiring."""
 
 from collections.abc import Callable
 

@@ -175,8 +175,8 @@ class StoreRuns:
         return [row.record() for row in self._life.recover()]
 
     def recover_if_possible(self) -> None:
-        """When a store is opened, which must not fail because of it: one that cannot be written now, or
-        is damaged, is to be looked at. Who asks for `recover` hears why."""
+        """Recover when a store is opened. Opening must not fail because of it: a store that cannot be
+        written now, or is damaged, can still be read. `recover` says what is wrong."""
         with suppress(RoteError):
             self._life.recover()
 

@@ -1,4 +1,4 @@
-"""Where the traces of a run are kept: `<folder>/<run_id>/trace.json` and `trace.retrieval.json`, or
+"""Files of the traces of a run: `<folder>/<run_id>/trace.json` and `trace.retrieval.json`, or
 memory when there is no folder.
 
 A store gives a run id out once. What stands under the same id is of a run in another store, and stays.

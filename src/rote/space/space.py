@@ -28,7 +28,6 @@ from rote.contract import (
     Tell,
     VerifyReport,
     View,
-    Watching,
     paged,
 )
 from rote.contract.commands import (
@@ -59,7 +58,7 @@ from rote.contract.commands import (
     Verify,
     Watch,
 )
-from rote.errors import Conflict, InvalidInput
+from rote.errors import InvalidInput
 from rote.space.arguments import (
     check_flags,
     check_limit,
@@ -69,6 +68,7 @@ from rote.space.arguments import (
     check_timeout,
 )
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
+from rote.space.driving import Progress, counting, frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
 from rote.values import (
@@ -86,7 +86,6 @@ from rote.values.limits import (
     HITS_READ_FIRST,
     PAGE_MAX,
     ROWS_READ_FIRST,
-    TURN_SECONDS_MAX,
 )
 from rote.values.ranges import prefix_end
 
@@ -96,7 +95,6 @@ if TYPE_CHECKING:
     from rote.traces.profiles import ToolProfile
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]  # (done, total)
 
 _StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
 _HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
@@ -288,7 +286,7 @@ class Space:
         """
         check_timeout(timeout)
         watching = self._port.watch(self.did, Watch(query, self._view, since))
-        return _frames(watching, timeout)
+        return frames(watching, timeout)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -314,7 +312,7 @@ class Space:
     ) -> Commit:
         """Commit all operations together, or raise Conflict when a read no longer holds."""
         if self._pinned is not None:
-            self._check_writable("transact")
+            self._check_writable("set(), patch(), delete() or transact")
         relied_on = () if reads is None else reads
         command = MakeCommit(operations, self._view.branch, relied_on, (), key, meta)
         return self._port.answer(self._did, command)
@@ -336,28 +334,7 @@ class Space:
 
     def retry(self, function: Callable[[], T], *, attempts: int = 32) -> T:
         """Call a function that reads and commits; call it again while it raises Conflict."""
-        if type(attempts) is not int or attempts < 1:
-            raise InvalidInput("attempts must be an integer from 1 on")
-        if not callable(function):
-            raise InvalidInput("retry needs a function that reads and commits")
-        if attempts == 1:
-            return function()
-        try:
-            return function()
-        except Conflict:
-            # Threads that had a conflict take turns, so that they do not conflict for ever. They
-            # wait for a turn only a while, because the function may wait for another thread.
-            in_turn = self._turns.acquire(timeout=TURN_SECONDS_MAX)
-            try:
-                for _ in range(attempts - 2):
-                    try:
-                        return function()
-                    except Conflict:
-                        continue
-                return function()
-            finally:
-                if in_turn:
-                    self._turns.release()
+        return retry(function, attempts=attempts, turns=self._turns)
 
     def transaction(self, *, key: str | None = None, meta: Json = None) -> Transaction:
         """Return a transaction: reads and writes that become one commit when its block ends, or nothing."""
@@ -555,13 +532,13 @@ class Space:
     ) -> VerifyReport:
         """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
         check_progress(progress)
-        return self._port.begin(self.did, Verify(against)).result(_counting(progress))
+        return self._port.begin(self.did, Verify(against)).result(counting(progress))
 
     def reindex(self, *, progress: Progress | None = None) -> None:
         """Build the indexes of this space anew from its log."""
         self._check_writable("reindex")
         check_progress(progress)
-        self._port.begin(self.did, Reindex()).result(_counting(progress))
+        self._port.begin(self.did, Reindex()).result(counting(progress))
 
     def checkpoint(self) -> dict[str, Any]:
         """Return a signed statement of the head, to be kept elsewhere."""
@@ -605,16 +582,3 @@ class Space:
                 f"this view is pinned at version {self._pinned.version} and read-only;"
                 f" call {call}() on the space it came from"
             )
-
-
-def _frames(watching: Watching, timeout: float | None) -> Iterator[dict[str, Any]]:
-    try:
-        while (frame := watching.next(timeout)) is not None:
-            yield frame
-    finally:
-        watching.close()
-
-
-def _counting(progress: Progress | None) -> Tell | None:
-    """Return a Tell that reports to a function of (done, total)."""
-    return None if progress is None else lambda _, done, total: progress(done, total)
