@@ -9,6 +9,7 @@ from rote.errors import InvalidInput, LimitExceeded
 from rote.patch import parse_pointer
 from rote.values import check_branch_name, check_entity_id
 from rote.values.limits import READS_MAX
+from rote.values.names import check_text
 from rote.values.ranges import prefix_end
 
 _MEMBERS = {
@@ -73,10 +74,5 @@ def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
 
 def _text(index: int, raw: Mapping[str, Any], member: str) -> str:
     text = raw[member]
-    if type(text) is not str:
-        raise InvalidInput(f"read {index}: {member} must be text")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"read {index}: {member} holds a lone surrogate") from None
-    return text
+    check_text(text, f"read {index}: {member}")
+    return str(text)

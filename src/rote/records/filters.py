@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from rote.errors import InvalidInput
 from rote.records.envelope import Envelope, life_of
-from rote.records.metadata import instant_of, source_of, tags_of, time_of
-from rote.space.arguments import check_text
+from rote.records.metadata import distinct_texts, instant_of, source_of, tags_of, time_of
 from rote.values import parse_time
 from rote.values.limits import FILTER_TAGS_MAX, INTEGER_MAX, LIST_LIMIT_MAX
+from rote.values.names import check_text
 
 # Filters that bound an instant: its name, and the side.
 _BOUNDS = {
@@ -101,11 +101,7 @@ def _tags(filters: Mapping[str, Any], name: str) -> tuple[str, ...]:
         return ()
     if type(tags) not in (list, tuple) or len(tags) > FILTER_TAGS_MAX:
         raise InvalidInput(f"{name} must be a list of at most {FILTER_TAGS_MAX} tags", filter=name)
-    for tag in tags:
-        if type(tag) is not str or not tag:
-            raise InvalidInput(f"{name} must hold texts, and none that is empty", filter=name)
-        check_text(tag, name)
-    return tuple(dict.fromkeys(tags))
+    return tuple(distinct_texts(tags, name, filter=name))
 
 
 def _source(source: Any) -> str | None:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 
 from rote.errors import InvalidInput, LimitExceeded
-from rote.space.arguments import check_text
 from rote.values import Json
 from rote.values.limits import (
     NAMESPACE_BYTES_MAX,
@@ -19,6 +18,7 @@ from rote.values.limits import (
     RECORD_ID_BYTES_MAX,
     RECORD_KIND_BYTES_MAX,
 )
+from rote.values.names import check_text
 
 PREFIX = "record:"
 NAMESPACES = ("daily_log", "long_term", "ops", "session", "workflow")

@@ -20,9 +20,9 @@ from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space
-from rote.space.arguments import check_text
 from rote.values import Json, micros_of
 from rote.values.limits import RECORD_ATTEMPTS_MAX
+from rote.values.names import check_text
 
 Result = dict[str, Any]
 Point = int | datetime | str

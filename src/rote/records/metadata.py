@@ -4,13 +4,14 @@ The verbs and imports check the metadata that they write. Other programs may wri
 other means, so the readers here accept any JSON.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from rote.errors import InvalidInput
-from rote.space.arguments import check_text
 from rote.values import Json, parse_time
 from rote.values.limits import TIMES_REMEMBERED
+from rote.values.names import check_text
 
 Metadata = dict[str, Any]
 
@@ -43,11 +44,16 @@ def _check_confidence(confidence: Any, place: str) -> float:
 def _check_tags(tags: Any, place: str) -> list[str]:
     if type(tags) not in (list, tuple):
         raise InvalidInput(f"{place} must be a list of texts", argument=place)
-    for tag in tags:
-        if type(tag) is not str or not tag:
-            raise InvalidInput(f"{place} must hold texts, and none that is empty", argument=place)
-        check_text(tag, place)
-    return list(dict.fromkeys(tags))
+    return distinct_texts(tags, place, argument=place)
+
+
+def distinct_texts(texts: Sequence[Any], place: str, **details: str) -> list[str]:
+    """Check that all are texts and none is empty; return each once, in order."""
+    for text in texts:
+        if type(text) is not str or not text:
+            raise InvalidInput(f"{place} must hold texts, and none that is empty", **details)
+        check_text(text, place)
+    return list(dict.fromkeys(texts))
 
 
 def _check_time(time: Any, place: str) -> str:

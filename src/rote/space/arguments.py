@@ -4,15 +4,7 @@ import os
 from pathlib import Path
 
 from rote.errors import InvalidInput
-
-
-def check_text(text: object, what: str) -> None:
-    if type(text) is not str:
-        raise InvalidInput(f"{what} must be text")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{what} holds a lone surrogate") from None
+from rote.values.names import check_text
 
 
 def check_limit(limit: int | None) -> int | None:

@@ -59,14 +59,7 @@ from rote.contract.commands import (
     Watch,
 )
 from rote.errors import InvalidInput
-from rote.space.arguments import (
-    check_flags,
-    check_limit,
-    check_list,
-    check_progress,
-    check_text,
-    check_timeout,
-)
+from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.driving import Progress, counting, frames, retry
 from rote.space.running import Runs, RunStart, check_runs
@@ -87,6 +80,7 @@ from rote.values.limits import (
     PAGE_MAX,
     ROWS_READ_FIRST,
 )
+from rote.values.names import check_text
 from rote.values.ranges import prefix_end
 
 if TYPE_CHECKING:

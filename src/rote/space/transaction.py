@@ -16,9 +16,10 @@ from rote.contract import Commit, Port, State, View
 from rote.contract.commands import GetHead, MakeCommit, Read, Scan
 from rote.errors import InvalidInput, NotFound
 from rote.patch import apply, encode_operations, normalize
-from rote.space.arguments import check_limit, check_text
+from rote.space.arguments import check_limit
 from rote.values import Json, canonical, check_entity_id, decode_canonical
 from rote.values.limits import PAGE_MAX
+from rote.values.names import check_text
 from rote.values.ranges import above, prefix_end
 
 

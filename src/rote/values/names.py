@@ -152,3 +152,12 @@ def _entity_advice(text: str) -> str:
 
 # A digest as lowercase hex.
 is_sha256 = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
+def check_text(text: object, what: str) -> None:
+    if type(text) is not str:
+        raise InvalidInput(f"{what} must be text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} holds a lone surrogate") from None

@@ -75,14 +75,18 @@ def create_branch(space: OpenSpace, command: CreateBranch, caller: Caller) -> Co
         "fork_version": version,
     }
     task = Creation(command)
-    return commit_task(space, task, command.name, key=command.key, call=call, caller=caller)
+    made = commit_task(space, task, command.name, key=command.key, call=call, caller=caller)
+    assert made is not None
+    return made
 
 
 def delete_branch(space: OpenSpace, command: DeleteBranch, caller: Caller) -> Commit:
     name = command.name
     check_branch_name(name)
     call: dict[str, Json] = {"name": "delete_branch", "branch": name}
-    return commit_task(space, Deletion(name), name, key=command.key, call=call, caller=caller)
+    made = commit_task(space, Deletion(name), name, key=command.key, call=call, caller=caller)
+    assert made is not None
+    return made
 
 
 def list_branches(space: OpenSpace, command: ListBranches) -> tuple[Branch, ...]:

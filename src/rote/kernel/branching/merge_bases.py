@@ -16,7 +16,7 @@ from rote.kernel.log.commit_graph import CommitGraph, Point, merge_bases
 from rote.kernel.log.entries import ABSENT, Entry, load, same
 
 # The base of an entity whose bases conflict. It is compared by identity and equals no entry.
-NO_BASE = Entry(0, None, None, False)
+NO_BASE = Entry.deleted()
 
 
 class Ground(Struct, frozen=True):

@@ -15,12 +15,12 @@ of the two gets a new commit, or something is erased. Frozen: the event, docs/fo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from rote.contract import Caller, MergeConflict, MergeResult, Resolution
 from rote.contract.commands import Merge
 from rote.contract.operations import DELETE, SET, Operation, value_bytes
-from rote.errors import Busy, InvalidInput
+from rote.errors import InvalidInput
 from rote.kernel.branching.merge_bases import NO_BASE, Ground, resolve
 from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
@@ -60,17 +60,6 @@ class MergePlan(Struct, frozen=True):
         return tuple(operation.id for operation in self.operations)
 
 
-class Replanned(Busy):
-    """Raised inside the kernel when the branches have moved and the new plan writes nothing.
-
-    `merge` catches it; callers never see it.
-    """
-
-    def __init__(self, plan: MergePlan) -> None:
-        super().__init__("the merge was planned again", code=Busy.code)
-        self.plan = plan
-
-
 class MergeTask(Struct):
     """Write a merge, planned anew under the lock if its plan is no longer valid."""
 
@@ -78,7 +67,7 @@ class MergeTask(Struct):
     resolutions: "Resolutions"
     plan: MergePlan
 
-    def prepare(self, draft: Draft, job: Job) -> Prepared:
+    def prepare(self, draft: Draft, job: Job) -> Prepared | None:
         space, request = draft.space, self.request
         target = writable(space.branches, request.target)
         source = space.branches.find(request.source)
@@ -88,7 +77,7 @@ class MergeTask(Struct):
             self.plan = plan_merge(draft.reads, request, self.resolutions, version=draft.version)
         # Also for a plan that an earlier attempt of this task has made, and that is still valid.
         if self.plan.status != "merged":
-            raise Replanned(self.plan)
+            return None
         # A copy for each attempt, because planning the commit writes into it.
         job.operations, job.known = self.plan.operations, dict(self.plan.before)
         event = merge_event(
@@ -136,17 +125,17 @@ def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
     if request.dry_run or plan.status != "merged":
         return MergeResult(plan.status, None, plan.merged, plan.conflicts)
     task, call = MergeTask(request, resolutions, plan), _payload(request, resolutions)
-    try:
-        made = commit_task(space, task, request.target, key=request.key, call=call, caller=caller)
-    except Replanned as again:
-        return MergeResult(again.plan.status, None, (), again.plan.conflicts)
+    made = commit_task(space, task, request.target, key=request.key, call=call, caller=caller)
+    if made is None:
+        # The branches have moved, and the new plan writes nothing.
+        return MergeResult(task.plan.status, None, (), task.plan.conflicts)
     return MergeResult("merged", made, tuple(fact.id for fact in made.facts), ())
 
 
 def _check_conformance(reads: SpaceReader, target: str, plan: MergePlan) -> None:
     """Check the values against their schemas, as a commit would; a dry run makes no commit."""
     left = {
-        operation.id: ABSENT if operation.data is None else _holding(operation.data)
+        operation.id: ABSENT if operation.data is None else Entry.holding(operation.data)
         for operation in plan.operations
     }
     judge = Judge(lambda ids: reads.entries_at(target, ids, plan.version), left)
@@ -239,7 +228,7 @@ def plan_merge(
             seen.add(id)
             if id in resolutions:
                 data = resolutions[id]
-                settled = ABSENT if data is None else _holding(data)
+                settled = ABSENT if data is None else Entry.holding(data)
             else:
                 settled = _settle(request.on_conflict, base, one, other)
         if settled is None:
@@ -309,12 +298,8 @@ def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | N
     if strategy == "paths" and ours.exists and theirs.exists:
         old = base.shared_document() if base.exists else threeway.MISSING
         merged = threeway.merge(old, ours.shared_document(), theirs.shared_document())
-        return None if merged is None else _holding(value_bytes(merged.value))
+        return None if merged is None else Entry.holding(value_bytes(merged.value))
     return None
-
-
-def _holding(data: bytes) -> Entry:
-    return Entry(0, None, None, True, data, UNSET)
 
 
 def _operation(id: str, entry: Entry) -> Operation:

@@ -45,7 +45,7 @@ class CommitQueue:
                     job.signal = threading.Lock()
                     job.signal.acquire()
             interruption = None if leads else self._wait(job)
-            if job.result is None and job.error is None:
+            if not job.answered:
                 self._lead_queue(job)
         except BaseException:
             # An interruption can come at any point; a job that leaves must not block the queue.
@@ -65,7 +65,7 @@ class CommitQueue:
             if not taken:
                 taken.append(leader)  # the other jobs are untouched: the next of them leads
             for job in taken:
-                if job.result is None and job.error is None:
+                if not job.answered:
                     # Only an interruption leaves a job without an answer. Errors of the others
                     # may then rest on commits that did not happen, so they are replaced too.
                     fail([job for job in taken if job.result is None], OutcomeUnknown())

@@ -24,8 +24,8 @@ def commit_task(
     key: str | None,
     call: dict[str, Json],
     caller: Caller,
-) -> Commit:
-    """Make the commit of a task. The key, if any, stands for `call`."""
+) -> Commit | None:
+    """Make the commit of a task, unless it finds nothing to commit. The key, if any, stands for `call`."""
     attempt = space.wiring.tokens.token()
     job = task_job(branch, task, key=key, call=call, caller=caller, attempt=attempt)
-    return space.part(Committer).commit(job)
+    return space.part(Committer).run(job)

@@ -3,7 +3,7 @@
 from rote.contract import Commit
 from rote.engines import Contended, OutcomeUnknown
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable
+from rote.errors import Busy, Conflict, RoteError, Unavailable, invariant
 from rote.kernel.committing.commit_queue import CommitQueue, Take
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, fail
@@ -44,15 +44,20 @@ class Committer:
         self.queue = CommitQueue(self._lead)
 
     def commit(self, job: Job) -> Commit:
+        """Make a commit durable."""
+        commit = self.run(job)
+        assert commit is not None
+        return commit
+
+    def run(self, job: Job) -> Commit | None:
+        """Make a commit durable; None when its task found nothing to commit."""
         # Before any lock: in a forked process the threads that would release it do not exist.
         self._space.engine.check_usable()
         self.queue.run(job)
         if job.error is not None:
             raise job.error
-        result = job.result
-        if result is None:
-            raise InternalError("a commit was never answered")
-        return result
+        invariant(job.answered, "a commit was never answered")
+        return job.result
 
     def _lead(self, take: Take) -> None:
         jobs: list[Job] = []
@@ -61,7 +66,7 @@ class Committer:
             if len(jobs) == 1:
                 return
             # A task is alone in its transaction. The jobs behind it are next.
-            jobs = [job for job in jobs if job.result is None and job.error is None]
+            jobs = [job for job in jobs if not job.answered]
             if not jobs:
                 return
 
@@ -95,7 +100,7 @@ class Committer:
         """Plan all waiting jobs, write them in one transaction, and answer them when it is durable."""
         space = self._space
         draft: Draft | None = None
-        answers: list[tuple[Job, Commit]] = []
+        answers: list[tuple[Job, Commit | None]] = []
         is_durable = False
         try:
             try:
@@ -122,7 +127,7 @@ class Committer:
             raise
 
     def _plan(
-        self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit]]
+        self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit | None]]
     ) -> None:
         """Plan the waiting jobs and those that join meanwhile. A task is planned alone."""
         planned = 0
@@ -165,7 +170,7 @@ class Committer:
             if coverage is not None:
                 draft.coverage[index.name] = coverage
 
-    def _answer(self, draft: Draft, answers: list[tuple[Job, Commit]]) -> None:
+    def _answer(self, draft: Draft, answers: list[tuple[Job, Commit | None]]) -> None:
         if draft.commits:
             assert draft.hash is not None
             space = draft.space
@@ -183,13 +188,13 @@ class Committer:
             # These commits were found in the log; their writer may have died before its sync.
             self._space.engine.harden()
         for job, commit in answers:
-            job.result = commit
+            job.result, job.is_unneeded = commit, commit is None
 
     def _answer_interrupted(
         self,
         draft: Draft | None,
         jobs: list[Job],
-        answers: list[tuple[Job, Commit]],
+        answers: list[tuple[Job, Commit | None]],
         is_durable: bool,
     ) -> None:
         """Find out whether an interrupted transaction was committed, and answer all jobs by that."""

@@ -35,8 +35,9 @@ class Prepared(Struct, frozen=True, gc=False):
 class Task(Protocol):
     """Work that a commit does beside its operations. It is alone in its transaction."""
 
-    def prepare(self, draft: Draft, job: "Job") -> Prepared:
-        """Decide by the newest state what to record, and give the job its operations.
+    def prepare(self, draft: Draft, job: "Job") -> Prepared | None:
+        """Decide by the newest state what to record, and give the job its operations; None when there
+        is nothing to commit, and then nothing was written.
 
         A task that writes rows itself needs the lock: it raises Contended when `draft.locked` is
         false, and is tried again with the lock. Any other error rolls the transaction back.
@@ -71,12 +72,13 @@ class Job(Struct, eq=False):
     known: dict[str, Entry] | None = None  # the entities before it, when a task has read them
     salts: dict[str, bytes] = field(default_factory=dict)  # drawn once, also when it is retried
     result: Commit | None = None
+    is_unneeded: bool = False  # the task found that there is nothing to commit
     error: BaseException | None = None
     signal: "threading.Lock | None" = None  # released when a waiting job is answered or has to lead
 
     @property
     def answered(self) -> bool:
-        return self.result is not None or self.error is not None
+        return self.result is not None or self.error is not None or self.is_unneeded
 
 
 def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:

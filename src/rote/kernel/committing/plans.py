@@ -32,7 +32,7 @@ from rote.values import canonical, decode_canonical, format_time
 SALT_BYTES = 16
 
 
-def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
+def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit | None:
     """Add the commit of a job to the draft and return it, or return the one that its key made before."""
     if job.key is not None:
         made = _already_made(draft, job, job.key)
@@ -43,6 +43,8 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit:
     at = max(now, draft.at)
     if job.task is not None:
         outcome = job.task.prepare(draft, job)
+        if outcome is None:
+            return None
         current = _look_up(draft, job) if job.known is None else job.known
         steps = apply_operations(draft, job.branch, job.operations, current, at)
         commit = _add(draft, job, outcome.branch, steps, at=at, ids=ids, event=outcome.event)
@@ -202,7 +204,7 @@ def apply_operations(
 def _change(operation: Operation, before: Entry, at: int) -> Step:
     id, quoted_id = operation.id, operation.quoted_id
     if operation.kind == DELETE:
-        return id, quoted_id, DELETE, None, None, before, Entry(0, None, None, False)
+        return id, quoted_id, DELETE, None, None, before, Entry.deleted()
     assert operation.data is not None
     change = patched(before, operation.data, operation.stamp, at)
     return id, quoted_id, PATCH, change.operations, change.snapshot, before, change.entry

@@ -42,15 +42,8 @@ def find_erased(draft: Draft, job: Job) -> tuple[ReadConflict, ...]:
         return ()
     written = {operation.id for operation in job.operations}
     return tuple(
-        ReadConflict(
-            id=id,
-            prefix=None,
-            start=None,
-            end=None,
-            branch=job.branch,
-            expected_version=since,
-            actual_version=version,
-            actual_hash=None,
+        ReadConflict.of_entity(
+            id, branch=job.branch, expected_version=since, actual=(version, None)
         )
         for version, id in erasures(draft.reads.rows, draft.space.number, after=since)
         if id in written

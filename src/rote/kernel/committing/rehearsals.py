@@ -3,8 +3,6 @@
 from collections.abc import Collection
 from typing import cast
 
-from msgspec import UNSET
-
 from rote.contract import Rehearsal, State
 from rote.contract.commands import Rehearse
 from rote.contract.operations import check_size, parse_operations
@@ -64,9 +62,8 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
 
 def _entry_of(state: State) -> Entry:
     if not state.exists:
-        return Entry(0, None, None, False)
-    data = canonical(state.value)
-    return Entry(0, None, None, True, data, UNSET, 0, 0, len(data), len(data))
+        return Entry.deleted()
+    return Entry.holding(canonical(state.value))
 
 
 def _state_of(id: str, entry: Entry) -> State:

@@ -10,8 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from msgspec import UNSET
-
 from rote.contract import Commit, Fact, LeftFact, Remains, SideRow
 from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines import Reader
@@ -403,14 +401,13 @@ def _applied(op: int, fact: Fact, before: Entry, at: int) -> tuple[Entry, bytes 
     if op == DELETE:
         if fact.data is not None:
             raise InvalidInput(f"the delete of {fact.id} has a body")
-        return Entry(0, None, None, False), None
+        return Entry.deleted(), None
     if fact.data is None:
         raise InvalidInput(f"the content of {fact.id} is missing")
     if op == SET:
         if canonical(decode(fact.data, size_bytes_max=VALUE_BYTES_MAX)) != fact.data:
             raise InvalidInput(f"the value of {fact.id} is not canonical JSON")
-        size = len(fact.data)
-        return Entry(0, None, None, True, fact.data, UNSET, 0, 0, size, size), None
+        return Entry.holding(fact.data), None
     operations = decode(fact.data, size_bytes_max=VALUE_BYTES_MAX, depth_max=_DEPTH_OF_PATCH_MAX)
     if encode_operations(normalize(operations)) != fact.data:
         raise InvalidInput(f"the patch of {fact.id} is not in its normal form")

@@ -25,7 +25,7 @@ from rote.contract.commands import Compact
 from rote.contract.operations import PATCH
 from rote.engines import Abandoning, Contended, Reader, Writer
 from rote.engines.rows import MAIN, FactPlace, FactRow, HeadRow, Line
-from rote.errors import Busy, Corrupt, InvalidInput, Unavailable, VersionNotFound
+from rote.errors import Corrupt, InvalidInput, Unavailable, VersionNotFound
 from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
@@ -63,14 +63,16 @@ class Aim(Struct, frozen=True):
         """Return the members of the call that its key stands for."""
         return {"keep": self.keep} if self.before is None else {"before": self.before}
 
-    def horizon(self, reads: Reader, space: int, earlier: Foundation | None, *, newest: int) -> int:
-        """Return the version of the horizon; NothingToCompact when there is nothing below it."""
+    def horizon(
+        self, reads: Reader, space: int, earlier: Foundation | None, *, newest: int
+    ) -> int | None:
+        """Return the version of the horizon; None when there is nothing below it."""
         oldest = 1 if earlier is None else earlier.before
         before = self.before or _horizon_keeping(
             reads, space, self.keep or 1, oldest=oldest, newest=newest
         )
         if before == oldest and (self.before is None or newest):
-            raise NothingToCompact(earlier)
+            return None
         if before > newest:
             raise VersionNotFound(before, newest=newest)
         if before < oldest:
@@ -107,14 +109,6 @@ def _horizon_keeping(reads: Reader, space: int, keep: int, *, oldest: int, newes
     return max(last - keep + 1, oldest)
 
 
-class NothingToCompact(Busy):
-    """Raised inside the kernel when nothing is below the horizon. `compact` catches it."""
-
-    def __init__(self, foundation: Foundation | None) -> None:
-        super().__init__("there is nothing to compact", code=Busy.code)
-        self.foundation = foundation
-
-
 class Compacting(Struct):
     """Drop history below a horizon, and sign what is left."""
 
@@ -125,14 +119,19 @@ class Compacting(Struct):
     tell: Tell
     facts: int = 0  # that were dropped
     commits: int = 0  # that were dropped
+    earlier: Foundation | None = None  # that the space stands on, when there was nothing to do
     before: int = 0  # the horizon
 
-    def prepare(self, draft: Draft, job: Job) -> Prepared:
+    def prepare(self, draft: Draft, job: Job) -> Prepared | None:
         if not draft.locked:
             raise Contended()
         space, writes = draft.space, draft.reads
         earlier = foundation_of(writes.rows, writes.number)
-        self.before = self.aim.horizon(writes.rows, writes.number, earlier, newest=draft.version)
+        before = self.aim.horizon(writes.rows, writes.number, earlier, newest=draft.version)
+        if before is None:
+            self.earlier = earlier
+            return None
+        self.before = before
         refuse_below_pins(writes, before=self.before, now=self.shared_now)
         version = draft.version + 1
         shrunk = shrink(writes, before=self.before, version=version, tell=self.tell)
@@ -160,10 +159,9 @@ def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> C
     signer = checkpoints.signer(space, wiring.keys)
     task = Compacting(aim, signer, wiring.now(), wiring.shared_now(), tell)
     call: dict[str, Json] = {"name": "compact", **aim.call()}
-    try:
-        made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
-    except NothingToCompact as nothing:
-        return _nothing(nothing.foundation)
+    made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+    if made is None:
+        return _nothing(task.earlier)
     is_shrunk = give_room_back(space)
     assert made.event is not None
     checkpoint, before = made.event["checkpoint"], made.event["before"]
@@ -178,9 +176,8 @@ def foresee(reads: SpaceReader, aim: Aim, tell: Tell) -> Compaction:
 def _foreseen(reads: SpaceReader, aim: Aim, tell: Tell, *, newest: int) -> Compaction:
     space = reads.number
     earlier = foundation_of(reads.rows, reads.number)
-    try:
-        before = aim.horizon(reads.rows, space, earlier, newest=newest)
-    except NothingToCompact:
+    before = aim.horizon(reads.rows, space, earlier, newest=newest)
+    if before is None:
         return _nothing(earlier)
     lines = lines_to_keep(reads.graph(), reads.rows, space, reads.space.branches, before=before)
     _, total = reads.rows.counts(space, until=before - 1)

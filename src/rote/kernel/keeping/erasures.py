@@ -50,14 +50,6 @@ DROPPED_DATA = "payloads"
 ROOM = "room"
 
 
-class _ErasedBefore(RoteError):
-    """Raised inside the kernel when the entity was erased before. `erase` catches it."""
-
-    def __init__(self, commit: Commit) -> None:
-        super().__init__("it was erased before", code=RoteError.code)
-        self.commit = commit
-
-
 class Forgotten(Struct, frozen=True):
     """Counts and rows of an erasure."""
 
@@ -78,9 +70,10 @@ class ErasingTask(Struct):
     id: str
     reason: str
     facts: int = 0  # that lost their content
+    earlier: Commit | None = None  # the erasure before this one, when nothing was left to erase
     blobs: frozenset[str] = frozenset()  # that its values referred to
 
-    def prepare(self, draft: Draft, job: Job) -> Prepared:
+    def prepare(self, draft: Draft, job: Job) -> Prepared | None:
         if not draft.locked:
             raise Contended()
         id, space = self.id, draft.space
@@ -88,7 +81,8 @@ class ErasingTask(Struct):
         self.blobs = _blobs_of(draft.reads, id, until=version)
         forgotten = forget(draft.reads, space.branches, id, version=version)
         if not forgotten.facts and forgotten.version:
-            raise _ErasedBefore(commit_at(draft, forgotten.version))
+            self.earlier = commit_at(draft, forgotten.version)
+            return None
         if not forgotten.facts:
             raise NotFound(f"{id} was never written; there is nothing to erase", id=id)
         self.facts, draft.erased = forgotten.facts, id
@@ -107,11 +101,9 @@ def erase(space: OpenSpace, command: Erase, caller: Caller) -> Erasure:
     check_reason(reason)
     task = ErasingTask(id, reason)
     call: dict[str, Json] = {"name": "erase", "id": id, "reason": reason}
-    try:
-        made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
-        facts = task.facts
-    except _ErasedBefore as before:
-        made, facts = before.commit, 0
+    made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+    made, facts = (made, task.facts) if made is not None else (task.earlier, 0)
+    assert made is not None
     try:
         remaining = scrub(space)
     except Unavailable as error:

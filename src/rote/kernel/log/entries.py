@@ -32,6 +32,17 @@ class Entry(Struct, gc=False):
     weight: int = 0  # its bytes in a cache, set when it is put there
     erased: bool = False  # does not exist because its content was erased
 
+    @classmethod
+    def holding(cls, data: bytes) -> "Entry":
+        """Return an entry with a whole value that no fact has made yet."""
+        size = len(data)
+        return cls(0, None, None, True, data, UNSET, 0, 0, size, size)
+
+    @classmethod
+    def deleted(cls) -> "Entry":
+        """Return an entry without a value that no fact has made yet."""
+        return cls(0, None, None, False)
+
     def canonical_value(self) -> bytes:
         if self.data is None:
             self.data = canonical(self.document)
@@ -50,7 +61,7 @@ class Entry(Struct, gc=False):
         return self.weight
 
 
-ABSENT = Entry(0, None, None, False)
+ABSENT = Entry.deleted()
 
 
 def state_of(id: str, entry: Entry) -> State:

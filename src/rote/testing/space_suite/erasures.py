@@ -328,14 +328,14 @@ class ErasureTests(IndexGround):
         """The erasure is recorded on a branch that is neither side of the merge."""
         one, other = self.space.create_branch("one"), self.space.create_branch("other")
         other.transact([put(A, MARK), put(B, 1)])
-        commit = Committer.commit
+        commit = Committer.run
 
-        def erase_first(committer: Committer, job: Job) -> Commit:
+        def erase_first(committer: Committer, job: Job) -> Commit | None:
             monkeypatch.undo()
             self.space.erase(A, reason="meanwhile")
             return commit(committer, job)
 
-        monkeypatch.setattr(Committer, "commit", erase_first)
+        monkeypatch.setattr(Committer, "run", erase_first)
         result = one.merge("other")
         assert (result.status, result.merged) == ("merged", (B,))
         assert one.get(A) is None
