@@ -45,7 +45,7 @@ class CommitQueue:
                     job.signal = threading.Lock()
                     job.signal.acquire()
             interruption = None if leads else self._wait(job)
-            if not job.answered:
+            if leads or not job.answered:
                 self._lead_queue(job)
         except BaseException:
             # An interruption can come at any point; a job that leaves must not block the queue.

@@ -7,7 +7,7 @@ read never misses a commit of another process, and needs no look-up for a cached
 
 import threading
 from collections.abc import Callable, Collection, Container
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -72,7 +72,8 @@ class OpenSpace:
                 part = self._parts.get(make)
                 if part is None:
                     part = self._parts[make] = make(self)
-        return cast(_Part, part)
+        made: _Part = part
+        return made
 
     def presumes_new(self, branch: str, id: str) -> bool:
         """Whether a caller may assume that an entity was never written; its commit has to prove it."""

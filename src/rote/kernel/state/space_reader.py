@@ -295,6 +295,3 @@ class SpaceWriter(SpaceReader):
 
     __slots__ = ()
     rows: Writer
-
-    def __init__(self, space: "OpenSpace", rows: Writer) -> None:
-        super().__init__(space, rows)
