@@ -16,6 +16,7 @@ from pathlib import Path
 import typer.main
 from typer.testing import CliRunner
 
+import rote
 from rote.cli.app import app, main
 from rote.values import canonical, decode
 
@@ -59,7 +60,10 @@ def _serve() -> None:
     # All processes use the same commands: to make them takes longer than to run most of them.
     typer.main.get_command = cache(typer.main.get_command)
     typer.main.get_command(app)
-    CliRunner().invoke(app, ["canonical"], input="1")  # loads the lazy imports
+    # Loads the lazy imports.
+    CliRunner().invoke(app, ["canonical"], input="1")
+    for name in rote.__all__:
+        getattr(rote, name)
     gc.freeze()  # a collection in a child would copy every page that it looks at
     for line in sys.stdin:
         order = decode(line)

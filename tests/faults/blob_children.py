@@ -9,17 +9,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from random import Random
+from types import ModuleType
 from typing import Any
 
-import pytest
-
 import rote
-from rote.engines.postgres import PostgresEngine
-from rote.engines.sqlite import SqliteEngine
 from rote.errors import Conflict, NotFound
 from rote.kernel.blobs import blob_data
 from rote.space import blobs
-from tests.faults.children import NAME, say, wait_for_the_others
+from tests.faults.children import NAME, replace, say, wait_for_the_others
 
 PIECE_BYTES, CHUNK_BYTES = 4_096, 1_500
 SECONDS_LATER = 7_200
@@ -32,12 +29,12 @@ class Later:
         return datetime.now(UTC) + timedelta(seconds=SECONDS_LATER)
 
 
-def in_small_pieces(patches: pytest.MonkeyPatch) -> None:
+def in_small_pieces(replace: Callable[[ModuleType, str, Any], None] = replace) -> None:
     """Shrink the chunks, so that a small blob takes many transactions, in and out."""
     for module in (blob_data, blobs):
-        patches.setattr(module, "BLOB_PIECE_BYTES", PIECE_BYTES)
-    patches.setattr(blob_data, "BLOB_CHUNK_BYTES", CHUNK_BYTES)
-    patches.setattr(blob_data, "BLOB_DROP_BYTES", PIECE_BYTES)
+        replace(module, "BLOB_PIECE_BYTES", PIECE_BYTES)
+    replace(blob_data, "BLOB_CHUNK_BYTES", CHUNK_BYTES)
+    replace(blob_data, "BLOB_DROP_BYTES", PIECE_BYTES)
 
 
 def data_of(number: int) -> bytes:
@@ -66,7 +63,7 @@ def meta(hash: str) -> str:
 
 def put_for_ever(url: str, seed: str) -> None:
     """Put blobs for ever; each line of output is the number of a blob that was put."""
-    in_small_pieces(pytest.MonkeyPatch())
+    in_small_pieces()
     space = rote.open(url).space(NAME)
     for number in itertools.count(int(seed) * 1_000):
         data = data_of(number)
@@ -86,7 +83,7 @@ class Bytes:
         return part
 
 
-def die_at_transaction(number: int, when: str) -> None:
+def die_at_transaction(store: rote.Store, number: int, when: str) -> None:
     """End this process as kill -9 would, before or after transaction `number`, counted from now."""
     ended = itertools.count(1)
 
@@ -101,24 +98,24 @@ def die_at_transaction(number: int, when: str) -> None:
 
         return run
 
-    patches = pytest.MonkeyPatch()
-    for engine in (SqliteEngine, PostgresEngine):
-        patches.setattr(engine, "end", dying(engine.end))
+    kernel: Any = store._port
+    engine = kernel.spaces.wiring.engine
+    engine.end = dying(engine.end)
 
 
 def put_and_die(url: str, number: str, when: str) -> None:
-    in_small_pieces(pytest.MonkeyPatch())
+    in_small_pieces()
     with rote.open(url) as store:
         space = store.space(NAME)
-        die_at_transaction(int(number), when)
+        die_at_transaction(store, int(number), when)
         space.put_blob(Bytes(data_of(int(number))))
 
 
 def collect_and_die(url: str, number: str, when: str) -> None:
-    in_small_pieces(pytest.MonkeyPatch())
+    in_small_pieces()
     with rote.open(url, clock=Later()) as store:
         space = store.space(NAME)
-        die_at_transaction(int(number), when)
+        die_at_transaction(store, int(number), when)
         space.gc()
 
 
@@ -127,7 +124,7 @@ def collect_and_die(url: str, number: str, when: str) -> None:
 
 def race(url: str, who: str, rounds: str) -> None:
     """Put what others put, refer to some of it, delete descriptions, and collect, all at once."""
-    in_small_pieces(pytest.MonkeyPatch())
+    in_small_pieces()
     random = Random(who)
     with rote.open(url) as store:
         space = store.space(NAME)

@@ -3,6 +3,8 @@
 A place is the path of a file; or the URL, the schema, the folder of keys and the durability of a
 store on PostgreSQL, with spaces between. Each process prints a line for each answer of the store,
 and ends with an error when it sees a forbidden state.
+
+Hundreds of these processes are started, so nothing is imported here that takes long and few need.
 """
 
 import itertools
@@ -13,11 +15,8 @@ import threading
 import traceback
 from collections.abc import Callable
 from random import Random
+from types import ModuleType
 from typing import Any, NoReturn
-
-import psycopg
-import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import rote
 from rote.errors import Conflict, RoteError, Unavailable
@@ -41,6 +40,11 @@ def open_store(place: str) -> rote.Store:
 def say(*words: object) -> None:
     sys.stdout.write(" ".join(str(word) for word in words) + "\n")
     sys.stdout.flush()
+
+
+def replace(module: ModuleType, name: str, value: object) -> None:
+    """Give a name of a module another value, for the life of this process."""
+    setattr(module, name, value)
 
 
 def wait_for_the_others() -> None:
@@ -195,7 +199,7 @@ def record(url: str, client: str, times: str) -> None:
 
 def copy(source_path: str, target_path: str) -> None:
     """Copy in small pages; each line of output is a version that the target has acknowledged."""
-    pytest.MonkeyPatch().setattr(page_sizes, "PAGE_MAX", 2)
+    replace(page_sizes, "PAGE_MAX", 2)
     with rote.open(source_path) as source, rote.open(target_path) as target:
         source.copy(NAME, target, progress=lambda phase, done, total: say(done))
 
@@ -256,34 +260,6 @@ def _be_the_child(path: str, store: rote.Store, space: rote.Space) -> NoReturn:
     os._exit(code)
 
 
-def fork_and_end(place: str) -> None:
-    """Fork a child that never touches the store of its parent, and ends as programs do."""
-    wait_for_the_others()
-    url = place.split(" ", maxsplit=1)[0]
-    with open_store(place) as store:
-        space = store.space(NAME)
-        space.set(LEFT, "before")
-        before = _backends(url)
-        assert before
-        child = os.fork()
-        if child == 0:
-            sys.exit()
-        assert os.waitpid(child, 0)[1] == 0
-        space.set(LEFT, "after")
-        assert _backends(url) == before, "the parent had to connect anew"
-    say("worked on")
-
-
-def _backends(url: str) -> list[int]:
-    """Return the server's processes for the clients of this URL."""
-    name = conninfo_to_dict(url)["application_name"]
-    with psycopg.connect(make_conninfo(url, application_name="looking on")) as connection:
-        rows = connection.execute(
-            "select pid from pg_stat_activity where application_name = %s order by pid", (name,)
-        )
-        return [pid for (pid,) in rows]
-
-
 class Interruptions:
     """Handles Ctrl-C: raises only while a commit is in progress, and only counts otherwise."""
 
@@ -302,7 +278,7 @@ class Interruptions:
 def interrupted(place: str, way: str) -> None:
     """Commit for ever; each line of output is a commit that was made, or an interruption that is over."""
     if way == "locking":
-        pytest.MonkeyPatch().setattr(committer, "OPTIMISTIC_ATTEMPTS_MAX", 0)
+        replace(committer, "OPTIMISTIC_ATTEMPTS_MAX", 0)
     space = open_store(place).space(NAME)
     interruptions, told = Interruptions(), 0
     for number in itertools.count(1):
@@ -335,7 +311,7 @@ def open_as_a_guest(path: str) -> None:
 
 if __name__ == "__main__":
     children = (
-        write, persist, read, follow, count, count_up, record, copy, begin, fork, fork_and_end,
-        interrupted, open_as_a_guest,
+        write, persist, read, follow, count, count_up, record, copy, begin, fork, interrupted,
+        open_as_a_guest,
     )  # fmt: skip
     {child.__name__: child for child in children}[sys.argv[1]](*sys.argv[2:])

@@ -11,11 +11,13 @@ which a process can be stopped. Points are named after what is written:
     take       a pending run of another owner           drop       a lease that nobody needs
 """
 
+import gc
 import itertools
 import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import rote
@@ -156,6 +158,10 @@ def serve_forks() -> None:
     For one that is to be killed, print its exit code. One that is to be stopped prints its own
     words.
     """
+    for name in rote.__all__:
+        getattr(rote, name)
+    import_module("rote.engines.postgres")
+    gc.freeze()  # a collection in a child would copy every page that it looks at
     for line in sys.stdin:
         how, what, url, run_id, point = line.split()
         child = os.fork()

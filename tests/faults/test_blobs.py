@@ -138,7 +138,7 @@ def test_a_collection_that_is_killed_at_any_transaction_is_finished_by_the_next(
         space = store.space(NAME)
         kept = space.put_blob(KEPT)
         with pytest.MonkeyPatch.context() as patches:
-            in_small_pieces(patches)
+            in_small_pieces(patches.setattr)
             for number in (1, 2):
                 space.put_blob(data_of(number))
         space.set("urn:entity:file", {"$blob": hash_of(data_of(1))})
@@ -182,7 +182,7 @@ def test_puts_that_are_killed_at_any_moment_are_whole_or_nothing(url: str) -> No
 def test_a_put_onto_a_failing_disk_is_whole_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: FaultKind
 ) -> None:
-    in_small_pieces(monkeypatch)
+    in_small_pieces(monkeypatch.setattr)
     struck, acknowledged = 0, 0
     for at in range(1, 200, examples(6, 1)):
         told = _put_onto(tmp_path / str(at), Fault(kind, at))
@@ -264,7 +264,7 @@ def test_a_large_blob_goes_in_and_out_in_little_memory(url: str) -> None:
 def test_a_collection_looks_at_a_blob_of_many_pieces_piece_by_piece(tmp_path: Path) -> None:
     """A control of the fault tests: the small chunks really take many transactions."""
     with pytest.MonkeyPatch.context() as patches, rote.open(tmp_path / "memory.db") as store:
-        in_small_pieces(patches)
+        in_small_pieces(patches.setattr)
         space = store.space(NAME)
         hash = space.put_blob(data_of(7))
         engine, number = engine_of(store, space)

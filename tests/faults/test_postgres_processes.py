@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,8 @@ def test_a_child_that_ends_without_a_word_leaves_the_connections_of_its_parent_a
     """Both hold the same sockets, so the server takes bytes of the child for the parent's."""
     url = with_options(server_url(), application_name=schema_of(tmp_path))
     place = place_of(url, tmp_path, schema=schema_of(tmp_path))
-    assert run_together([child_argv("fork_and_end", place)]) == ["worked on"]
+    argv = [sys.executable, "-m", "tests.faults.postgres_children", "fork_and_end", place]
+    assert run_together([argv]) == ["worked on"]
 
 
 @pytest.mark.parametrize("way", ["optimistic", "locking"])
