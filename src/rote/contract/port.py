@@ -6,6 +6,7 @@ errors are those of rote.errors. A layer wraps a port with a few lines around `a
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -81,7 +82,9 @@ class PortLayer:
         return self._port.watch(space, command)
 
     def for_caller(self, caller: Caller, /) -> Port:
-        return self._port.for_caller(caller)
+        bound = copy(self)
+        bound._port = self._port.for_caller(caller)
+        return bound
 
     def close(self) -> None:
         self._port.close()

@@ -11,7 +11,19 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from rote.contract import Commit, Glance, Head, Port, PortLayer, ScanPage, Task, Times, View
+from rote.contract import (
+    Caller,
+    Commit,
+    Glance,
+    Head,
+    Port,
+    PortLayer,
+    ScanPage,
+    Task,
+    Times,
+    View,
+    Watching,
+)
 from rote.contract.commands import (
     CollectGarbage,
     Command,
@@ -113,6 +125,9 @@ class SnapshotPort(PortLayer):
 
     def begin(self, space: str, command: Work[R], /) -> Task[R]:
         raise _outside(command)
+
+    def for_caller(self, caller: Caller, /) -> Port:
+        raise InvalidInput("a run is of who started it")
 
     def _shows(self, view: View) -> bool:
         """Whether a view is the snapshot; what was there before is history, which nobody changes."""
@@ -268,6 +283,15 @@ class BufferPort(PortLayer):
             raise _outside(command)
         made: R = answer
         return made
+
+    def begin(self, space: str, command: Work[R], /) -> Task[R]:
+        raise _outside(command)
+
+    def watch(self, space: str, command: Watch, /) -> Watching:
+        raise _outside(command)
+
+    def for_caller(self, caller: Caller, /) -> Port:
+        raise InvalidInput("a run is of who started it")
 
     def _commit(self, command: MakeCommit) -> Commit:
         if command.key is not None or command.meta is not None:

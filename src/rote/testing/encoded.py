@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from rote.contract import Caller, Port, PortLayer, Task, Tell, Watching
+from rote.contract import PortLayer, Task, Tell, Watching
 from rote.contract.commands import Command, Watch, Work
 from rote.contract.wire import (
     decode_answer,
@@ -36,9 +36,6 @@ class Encoded(PortLayer):
 
     def watch(self, space: str, command: Watch, /) -> Watching:
         return EncodedWatching(self._port.watch(space, sent(command)))
-
-    def for_caller(self, caller: Caller, /) -> Port:
-        return Encoded(self._port.for_caller(caller))
 
 
 def sent(command: Command[R]) -> Any:
