@@ -62,7 +62,7 @@ from rote.runs.reads import NotedScan, ReadSet
 from rote.runs.run_rows import NotedAnswer
 from rote.values import Json, canonical, decode_canonical
 from rote.values.blobs import META_PREFIX
-from rote.values.limits import PAGE_MAX
+from rote.values.limits import PAGE_MAX, RUN_SCANS_OPEN_MAX
 from rote.values.ranges import above, prefix_end
 
 R = TypeVar("R")
@@ -175,7 +175,7 @@ class SnapshotPort(PortLayer):
 
     def _scan(self, space: str, command: Scan) -> ScanPage:
         """Answer with pages that grow, so that little more is noted than was walked."""
-        if not self._shows(command.view):
+        if not self._shows(command.view) or not self._reads.is_kept:
             return self._port.answer(space, command)
         start, after = command.start, command.after
         scan = self._scans.pop(structs.replace(command, limit=0), None)
@@ -187,6 +187,9 @@ class SnapshotPort(PortLayer):
         self._reads.add_page(scan, page, command.end)
         if page.next is not None and size < command.limit:
             scan.next_size = min(2 * size, PAGE_MAX)
+            if len(self._scans) >= RUN_SCANS_OPEN_MAX:
+                # One that is continued all the same is noted as another scan from there on.
+                del self._scans[next(iter(self._scans))]
             self._scans[structs.replace(command, after=page.next, limit=0)] = scan
         return page
 

@@ -56,7 +56,7 @@ class ReadSet:
     def __init__(self, *, branch: str, version: int, validate: str, is_kept: bool) -> None:
         """is_kept  whether anyone will ask: a run that commits nothing has nothing to check"""
         self.branch = branch
-        self._is_kept = is_kept
+        self.is_kept = is_kept
         self._version = version
         self._validate = validate
         self._lock = threading.Lock()
@@ -69,10 +69,10 @@ class ReadSet:
     @property
     def names_entities(self) -> bool:
         """Whether it is kept by the entities that answers show, not by the answers."""
-        return self._is_kept and self._validate != ANSWERS
+        return self.is_kept and self._validate != ANSWERS
 
     def add_entity(self, id: str, path: str | None = None) -> None:
-        if not self._is_kept:
+        if not self.is_kept:
             return
         with self._lock:
             if (id, path) not in self._entities:
@@ -80,7 +80,7 @@ class ReadSet:
                 self._entities[(id, path)] = None
 
     def add_range(self, start: str, end: str | None) -> None:
-        if not self._is_kept:
+        if not self.is_kept:
             return
         with self._lock:
             if (self.branch, start, end) not in self._ranges:
@@ -88,7 +88,7 @@ class ReadSet:
                 self._ranges[(self.branch, start, end)] = None
 
     def add_answer(self, answer: NotedAnswer | NotedScan, returned: Iterable[str] = ()) -> None:
-        if not self._is_kept:
+        if not self.is_kept:
             return
         with self._lock:
             if self._validate == ANSWERS:
@@ -99,7 +99,7 @@ class ReadSet:
 
     def add_page(self, scan: NotedScan, page: ScanPage, end: str | None) -> None:
         """Note more entities that a scan has shown; it would end at `end`."""
-        if not self._is_kept:
+        if not self.is_kept:
             return
         with self._lock:
             if self._validate == ANSWERS:

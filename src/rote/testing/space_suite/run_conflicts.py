@@ -13,6 +13,7 @@ from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.jobs import Job
 from rote.records.memory import Memory
 from rote.retrieval import retrieve
+from rote.runs import ports
 from rote.runs.run import Run
 from rote.space import Space
 from rote.testing.marks import each_test_uses
@@ -100,6 +101,22 @@ class RunConflictTests(RunGround):
             assert [state.id for state in run.scan("urn:m:", limit=2)] == ["urn:m:0", "urn:m:1"]
             run.set(C, 2)
             self.notes.set("urn:m:00", 2)
+
+    def test_scans_that_are_left_are_forgotten_and_still_noted(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One that goes on after it was forgotten is noted from there on, as another one."""
+        monkeypatch.setattr(ports, "RUN_SCANS_OPEN_MAX", 2)
+        self.notes.transact([put(f"urn:m:{number}", number) for number in range(9)])
+        with self.aborts("validation_failed"), self.begin() as run:
+            scans = [run.scan("urn:m:", limit=limit) for limit in (5, 6, 7, 8)]
+            for scan in scans:
+                assert next(scan).id == "urn:m:0"
+            assert [state.id for state in scans[0]] == [
+                f"urn:m:{number}" for number in (1, 2, 3, 4)
+            ]
+            run.set(A, 1)
+            self.notes.set("urn:m:3", "changed")
 
     def test_a_scan_from_above_its_prefix_is_in_nobodys_way(self) -> None:
         with self.begin() as run:
