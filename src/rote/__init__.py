@@ -79,6 +79,7 @@ __all__ = [
     "traces",
 ]
 
+_MODULES = ("bridges", "errors", "patch", "records", "retrieval", "testing", "traces", "values")
 _PLACES = {
     "BlobInfo": "rote.contract",
     "Branch": "rote.contract",
@@ -121,7 +122,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("errors", "patch", "traces"):
+    if name in _MODULES:
         return import_module(f"rote.{name}")
     if name not in _PLACES:
         raise AttributeError(f"module 'rote' has no attribute {name!r}")
@@ -130,4 +131,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -536,6 +536,7 @@ class Space:
 
     def checkpoint(self) -> dict[str, Any]:
         """Return a signed statement of the head, to be kept elsewhere."""
+        self._check_writable("checkpoint")
         return self._port.answer(self.did, MakeCheckpoint())
 
     def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
