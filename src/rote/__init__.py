@@ -121,14 +121,16 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"rote.{name}")
-    if name not in _PLACES:
-        raise AttributeError(f"module 'rote' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
-    return value
+if not TYPE_CHECKING:  # a name that is not here is an error for type checkers
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"rote.{name}")
+        if name not in _PLACES:
+            raise AttributeError(f"module 'rote' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

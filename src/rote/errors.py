@@ -59,7 +59,11 @@ class RoteError(Exception):
         fields: dict[str, Any] = {"code": code, "details": details}
         kind = _class_of(code)
         if issubclass(kind, Conflict | RunAborted):
-            conflicts = tuple(ReadConflict(**conflict) for conflict in details["conflicts"])
+            names = ReadConflict.__slots__
+            conflicts = tuple(
+                ReadConflict(**{name: conflict[name] for name in names})
+                for conflict in details["conflicts"]
+            )
             fields["conflicts"] = conflicts
         if issubclass(kind, RunAborted):
             fields["reason_code"] = details["reason_code"]

@@ -1,7 +1,8 @@
 """Every command, answer and error decodes to what was encoded, whatever it holds."""
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+import rote
 from rote import errors
 from rote.contract import AnswerRead, CopyPage, FoundationPage, Guard, Head, commands
 from rote.contract.branches import Resolution
@@ -30,7 +32,7 @@ from rote.contract.wire import (
 from rote.errors import InvalidInput, ReadConflict, RoteError
 from rote.kernel.kernel import TABLE
 from rote.testing.strategies import entity_ids, json_values, operations
-from rote.values import canonical
+from rote.values import canonical, decode
 from tests.lanes import examples
 
 ROWS = list(TABLE.rows.values())
@@ -229,3 +231,68 @@ def test_commands_are_of_three_kinds() -> None:
     for row in ROWS:
         assert issubclass(row.command, Command)
         assert not issubclass(row.command, StoreCommand) or not issubclass(row.command, Work)
+
+
+def mutations(plain: Any) -> st.SearchStrategy[Any]:
+    """Arguments of a command with a member left out, replaced by anything, or added."""
+    names = sorted(plain)
+    left_out = st.sampled_from(names or [""]).map(
+        lambda name: {key: part for key, part in plain.items() if key != name}
+    )
+    replaced = st.builds(
+        lambda name, part: {**plain, name: part},
+        st.sampled_from(names or ["more"]),
+        json_values() | st.sampled_from([None, True, -1, 2**63 - 1, 1.5, "", [], {}, [[]], [{}]]),
+    )
+    return left_out | replaced | st.just({**plain, "more": 1})
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[tuple[Any, str]]:
+    with rote.open(":memory:") as store:
+        space = store.space("notes")
+        space.set("urn:a", {"x": [1, None]})
+        space.create_branch("topic").set("urn:a", 2)
+        space.put_blob(b"abc")
+        yield store._port, space.did
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@settings(max_examples=examples(20, 2_000))
+@given(data=st.data())
+def test_a_malformed_message_is_an_error_of_ours(
+    target: tuple[Any, str], row: Any, data: st.DataObject
+) -> None:
+    port, did = target
+    message = encode_command(data.draw(commands_of(row.command)))
+    plain = data.draw(mutations(decode(message.head)))
+    try:
+        command = decode_command(row.command, Message(canonical(plain), message.body))
+    except RoteError:
+        return
+    space = "" if issubclass(row.command, StoreCommand) else did
+    with suppress(RoteError):
+        if issubclass(row.command, Work):
+            port.begin(space, command).result()
+        elif row.command is commands.Watch:
+            port.watch(space, command).close()
+        else:
+            port.answer(space, command)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{", b"\xff", b'{"a":1,"a":2}', b'{"ids":NaN}', b"7"]
+)
+def test_what_is_no_object_is_no_command(text: bytes) -> None:
+    for row in ROWS:
+        with pytest.raises((InvalidInput, errors.Corrupt)):
+            decode_command(row.command, Message(text))
+
+
+@pytest.mark.parametrize(
+    "resolution", [{}, {"delete": False}, {"delete": 1}, {"delete": True, "value": 1}, 1, [], None]
+)
+def test_only_a_resolution_that_says_so_deletes(resolution: Any) -> None:
+    arguments = canonical({"source": "topic", "resolutions": {"urn:a": resolution}})
+    with pytest.raises(InvalidInput):
+        decode_command(commands.Merge, Message(arguments))

@@ -31,7 +31,7 @@ from rote.contract.page_checks import check_page
 from rote.contract.reads import parse_reads
 from rote.contract.requests import View
 from rote.contract.table import Row
-from rote.errors import Corrupt, InvalidInput, InvalidValue, RoteError
+from rote.errors import Corrupt, InvalidInput, RoteError
 from rote.values import Encoded, canonical, decode
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
 
@@ -61,12 +61,35 @@ def decode_command(command: type[Command[Any]], message: Message) -> Command[Any
         raise InvalidInput("the arguments of a command are a JSON object")
     if message.body is not None:
         members["data"] = message.body
-    coder = _coder(command)
-    unknown = sorted(members.keys() - coder.names)
-    if unknown:
-        raise InvalidInput(f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0])
-    made: Command[Any] = coder.value(members)
+    with _as_damage(command):
+        _check_known(command, members)
+        try:
+            made: Command[Any] = _coder(command).value(members)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise InvalidInput(f"the arguments of the command are malformed: {error}") from None
     return made
+
+
+def _check_known(kind: Any, plain: Any) -> None:
+    """Refuse the first member of a command, or of a struct in it, that nobody knows."""
+    waiting = [(kind, plain)]
+    while waiting:
+        kind, plain = waiting.pop()
+        arguments = get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, Struct) and type(plain) is dict:
+            unknown = sorted(plain.keys() - _coder(kind).names)
+            if unknown:
+                raise InvalidInput(
+                    f"the command has no argument {unknown[0]!r:.80}", argument=unknown[0]
+                )
+            hints = get_type_hints(kind)
+            waiting += [(hints[name], plain.get(name)) for name in kind.__struct_fields__]
+        elif get_origin(kind) in (Union, types.UnionType):
+            waiting += [(argument, plain) for argument in arguments]
+        elif get_origin(kind) in (tuple, Sequence, list) and type(plain) is list:
+            waiting += [(arguments[0], part) for part in plain]
+        elif get_origin(kind) in (dict, Mapping) and type(plain) is dict:
+            waiting += [(arguments[1], part) for part in plain.values()]
 
 
 @contextmanager
@@ -74,7 +97,7 @@ def _as_damage(command: type[Command[Any]]) -> Iterator[None]:
     """Raise Corrupt instead of InvalidValue for a page that comes from another store."""
     try:
         yield
-    except InvalidValue as error:
+    except InvalidInput as error:
         if issubclass(command, CopyIn):
             raise Corrupt(f"a page of the source is not what was written: {error}") from None
         raise
@@ -105,7 +128,10 @@ def encode_error(error: RoteError) -> bytes:
 
 
 def decode_error(data: bytes) -> RoteError:
-    return RoteError.from_dict(_decoded(data, Any)["error"])
+    try:
+        return RoteError.from_dict(_decoded(data, Any)["error"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"the text is no error of Rote: {error}") from None
 
 
 def encode_page(page: FoundationPage) -> bytes:
@@ -116,7 +142,7 @@ def encode_page(page: FoundationPage) -> bytes:
 def decode_page(line: bytes) -> FoundationPage:
     try:
         page: FoundationPage = _coder(FoundationPage).value(_decoded(line, FoundationPage))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InvalidInput(f"a line is no page of a foundation: {error}") from None
     return page
 
@@ -182,16 +208,37 @@ def _operations(operations: Any) -> Any:
     ]
 
 
-def _scalar(value: Any) -> Any:
-    if type(value) in (str, int, bool, float, type(None), list, tuple, dict):
-        return value
-    raise InvalidInput(f"{type(value).__qualname__} cannot be sent; JSON does not have it")
+_WORDS = {str: "a text", int: "an integer", float: "a number", bool: "true or false"}
 
 
-_AS_IT_IS = Coder(_scalar, lambda plain: plain)
+def _exactly(*kinds: type) -> Coder:
+    """Return a coder of scalars of exact types: true is no integer, and 1.0 no version."""
+    words = " or ".join(_WORDS[kind] for kind in kinds)
+
+    def taken(plain: Any) -> Any:
+        if type(plain) in kinds:
+            return plain
+        raise InvalidInput(f"it must be {words}, not {plain!r:.80}")
+
+    return Coder(_checked, taken)
+
+
+_SCALARS = {
+    str: _exactly(str),
+    int: _exactly(int),
+    float: _exactly(int, float),
+    bool: _exactly(bool),
+}
+_NOTHING = Coder(lambda value: None, lambda plain: None)
 _BYTES = Coder(lambda value: value, lambda plain: plain)  # the body of a message
 _ANYTHING = Coder(_checked, lambda plain: plain)
 _OPERATIONS = Coder(_operations, lambda plain: plain)
+
+
+def _of(kind: type, plain: Any) -> Any:
+    if type(plain) is kind:
+        return plain
+    raise InvalidInput(f"it must be {'a list' if kind is list else 'an object'}, not {plain!r:.80}")
 
 
 @cache
@@ -208,7 +255,7 @@ def _coder(kind: Any) -> Coder:
         return Coder(
             lambda value: [each.plain(part) for each, part in zip(coders, value, strict=True)],
             lambda plain: tuple(
-                [each.value(part) for each, part in zip(coders, plain, strict=True)]
+                [each.value(part) for each, part in zip(coders, _of(list, plain), strict=True)]
             ),
         )
     if origin is list:
@@ -231,7 +278,9 @@ def _coder(kind: Any) -> Coder:
         )
     if kind is bytes:
         return _BYTES
-    return _ANYTHING if kind is Any or origin in (dict, Mapping) else _AS_IT_IS
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    return _ANYTHING if kind is Any or origin in (dict, Mapping) else _NOTHING
 
 
 def _sequence_coder(kind: Any) -> Coder:
@@ -254,14 +303,22 @@ def _optional_coder(kinds: tuple[Any, ...]) -> Coder:
             lambda value: (
                 {"delete": True} if value is Resolution.DELETE else {"value": _checked(value)}
             ),
-            lambda plain: Resolution.DELETE if "delete" in plain else plain["value"],
+            _resolution,
         )
     rest = [kind for kind in kinds if kind is not type(None)]
-    inner = _coder(rest[0]) if len(rest) == 1 else _AS_IT_IS
+    inner = _coder(rest[0])
     return Coder(
         lambda value: None if value is None else inner.plain(value),
         lambda plain: None if plain is None else inner.value(plain),
     )
+
+
+def _resolution(plain: Any) -> Any:
+    if plain == {"delete": True} and plain["delete"] is True:
+        return Resolution.DELETE
+    if type(plain) is dict and plain.keys() == {"value"}:
+        return plain["value"]
+    raise InvalidInput('a resolution is {"value": …} or {"delete": true}')
 
 
 def _struct_coder(kind: type[Struct]) -> Coder:
@@ -292,8 +349,7 @@ def _struct_coder(kind: type[Struct]) -> Coder:
         return made
 
     def value(plain: Any) -> Any:
-        if type(plain) is not dict:
-            return plain
+        _of(dict, plain)
         made: dict[str, Any] = {}
         for name, wire_name, coder in members:
             if name in flat:
@@ -303,7 +359,10 @@ def _struct_coder(kind: type[Struct]) -> Coder:
             elif name in stored:
                 made[name] = _stored_bytes(kind, plain, wire_name)
             else:
-                made[name] = coder.value(plain[wire_name])
+                try:
+                    made[name] = coder.value(plain[wire_name])
+                except InvalidInput as error:
+                    raise InvalidInput(f"{wire_name}: {error}", key=wire_name) from None
         return kind(**made)
 
     names = {wire_name for name, wire_name, _ in members if name not in flat}
@@ -318,6 +377,8 @@ def _stored_bytes(kind: type[Struct], plain: dict[str, Any], name: str) -> bytes
     kept as its result.
     """
     stored = plain[name]
+    if stored is not None and not isinstance(stored, Raw):
+        raise InvalidInput(f"{name}: it is not where it can be")
     if stored is None or bytes(stored) == b"null":
         is_value = plain.get("op") == "set" or (kind is LeftFact and plain["op"] == "patch")
         is_gone = plain.get("erased") or plain.get("remains") is not None

@@ -26,9 +26,10 @@ from rote.contract import (
 from rote.contract import commands as c
 from rote.contract.table import Row, Table
 from rote.engines import Engine
-from rote.errors import Unavailable
+from rote.errors import InvalidInput, Unavailable
 from rote.kernel.state.spaces import Spaces
 from rote.kernel.state.wiring import Wiring
+from rote.values import check_author
 
 R = TypeVar("R")
 _NOBODY = Caller()
@@ -165,9 +166,12 @@ class Kernel:
 
     def _bind(self, caller: Caller) -> None:
         self._opened = self.spaces.opened
-        self._handlers = _Handlers(caller)
+        self._handlers = _Handlers(caller, are_workers=False)
+        self._workers = _Handlers(caller, are_workers=True)
 
     def for_caller(self, caller: Caller) -> "Kernel":
+        if caller.author is not None:
+            check_author(caller.author)
         bound = Kernel.__new__(Kernel)
         bound.spaces = self.spaces
         bound._bind(caller)
@@ -175,23 +179,31 @@ class Kernel:
 
     def answer(self, space: str, command: c.Command[R]) -> R:
         answer: R = self._handlers[type(command)](
-            self._opened.get(space) or self._open(space), command
+            self._opened.get(space) or self._open(space, command), command
         )
         return answer
 
     def begin(self, space: str, command: c.Work[R]) -> Task[R]:
-        handler = self._handlers[type(command)]
-        return KernelTask(lambda tell: handler(self._open(space), command, tell))
+        if not isinstance(command, c.Work):
+            raise InvalidInput("only work is begun; a command is answered")
+        handler, opened = self._workers[type(command)], self._open(space, command)
+        return KernelTask(lambda tell: handler(opened, command, tell))
 
     def watch(self, space: str, command: c.Watch) -> Watching:
+        if not isinstance(command, c.Watch):
+            raise InvalidInput("only a watch is watched; a command is answered")
         watching: Watching = self.answer(space, command)  # type: ignore[assignment]
         return watching
 
     def close(self) -> None:
         self.spaces.wiring.engine.close()
 
-    def _open(self, space: str) -> Any:
-        return self.spaces.open(space) if space else self.spaces
+    def _open(self, space: str, command: c.Command[Any]) -> Any:
+        if isinstance(command, c.StoreCommand):
+            return self.spaces
+        if type(space) is not str or not space:
+            raise InvalidInput("say which space is asked, by its did")
+        return self.spaces.open(space)
 
     # -- calls for this machine alone (contract.Local) ---------------------------------------------
 
@@ -211,12 +223,15 @@ class Kernel:
 class _Handlers(dict[type[c.Command[Any]], Callable[..., Any]]):
     """Handlers by command, each loaded at its first call and bound to the caller."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: Caller, *, are_workers: bool) -> None:
         super().__init__()
         self._caller = caller
+        self._are_workers = are_workers
 
     def __missing__(self, command: type[c.Command[Any]]) -> Callable[..., Any]:
         row = TABLE.row(command)
+        if issubclass(command, c.Work) != self._are_workers:
+            raise InvalidInput(f"{row.name} is begun, not answered: it takes long")
         handler = row.load()
         self[command] = partial(handler, caller=self._caller) if row.by_caller else handler
         return self[command]
@@ -226,7 +241,7 @@ class KernelTask(Task[R]):
     """Work that runs in the thread that asks for its result."""
 
     def __init__(self, work: Callable[[Tell], R]) -> None:
-        self._work = work
+        self._work: Callable[[Tell], R] | None = work
         self._is_cancelled = False
 
     def result(self, tell: Tell | None = None) -> R:
@@ -236,7 +251,11 @@ class KernelTask(Task[R]):
             if tell is not None:
                 tell(what, done, total)
 
-        return self._work(told)
+        work, self._work = self._work, None
+        if work is None:
+            raise InvalidInput("the result of this work was asked for already; begin it again")
+        told("beginning", 0, 0) if self._is_cancelled else None
+        return work(told)
 
     def cancel(self) -> None:
         self._is_cancelled = True

@@ -1,10 +1,13 @@
 """Parts of a store that are loaded when they are first used: most programs start no run."""
 
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rote.contract import AnswerRead, Port, Questions, all_spaces
 from rote.contract.commands import ListSides
+from rote.errors import RoteError
 from rote.runs.run_rows import LEASE
 from rote.space.running import Runs, RunStart
 from rote.values import Json
@@ -26,12 +29,14 @@ class DeferredRuns:
         self._port = port
         self._settings = settings
         self._runs: Runs | None = None
+        self._lock = threading.Lock()
 
     def recover_if_possible(self) -> None:
         """End runs whose owners are gone; a store whose runs all ended needs no look at them."""
-        spaces = all_spaces(self._port)
-        if any(self._port.answer(space.did, ListSides(LEASE, limit=1)) for space in spaces):
-            self._loaded().recover_if_possible()
+        with suppress(RoteError):  # what is damaged, or cannot be written, can still be read
+            spaces = all_spaces(self._port)
+            if any(self._port.answer(space.did, ListSides(LEASE, limit=1)) for space in spaces):
+                self._loaded().recover_if_possible()
 
     def start(self, place: RunStart, **terms: Any) -> "Run":
         return self._loaded().start(place, **terms)
@@ -50,9 +55,12 @@ class DeferredRuns:
             self._runs.close()
 
     def _loaded(self) -> Runs:
-        if self._runs is None:
-            self._runs = _load("rote.runs.store_runs", "StoreRuns")(self._port, **self._settings)
-        return self._runs
+        with self._lock:
+            if self._runs is None:
+                self._runs = _load("rote.runs.store_runs", "StoreRuns")(
+                    self._port, **self._settings
+                )
+            return self._runs
 
 
 class DeferredQuestions:

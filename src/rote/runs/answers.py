@@ -120,7 +120,13 @@ class RunQuestions:
         hash = port.answer(space, GetHead(version)).hash
         root = read.call.get("root")
         moment = Moment(port, info, read.branch, version, hash, version, read.now, root)
-        return _ASKED[read.call["name"]](moment, read.call)
+        ask = _ASKED.get(read.call.get("name", ""))
+        if ask is None:
+            raise InvalidInput("there is no such question", name=str(read.call.get("name"))[:80])
+        try:
+            return ask(moment, read.call)
+        except (KeyError, TypeError) as error:
+            raise InvalidInput(f"a question is malformed: {error}") from None
 
 
 def query_digest(answer: Mapping[str, Any]) -> str:

@@ -116,7 +116,7 @@ class SnapshotPort(PortLayer):
         }
 
     def answer(self, space: str, command: Command[R], /) -> R:
-        if not isinstance(command, _LOOKS):
+        if not isinstance(command, _LOOKS) or getattr(command, "create", False):
             raise _outside(command)
         self._check()
         rule = self._rules.get(type(command), self._port.answer)
@@ -126,12 +126,19 @@ class SnapshotPort(PortLayer):
     def begin(self, space: str, command: Work[R], /) -> Task[R]:
         raise _outside(command)
 
+    def watch(self, space: str, command: Watch, /) -> Watching:
+        raise _outside(command)
+
     def for_caller(self, caller: Caller, /) -> Port:
         raise InvalidInput("a run is of who started it")
 
     def _shows(self, view: View) -> bool:
         """Whether a view is the snapshot; what was there before is history, which nobody changes."""
-        if view.version != self._snapshot.version:
+        if view.version is None or view.version > self._snapshot.version:
+            raise InvalidInput(
+                f"a run sees nothing after its snapshot, which is version {self._snapshot.version}"
+            )
+        if view.version < self._snapshot.version:
             return False
         if view.branch != self._branch:
             raise InvalidInput(
@@ -165,11 +172,10 @@ class SnapshotPort(PortLayer):
         return page
 
     def _blob_info(self, space: str, command: GetBlobInfo) -> Any:
-        is_noted = self._shows(command.view)
-        info = self._port.answer(space, command)
-        if is_noted:
+        if self._shows(command.view):
+            # Before: that there is no such blob is an answer, too.
             self._reads.add_entity(META_PREFIX + command.hash)
-        return info
+        return self._port.answer(space, command)
 
     # -- many of them ------------------------------------------------------------------------------
 
@@ -334,6 +340,10 @@ class LivePort(PortLayer):
     def begin(self, space: str, command: Work[R], /) -> Task[R]:
         self._check_write()
         return self._port.begin(space, command)
+
+    def watch(self, space: str, command: Watch, /) -> Watching:
+        self._check_read()
+        return self._port.watch(space, command)
 
 
 def _outside(command: Command[Any]) -> InvalidInput:

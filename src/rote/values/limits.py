@@ -52,6 +52,8 @@ BLOB_CHUNK_BYTES = 256 * KIB
 BLOB_PIECE_BYTES = 4 * MIB
 # Uploads of a space whose hashes a process keeps while they come; others are read again.
 UPLOADS_HASHED_MAX = 256
+# Names of uploads come from outside.
+TOKEN_BYTES_MAX = 64
 # Bytes of a payload that one transaction drops.
 BLOB_DROP_BYTES = 64 * MIB
 CONTENT_TYPE_CHARACTERS_MAX = 255

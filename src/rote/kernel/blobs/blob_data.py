@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rote.engines import Abandoning, Contended, OutcomeUnknown, Reader, Writer
 from rote.engines.rows import BlobRow, ChunkRow
-from rote.errors import Busy, InvalidInput, LimitExceeded, RoteError, Unavailable, invariant
+from rote.errors import Busy, InvalidInput, LimitExceeded, RoteError, Unavailable
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.log.seals import blob_record
 from rote.kernel.state.open_space import OpenSpace
@@ -33,6 +33,7 @@ from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     INTEGER_MAX,
     SPACE_BLOB_BYTES_MAX,
+    TOKEN_BYTES_MAX,
     UPLOADS_HASHED_MAX,
 )
 
@@ -62,18 +63,20 @@ class BlobData(Struct, frozen=True, gc=False):
         if self.hash in draft.blobs or rows.blob(number, self.hash) is not None:
             return None
         row = None if self.upload is None else rows.upload(number, self.upload)
-        if row is None or row.at == CONDEMNED:
+        if row is None or row.at == CONDEMNED or row.size != self.size:
             raise BlobDataGone()
-        invariant(row.size == self.size, "an upload has another size than was sent")
         return blob_record(draft.space.did, row.upload, self.hash, row.size, at)
 
 
 def token_of(upload: object) -> bytes:
     """Return the token that the name of an upload stands for."""
     try:
-        return bytes.fromhex(upload)  # type: ignore[arg-type]
+        token = bytes.fromhex(upload)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InvalidInput("an upload is named by what its first piece was answered with") from None
+        token = b""
+    if not 0 < len(token) <= TOKEN_BYTES_MAX:
+        raise InvalidInput("an upload is named by what its first piece was answered with")
+    return token
 
 
 def chunks_of(rows: Reader, space: int, token: bytes) -> Iterator[bytes]:
@@ -128,9 +131,12 @@ class Uploads:
             raise BlobDataGone()
         size, hasher = self._hashed.get(token, (-1, None))
         if size != row.size:
-            hasher = sha256()  # another process received a part of it
+            size, hasher = 0, sha256()  # another process took a part of it
             for chunk in chunks_of(self._space.engine.reader(), self._space.number, token):
+                size += len(chunk)
                 hasher.update(chunk)
+        if size != row.size:
+            raise BlobDataGone()
         return BlobData(hasher.digest(), row.size, token)
 
     def discard(self, token: bytes) -> None:
@@ -145,7 +151,8 @@ class Uploads:
         size, hasher = self._hashed.pop(token, (0, None))
         if size != offset:
             return
-        hasher = sha256() if hasher is None else hasher
+        # A copy: others may hold the old one, of the bytes up to here.
+        hasher = sha256() if hasher is None else hasher.copy()
         hasher.update(piece)
         self._hashed[token] = (offset + len(piece), hasher)
         if len(self._hashed) > UPLOADS_HASHED_MAX:

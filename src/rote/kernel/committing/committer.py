@@ -3,7 +3,7 @@
 from rote.contract import Commit
 from rote.engines import Contended, OutcomeUnknown
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, Conflict, RoteError, Unavailable, invariant
+from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable, invariant
 from rote.kernel.committing.commit_queue import CommitQueue, Take
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, fail
@@ -151,6 +151,11 @@ class Committer:
                         draft.space.presumes &= all(
                             read.expected_version for read in error.conflicts
                         )
+                    if job.task is not None:
+                        raise _Undone() from None
+                except (TypeError, KeyError, AttributeError) as error:
+                    # A bug of ours, or a command that nobody checked: it fails its own job alone.
+                    job.error = InternalError(f"planning a commit failed: {error!r}")
                     if job.task is not None:
                         raise _Undone() from None
                 if job.task is not None and draft.commits:

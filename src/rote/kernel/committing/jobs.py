@@ -16,11 +16,11 @@ from rote.contract.operations import (
 )
 from rote.contract.reads import Read, parse_reads
 from rote.engines.rows import BlobRow, BranchRow
-from rote.errors import RoteError
+from rote.errors import InvalidInput, RoteError
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.side_rows import check_own
 from rote.kernel.log.entries import Entry
-from rote.values import Json, canonical, check_key, digest
+from rote.values import Json, canonical, check_branch_name, check_key, digest
 
 
 class Prepared(Struct, frozen=True, gc=False):
@@ -86,6 +86,10 @@ def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
     branch, key, guards = command.branch, command.key, command.guards
     if key is not None:
         check_key(key, reserved_allowed=bool(guards))
+    if type(branch) is not str:
+        check_branch_name(branch)
+    if command.unerased_since is not None and type(command.unerased_since) is not int:
+        raise InvalidInput("unerased_since is a version, an integer")
     operations = parse_operations(command.operations)
     meta = None if command.meta is None else canonical(command.meta)
     check_size(operations, meta)
@@ -116,6 +120,8 @@ def task_job(
 
 def _guard_body(guard: Guard) -> bytes:
     check_own(guard.kind, guard.key, guard.fence)
+    if guard.stamped and type(guard.body) is not dict:
+        raise InvalidInput("a guard that is stamped has an object as its body")
     return canonical(guard.body)
 
 

@@ -55,7 +55,7 @@ class _Answers:
         self._space = space
         self._asked = [_Asked(read, read.version) for read in command.answers]
         self._plain = {
-            (read.get("branch"), read["from"], read["to"])
+            (read.get("branch"), read["from"], read.get("to"))
             for read in command.reads
             if "from" in read
         }

@@ -61,7 +61,7 @@ from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, check_entity_id, decode, format_time, parse_time
 from rote.values.canonical import quoted
-from rote.values.limits import PAGE_BYTES_MAX, VALUE_BYTES_MAX
+from rote.values.limits import MESSAGE_BYTES_MAX, PAGE_BYTES_MAX, VALUE_BYTES_MAX
 
 _FACT_BYTES = 256  # what a fact takes in a page beside its id and value
 _START: FoundationCursor = ("", "", 0)
@@ -201,16 +201,26 @@ def foundation_in(space: OpenSpace, command: FoundationIn) -> Head:
 
 def _pages_in(rows: Reader, space: int, upload: str) -> Iterator[FoundationPage]:
     """Yield the pages of an upload, which holds the JSON of one page per line of text."""
-    rest = b""
+    parts: list[bytes] = []  # of a line that has not ended
+    size = 0
     for chunk in chunks_of(rows, space, token_of(upload)):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, rest = chunk.split(b"\n")
         for line in lines:
-            try:
-                yield decode_page(line)
-            except (InvalidInput, LimitExceeded) as error:
-                raise _refusal(str(error)) from error
-    if rest:
+            yield _page_in(b"".join([*parts, line]))
+            parts, size = [], 0
+        parts.append(rest)
+        size += len(rest)
+        if size > MESSAGE_BYTES_MAX:
+            raise _refusal("a line of it is longer than a page can be")
+    if size:
         raise _refusal("its last line is cut off")
+
+
+def _page_in(line: bytes) -> FoundationPage:
+    try:
+        return decode_page(line)
+    except (InvalidInput, LimitExceeded) as error:
+        raise _refusal(str(error)) from error
 
 
 class _Founding:

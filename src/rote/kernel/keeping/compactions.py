@@ -13,6 +13,7 @@ log/foundations.py says which facts are kept, and why they suffice. Frozen: the 
 checkpoint, docs/formats/chain.md and checkpoint.md.
 """
 
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -157,7 +158,7 @@ def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> C
     if command.dry_run:
         return foresee(space.reader(), aim, tell)
     signer = checkpoints.signer(space, wiring.keys)
-    task = Compacting(aim, signer, wiring.now(), wiring.shared_now(), tell)
+    task = Compacting(aim, signer, wiring.now(), wiring.shared_now(), _told_here(tell))
     call: dict[str, Json] = {"name": "compact", **aim.call()}
     made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
     if made is None:
@@ -166,6 +167,18 @@ def compact(space: OpenSpace, command: Compact, tell: Tell, caller: Caller) -> C
     assert made.event is not None
     checkpoint, before = made.event["checkpoint"], made.event["before"]
     return Compaction(made, checkpoint, task.facts, task.commits, before, is_shrunk)
+
+
+def _told_here(tell: Tell) -> Tell:
+    """Return a Tell that is silent on other threads: one of them may lead the queue of commits, and
+    must not call, nor fail by, what another thread brought."""
+    here = threading.get_ident()
+
+    def told(what: str, done: int, total: int) -> None:
+        if threading.get_ident() == here:
+            tell(what, done, total)
+
+    return told
 
 
 def foresee(reads: SpaceReader, aim: Aim, tell: Tell) -> Compaction:

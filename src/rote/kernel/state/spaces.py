@@ -41,8 +41,7 @@ class Spaces:
     def open(self, did: str) -> OpenSpace:
         space = self.opened.get(did)
         if space is None:
-            self.find(did, create=False)
-            space = self.opened[did]
+            space = self.opened[self.find(did, create=False).did]
         return space
 
     def adopt(self, did: str, name: str, seed: bytes | None) -> SpaceInfo:

@@ -52,7 +52,7 @@ class SpaceWatching:
         self._turns = space.part(Turns)
         self._watcher = watcher
         self._since = since
-        self._has_begun = False
+        self._has_begun = self._is_closed = False
         self._woken, self._took = 0.0, 0.0
 
     def next(self, timeout: float | None = None) -> Frame | None:
@@ -60,6 +60,8 @@ class SpaceWatching:
         # `not timeout >= 0` instead of `timeout < 0`, to refuse NaN too.
         if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
             raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
+        if self._is_closed:
+            return None
         if not self._has_begun:
             frame = self._watcher.start(self._since)
             self._has_begun, self._woken = True, time.monotonic()
@@ -69,7 +71,8 @@ class SpaceWatching:
         return self._wait(None if is_for_ever else time.monotonic() + (timeout or 0.0))
 
     def close(self) -> None:
-        """Do nothing: a watch holds no resources between two frames."""
+        """End the watch: no frame comes any more. Nothing is held between two frames."""
+        self._is_closed = True
 
     def _wait(self, deadline: float | None) -> Frame | None:
         watcher, wakeups = self._watcher, self._wakeups

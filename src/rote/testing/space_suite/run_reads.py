@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from rote.errors import Denied, InvalidInput
+from rote.contract import Caller, View
+from rote.contract.commands import Erase, FindSpace, GetHead, PutSide, Read, Scan, Watch
+from rote.errors import Denied, InvalidInput, NotFound
 from rote.records.memory import Memory
 from rote.retrieval import retrieve
 from rote.runs.run import Run
 from rote.testing.marks import each_test_uses
+from rote.testing.space_suite.blobs import hash_of
 from rote.testing.space_suite.ground import A, B, C
 from rote.testing.space_suite.run_ground import VAULT, RunGround
 
@@ -144,6 +147,40 @@ class RunReadTests(RunGround):
                 for view in (run.memory.space, run.memory.space.at(0)):
                     with pytest.raises(InvalidInput, match=name):
                         getattr(view, name)()
+
+    def test_that_there_is_no_such_blob_is_an_answer(self) -> None:
+        hash = hash_of(b"abc")
+        with self.aborts("validation_failed"), self.begin() as run:
+            with pytest.raises(NotFound):
+                run.memory.space.blob_info(hash)
+            assert self.notes.put_blob(b"abc") == hash
+            run.set(A, 1)
+
+    def test_nothing_leads_out_of_a_run(self) -> None:
+        """What a space refuses, the port of the run refuses by itself."""
+        self.notes.set(A, 1)
+        did = self.notes.did
+        with self.begin() as run:
+            port = run.memory.space._port
+            self.notes.set(A, 2)
+            for command in (
+                Read((A,)), Read((A,), View("main", 2)), Scan(), FindSpace("another", True),
+                PutSide("note", "n", 1, 0), Erase(A, "asked to"),
+            ):  # fmt: skip
+                with pytest.raises(InvalidInput):
+                    port.answer(did, command)
+            with pytest.raises(InvalidInput):
+                port.for_caller(Caller("Eve"))
+            with pytest.raises(InvalidInput):
+                port.watch(did, Watch({"select": {"*": {}}}))
+            assert port.answer(did, GetHead()).version == 1
+        assert [space.name for space in self.agents.spaces()] == ["notes"]
+
+    def test_a_live_run_that_has_ended_watches_nothing(self) -> None:
+        with self.begin("live_read_write") as run:
+            space = run.memory.space
+        with pytest.raises(InvalidInput):
+            next(space.watch({"select": {"*": {}}}, timeout=0))
 
     def test_a_run_that_may_not_read_sees_no_branches(self) -> None:
         with self.begin("off") as run, pytest.raises(Denied):

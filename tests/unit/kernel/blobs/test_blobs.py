@@ -1,15 +1,17 @@
 """The data of blobs, tested from inside: groups of commits, chunks out of place, limits."""
 
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import rote
 from rote.contract import Caller
-from rote.contract.commands import MakeCommit
+from rote.contract.commands import DropUpload, MakeCommit, PutBlob, PutPiece
 from rote.engines.sqlite.reader import SqliteReader
-from rote.errors import Corrupt, LimitExceeded
+from rote.errors import Corrupt, InvalidInput, LimitExceeded, Unavailable
 from rote.kernel import Kernel
 from rote.kernel.blobs import blob_data
 from rote.kernel.blobs.blob_data import Uploads
@@ -113,3 +115,49 @@ def test_a_blob_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(LimitExceeded):
             space.put_blob(BytesIO(b"x" * 101))
         assert (space.version, space.gc().kept) == (1, 1)
+
+
+def test_an_upload_that_goes_while_it_is_hashed_has_no_hash(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was once described by the hash of what was left: nothing."""
+    with rote.open(store_path) as store:
+        space = store.space("agent")
+        space.put_blob(b"")
+        port = space._port
+        upload = port.answer(space.did, PutPiece(None, 0, b"0123456789"))
+        chunks_of = blob_data.chunks_of
+
+        def dropped(*arguments: Any) -> Any:
+            port.answer(space.did, DropUpload(upload))
+            return chunks_of(*arguments)
+
+        uploads = cast(Kernel, port).spaces.open(space.did).part(Uploads)
+        uploads._hashed.clear()  # as in another process
+        monkeypatch.setattr(blob_data, "chunks_of", dropped)
+        with pytest.raises(Unavailable, match="put it again"):
+            port.answer(space.did, PutBlob(upload))
+        assert space.verify().ok
+
+
+def test_an_upload_that_grows_while_it_is_described_is_refused(store_path: Path) -> None:
+    with rote.open(store_path) as store:
+        space = store.space("agent")
+        port = space._port
+        upload = port.answer(space.did, PutPiece(None, 0, b"abc"))
+        uploads = cast(Kernel, port).spaces.open(space.did).part(Uploads)
+        data = uploads.data(bytes.fromhex(upload))
+        port.answer(space.did, PutPiece(upload, 3, b"def"))
+        assert data.hash == sha256(b"abc").digest()
+        job = job_of(MakeCommit([{"op": "set", "id": "urn:a", "value": 1}]), Caller(), b"token")
+        job.attachment = data
+        with pytest.raises(Unavailable, match="put it again"):
+            uploads._space.part(Committer).commit(job)
+
+
+@pytest.mark.parametrize("name", ["", "xyz", "00" * 65, 5, None])
+def test_the_name_of_an_upload_is_one_that_was_given(store_path: Path, name: Any) -> None:
+    with rote.open(store_path) as store:
+        space = store.space("agent")
+        with pytest.raises(InvalidInput):
+            space._port.answer(space.did, DropUpload(name))
