@@ -17,7 +17,7 @@ from tests.faults.test_threads import IDS, NAME, line_on
 
 
 def test_a_commit_that_no_check_foresaw_fails_alone(store_path: Path) -> None:
-    """Those who waited with it were once told of its TypeError, or that nothing was written."""
+    """Jobs that waited with it were once told of its TypeError, or that nothing was written."""
     with line_on(store_path) as (line, _):
         port, did = line.space._port, line.space.did
         operation = {"op": "set", "id": IDS[1], "value": 1}

@@ -157,7 +157,7 @@ class RunReadTests(RunGround):
             run.set(A, 1)
 
     def test_nothing_leads_out_of_a_run(self) -> None:
-        """What a space refuses, the port of the run refuses by itself."""
+        """The port of a run refuses by itself what a space would refuse."""
         self.notes.set(A, 1)
         did = self.notes.did
         with self.begin() as run:

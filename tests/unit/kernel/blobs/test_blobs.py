@@ -120,7 +120,7 @@ def test_a_blob_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_upload_that_goes_while_it_is_hashed_has_no_hash(
     store_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was once described by the hash of what was left: nothing."""
+    """An upload was once described by the hash of what was left: nothing."""
     with rote.open(store_path) as store:
         space = store.space("agent")
         space.put_blob(b"")
