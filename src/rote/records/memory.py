@@ -16,6 +16,7 @@ from rote.errors import InvalidInput, NotFound, PatchFailed
 from rote.records import profiles, retention
 from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
 from rote.records.filters import parse_filters
+from rote.records.history import history
 from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
@@ -268,6 +269,12 @@ class Memory:
         if wanted.limit is not None and len(page) > wanted.limit:
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
+
+    def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
+        """Return what happened to a record, newest first, with the record after each change."""
+        self._check_offered("history")
+        entity = self._entity(namespace, kind, id)
+        return {"items": history(self.space, entity, limit=limit)}
 
     def stats(self) -> Result:
         """Return the number and the size of records."""

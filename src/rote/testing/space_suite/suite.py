@@ -33,6 +33,7 @@ from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_files import RecordFileTests
+from rote.testing.space_suite.record_histories import RecordHistoryTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
@@ -95,6 +96,7 @@ class SpaceSuite(
     ErasedFoundationTests,
     RecordTests,
     RecordFileTests,
+    RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
     RehearsalTests,
