@@ -92,21 +92,18 @@ def get_blob(
     hash: Annotated[str, typer.Argument(metavar="HASH", help="What `rote blob put` printed.")],
     *,
     output: OutputOption = None,
-    at: AtOption = None,
     options: BranchOptions,
 ) -> None:
     """Write the bytes of a blob to stdout or a file; with --json print what is known of it."""
     check_blob_hash(hash)
-    point = point_of(at)
     with options.opened_space() as space:
-        view = options.view_at(space, point)
         try:
-            info = view.blob_info(hash)
+            info = space.blob_info(hash)
         except NotFound as error:
             raise no(str(error)) from error
         if output is not None or not options.as_json:
             with opened_target(output) as file:
-                _copy_bytes(view, hash, info.size, file)
+                _copy_bytes(space, hash, info.size, file)
     if options.as_json:
         print_json(info.to_dict())
     elif output is not None:

@@ -9,6 +9,7 @@
 Frozen: scripts branch on these. Only a bug in Rote shows a traceback.
 """
 
+import errno
 import re
 import sys
 import traceback
@@ -127,8 +128,10 @@ def _translated(error: OSError) -> RoteError:
     try:
         with answering():
             sys.stdout.flush()
+            if error.errno == errno.ENOSPC and error.filename is None:
+                raise error  # help was being written: a store or a file is named in its error
     except Unavailable as unwritten:
-        return unwritten  # that was the error: help is written without a word about it
+        return unwritten
     place = "" if error.filename is None else f"{error.filename}: "
     return Unavailable(f"{place}{error.strerror or error}", code="system")
 

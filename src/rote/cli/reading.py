@@ -1,6 +1,7 @@
 """Commands that look: get, list, history, spaces."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -68,23 +69,15 @@ def list_entities(
 ) -> None:
     """List entities by id, records too."""
     start, point = _prefix_in(prefix or []), point_of(at)
-    count = 0
     with options.opened_space() as space:
-        view = options.view_at(space, point)
-        states = view.scan(start, limit=limit)
+        states = options.view_at(space, point).scan(start, limit=limit)
         if options.as_json:
             for state in states:
                 print_json(state.to_dict())
-            return
-
-        def rows() -> Any:
-            nonlocal count
-            for count, state in enumerate(states, 1):
-                yield _state_row(state)
-
-        print_rows(("entity", "version", "value"), rows())
-    if count == 0 and start in NAMESPACES:
-        say(f"no id starts with {start}; for its records: rote memory list {start}")
+        elif (first := next(states, None)) is not None:
+            print_rows(("entity", "version", "value"), map(_state_row, chain([first], states)))
+        elif start in NAMESPACES:
+            say(f"no id starts with {start}; for its records: rote memory list {start}")
 
 
 def _prefix_in(words: Sequence[str]) -> str:
@@ -190,11 +183,13 @@ def list_spaces(*, options: StoreOptions) -> None:
     """List the spaces of a store: name, version, last commit, did."""
     with options.opened_store() as store:
         found = [_summary(space) for space in store.spaces()]
-    rows = [[str(each[name] or "") for name in ("name", "version", "at", "did")] for each in found]
-    options.print_answer(found, lambda: print_rows(("space", "version", "at", "did"), rows))
+    rows = [(each["name"], str(each["version"]), each["at"] or "", each["did"]) for each in found]
+    options.print_answer(
+        found, lambda: print_rows(("space", "version", "at", "did"), rows, wraps=())
+    )
 
 
-def _summary(space: Space) -> dict[str, Json]:
+def _summary(space: Space) -> dict[str, Any]:
     version = space.version
     view = space.at(version)
     return {

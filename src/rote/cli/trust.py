@@ -9,6 +9,7 @@ import typer
 from rote.cli.input import decode_file
 from rote.cli.naming import shown
 from rote.cli.options import (
+    SPACE_DEFAULT,
     Options,
     OutputOption,
     SpaceOptions,
@@ -29,7 +30,7 @@ from rote.cli.output import (
 from rote.cli.progress import bar, spinner
 from rote.contract import UNDECIDED, VerifyReport
 from rote.errors import RoteError
-from rote.space import Space
+from rote.space import Space, Store
 from rote.values import canonical
 
 
@@ -50,11 +51,10 @@ def verify(
 ) -> None:
     """Recompute the whole chain of every space; exit 1 when anything is not as it was written."""
     checkpoint: Any = None if against is None else decode_file(against)
-    name = space
-    if name is None and isinstance(checkpoint, dict):
-        name = checkpoint.get("space")  # a checkpoint is of one space, and names it
     with options.opened_store() as store:
-        chosen = store.spaces() if name is None else [find_space(store, name)]
+        chosen = store.spaces() if space is None else [find_space(store, space)]
+        if space is None and checkpoint is not None:
+            chosen = [_space_of(checkpoint, store)]
         verdicts = {_verify(each, checkpoint, options) for each in chosen}
         if not chosen and not options.as_json:
             print_line("there are no spaces, and nothing to verify")
@@ -63,6 +63,13 @@ def verify(
         raise no()
     if None in verdicts:
         raise cannot_say()
+
+
+def _space_of(checkpoint: Any, store: Store) -> Space:
+    """Return the space that a checkpoint names; the default one if it names none of this store."""
+    named = checkpoint.get("space") if isinstance(checkpoint, dict) else None
+    found = [space for space in store.spaces() if space.did == named]
+    return found[0] if found else find_space(store, SPACE_DEFAULT)
 
 
 def _verify(space: Space, checkpoint: Any, options: Options) -> bool | None:

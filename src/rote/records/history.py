@@ -55,6 +55,7 @@ def _records(
     oldest = view.oldest
     before: State | None = None  # None when it is not known
     for fact in facts:
+        after: State | None
         if fact.op == "delete" or fact.erased:
             after = _after(fact, None, exists=False)
         elif fact.op == "set":
