@@ -119,8 +119,7 @@ def touch_record(record: RecordArguments, *, options: BranchOptions) -> None:
         result = memory_of(space).touch(*record.key)
     if not result["found"]:
         raise absent(record, result, options)
-    words = f"used {plural(result['access_count'], 'time')}, last at {result['last_accessed']}"
-    _print_written(result, words, options)
+    _print_written(result, f"used {plural(result['access_count'], 'time')}", options)
 
 
 def absent(

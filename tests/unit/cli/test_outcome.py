@@ -146,8 +146,10 @@ def test_an_answer_that_cannot_be_written_is_told_from_a_write_that_failed(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("command", ["--help", "get --help", "memory --help", "--version", "log"])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "unbuffered"),
+    [("--help", ""), ("--help", "1"), ("get --help", "1"), ("--version", ""), ("log", "1")],
+)
 def test_a_full_device_is_one_line_whatever_is_written_to_it(
     tmp_path: Path, command: str, unbuffered: str
 ) -> None:
@@ -270,9 +272,8 @@ main()
 @pytest.mark.usefixtures("heeded_interrupts")
 @pytest.mark.parametrize(
     "moment",
-    ["rote.cli.app", "typer", "rich.console", "orjson", "rote.records.memory", "rote.kernel",
-     "apsw", "rote.kernel.reading.history"],
-)  # fmt: skip
+    ["rote.cli.app", "rich.console", "rote.records.memory", "rote.kernel.reading.history"],
+)
 def test_ctrl_c_while_parts_are_imported_is_one_line_and_exit_130(
     tmp_path: Path, moment: str
 ) -> None:
