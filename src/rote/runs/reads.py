@@ -30,7 +30,6 @@ class NotedScan:
         self.branch = branch
         self.start = start
         self.end: str | None = start
-        self.next_size = 1  # of the page that goes on
         self._hash = sha256()
 
     def add(self, page: ScanPage, end: str | None) -> None:

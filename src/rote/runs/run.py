@@ -27,7 +27,6 @@ from rote.records.memory import Memory
 from rote.retrieval import Answer
 from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
-from rote.runs.buffer import Buffer
 from rote.runs.events import Event, RunEvents
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.ledger import RunRow
@@ -45,6 +44,7 @@ from rote.runs.run_rows import (
     RunBody,
 )
 from rote.space import Space
+from rote.space.buffer import Buffer
 from rote.space.receipts import add_receipt
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
@@ -86,7 +86,7 @@ class Run:
         self._snapshot = snapshot
         self._terms = terms
         self._replay = replay
-        self._now = snapshot.at or 0
+        self._now = now = snapshot.at or 0
         self._row: RunRow | None = None
         self._events: RunEvents | None = None
         self._state = "new"  # then open, then ended
@@ -98,7 +98,7 @@ class Run:
             is_kept=terms.mode == BUFFERED and replay is None,
         )
         view = View(branch, snapshot.version)
-        self._buffer = Buffer(port, space.did, view, now=self._now, reads=self._reads)
+        self._buffer = Buffer(port, space.did, view, now=lambda: now, note=self._reads.add_entity)
         buffering = BufferPort(
             port, view=view, snapshot=snapshot, now=self._now, buffer=self._buffer,
             check=self._check_may_write,

@@ -43,6 +43,11 @@ class Entry(Struct, gc=False):
         """Return an entry without a value that no fact has made yet."""
         return cls(0, None, None, False)
 
+    @classmethod
+    def showing(cls, state: State) -> "Entry":
+        """Return an entry with the value of a state that no fact has made yet."""
+        return cls.holding(canonical(state.value)) if state.exists else cls.deleted()
+
     def canonical_value(self) -> bytes:
         if self.data is None:
             self.data = canonical(self.document)
