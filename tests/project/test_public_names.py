@@ -255,7 +255,7 @@ def test_instances_have_these_attributes_of_their_own() -> None:
         transaction = space.transaction()
         assert public(vars(store)) == {"url"}
         assert public(vars(space)) == set()
-        assert public(vars(transaction)) == {"commit"}
+        assert public(vars(transaction)) == {"commit", "space"}
 
 
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
