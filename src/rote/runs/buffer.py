@@ -72,9 +72,17 @@ class Buffer:
             ]
             self._size_bytes += size
         return Commit(
-            _NOT_YET, _NOT_YET, None, self._view.branch, tuple(facts), _NOT_YET, None, None, None,
-            None,
-        )  # fmt: skip
+            version=_NOT_YET,
+            hash=_NOT_YET,
+            previous=None,
+            branch=self._view.branch,
+            facts=tuple(facts),
+            at=_NOT_YET,
+            author=None,
+            key=None,
+            meta_data=None,
+            event=None,
+        )
 
     def close(self) -> None:
         """Nothing comes any more: what another thread is about to add is in it, or refused."""
@@ -152,14 +160,18 @@ class Buffer:
     def _check_size(self, operations: int, size_bytes: int) -> None:
         if operations > OPERATIONS_MAX:
             raise LimitExceeded(
-                "the number of buffered operations", size=operations, limit=OPERATIONS_MAX,
+                "the number of buffered operations",
+                size=operations,
+                limit=OPERATIONS_MAX,
                 advice="split the run",
-            )  # fmt: skip
+            )
         if size_bytes > COMMIT_BYTES_MAX:
             raise LimitExceeded(
-                "the buffer in bytes", size=size_bytes, limit=COMMIT_BYTES_MAX,
+                "the buffer in bytes",
+                size=size_bytes,
+                limit=COMMIT_BYTES_MAX,
                 advice="split the run",
-            )  # fmt: skip
+            )
 
 
 def _encoded(operation: dict[str, Any]) -> bytes:

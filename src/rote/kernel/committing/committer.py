@@ -108,9 +108,17 @@ class Committer:
                     writes = SpaceWriter(space, rows)
                     head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
-                        space.did, head.version, head.hash or None, head.at, space, writes,
-                        head.version, self._followed, not optimistic, presumes,
-                    )  # fmt: skip
+                        space.did,
+                        head.version,
+                        head.hash or None,
+                        head.at,
+                        space,
+                        writes,
+                        head.version,
+                        self._followed,
+                        not optimistic,
+                        presumes,
+                    )
                     self._plan(draft, jobs, take, answers)
                     if draft.commits:
                         self._append(draft)
@@ -181,9 +189,15 @@ class Committer:
             space = draft.space
             branch = next(iter(draft.branches.values())) if draft.branches else None
             space.committed(
-                draft.base, draft.version, draft.entries, hash=draft.hash,
-                presumed=draft.presumed, branch=branch, erased=draft.erased, oldest=draft.oldest,
-            )  # fmt: skip
+                draft.base,
+                draft.version,
+                draft.entries,
+                hash=draft.hash,
+                presumed=draft.presumed,
+                branch=branch,
+                erased=draft.erased,
+                oldest=draft.oldest,
+            )
             space.presumes |= draft.found_new
             if draft.presumed:
                 for number in draft.proven_ungoverned():

@@ -97,9 +97,17 @@ def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
     payload = None if key is None else payload_digest(branch, operations)
     guarded = [(guard, _guard_body(guard)) for guard in guards] if guards else ()
     return Job(
-        branch, operations, reads, key, payload, meta, guarded, command.unerased_since,
-        caller.author, attempt,
-    )  # fmt: skip
+        branch,
+        operations,
+        reads,
+        key,
+        payload,
+        meta,
+        guarded,
+        command.unerased_since,
+        caller.author,
+        attempt,
+    )
 
 
 def task_job(

@@ -166,9 +166,15 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
         line = reads.line(view.branch, version)
         pairs = _pairs(
-            reads, index.name, line, start=start, end=end, after=place, limit=limit,
+            reads,
+            index.name,
+            line,
+            start=start,
+            end=end,
+            after=place,
+            limit=limit,
             without=changed,
-        )  # fmt: skip
+        )
         if changed:
             entries = load(reads.rows, reads.number, list(changed), line)
             pairs += [
