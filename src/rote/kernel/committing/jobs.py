@@ -75,6 +75,7 @@ class Job(Struct, eq=False):
     is_unneeded: bool = False  # the task found that there is nothing to commit
     error: BaseException | None = None
     signal: "threading.Lock | None" = None  # released when a waiting job is answered or has to lead
+    interruption: BaseException | None = None  # that came while it waited; raised after the answer
 
     @property
     def answered(self) -> bool:
