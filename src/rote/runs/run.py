@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import finalize
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
 from rote.contract.commands import GetHead, GetTimes
@@ -74,9 +74,17 @@ class Run:
     """Use it in a `with` block. Any thread may read and write in it; events come one after the other."""
 
     def __init__(
-        self, port: Port, life: RunLife, *, space: SpaceInfo, branch: str, base: Head,
-        snapshot: Head, terms: Terms, replay: Replay | None,
-    ) -> None:  # fmt: skip
+        self,
+        port: Port,
+        life: RunLife,
+        *,
+        space: SpaceInfo,
+        branch: str,
+        base: Head,
+        snapshot: Head,
+        terms: Terms,
+        replay: Replay | None,
+    ) -> None:
         """base  the head whose state the snapshot is: what is written after it may conflict"""
         self._port = port
         self._life = life
@@ -100,13 +108,21 @@ class Run:
         view = View(branch, snapshot.version)
         self._buffer = Buffer(port, space.did, view, now=lambda: now, note=self._reads.add_entity)
         buffering = BufferPort(
-            port, view=view, snapshot=snapshot, now=self._now, buffer=self._buffer,
+            port,
+            view=view,
+            snapshot=snapshot,
+            now=self._now,
+            buffer=self._buffer,
             check=self._check_may_write,
-        )  # fmt: skip
+        )
         noting = SnapshotPort(
-            port, branch=branch, snapshot=snapshot, until=base.version, reads=self._reads,
+            port,
+            branch=branch,
+            snapshot=snapshot,
+            until=base.version,
+            reads=self._reads,
             check=self._check_may_read,
-        )  # fmt: skip
+        )
         self._writing = Space(buffering, space, turns=RLock(), branch=branch)
         self._reading = Space(noting, space, turns=RLock(), branch=branch, pinned=snapshot)
         self._moment = Moment(
@@ -251,10 +267,10 @@ class Run:
 
     def _current_moment(self) -> Moment:
         head = self._port.answer(self._space.did, GetHead())
-        return Moment(
-            self._port, self._space, self._branch, head.version, head.hash, head.version,
-            self._port.answer("", GetTimes(shared=False)).now, self._moment.root,
-        )  # fmt: skip
+        now = self._port.answer("", GetTimes(shared=False)).now
+        return structs.replace(
+            self._moment, version=head.version, hash=head.hash, until=head.version, now=now
+        )
 
     # -- writing -----------------------------------------------------------------------------------
 

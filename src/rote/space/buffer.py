@@ -94,9 +94,17 @@ class Buffer:
             facts = self._hold(taken, rehearsed)
             self._size_bytes += size
         return Commit(
-            _NOT_YET, _NOT_YET, None, self._view.branch, tuple(facts), _NOT_YET, None, None, None,
-            None,
-        )  # fmt: skip
+            version=_NOT_YET,
+            hash=_NOT_YET,
+            previous=None,
+            branch=self._view.branch,
+            facts=tuple(facts),
+            at=_NOT_YET,
+            author=None,
+            key=None,
+            meta_data=None,
+            event=None,
+        )
 
     def keep(self, operation: Mapping[str, Any]) -> None:
         """Keep an operation without a look at what it does."""

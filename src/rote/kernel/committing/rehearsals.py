@@ -43,10 +43,17 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
     reads.line(view.branch, version)  # catches up when others made the branch, or raises NotFound
     writable(reads.space.branches, view.branch)
     stage = _Stage(
-        did=reads.space.did, version=version, hash=None, at=now, space=reads.space,
-        reads=cast(SpaceWriter, reads), base=version, followed=(), locked=False,
+        did=reads.space.did,
+        version=version,
+        hash=None,
+        at=now,
+        space=reads.space,
+        reads=cast(SpaceWriter, reads),
+        base=version,
+        followed=(),
+        locked=False,
         own={id: Entry.showing(state) for id, state in command.own.items()},
-    )  # fmt: skip
+    )
     current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))
     steps = apply_operations(stage, view.branch, parsed, current, now)
     return tuple(
