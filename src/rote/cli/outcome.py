@@ -74,7 +74,7 @@ class Commands(TyperGroup):
 
 @dataclass
 class _Wishes:
-    """How the command that runs is to tell of errors."""
+    """The form in which the command that runs tells of errors."""
 
     as_json: bool = False
 

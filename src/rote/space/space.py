@@ -42,7 +42,6 @@ from rote.contract.commands import (
     GetBlobInfo,
     GetHead,
     GetHistory,
-    GetLog,
     GetTimes,
     GlanceAt,
     ListBranches,
@@ -58,9 +57,10 @@ from rote.contract.commands import (
     Verify,
     Watch,
 )
-from rote.errors import InvalidInput, VersionNotFound
+from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
+from rote.space.commits import commit_at, commits_of
 from rote.space.driving import Progress, counting, frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
@@ -258,28 +258,15 @@ class Space:
         limit: int | None = None,
         newest: bool = False,
     ) -> Iterator[Commit]:
-        """Yield the commits of the whole space, oldest first, or newest first.
-
-        since, before  only those above and below these versions; None: from the oldest that can be
-                       read, to the newest
-        """
-        check_flags(newest=newest)
-
-        def ask(reached: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
-            low, high = (since, reached) if newest else (reached, before)
-            commits = self._port.answer(self.did, GetLog(low, size, newest, high))
-            return commits, commits[-1].version if commits else None
-
-        return paged(ask, before if newest else since, limit=check_limit(limit))
+        """Yield the commits of the whole space above `since` and below `before`, or all that there
+        are, oldest first or newest first."""
+        return commits_of(
+            self._port, self.did, since=since, before=before, limit=limit, newest=newest
+        )
 
     def commit(self, version: int) -> Commit:
         """Return the commit of a version, on whichever branch it was made."""
-        if type(version) is not int or version < 1:
-            raise InvalidInput("a commit has a version, an integer from 1 on")
-        found = self._port.answer(self.did, GetLog(version - 1, 1))
-        if not found:
-            raise VersionNotFound(version, newest=self._port.answer(self.did, Describe()).version)
-        return found[0]
+        return commit_at(self._port, self.did, version)
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return selected entities and those that their links lead to, all from one state.

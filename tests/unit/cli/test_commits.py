@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Path:
             {"op": "move", "from": "/tags", "path": "/labels"},
             {"op": "splice", "path": "/labels", "index": 0, "remove": 0, "add": ["y"]},
         ]
-        operations = [
+        operations: list[dict[str, Any]] = [
             {"op": "patch", "id": ADA, "ops": patch},
             {"op": "set", "id": "urn:other", "value": [1]},
             {"op": "delete", "id": "urn:other"},

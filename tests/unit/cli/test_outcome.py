@@ -277,7 +277,7 @@ main()
 def test_ctrl_c_while_parts_are_imported_is_one_line_and_exit_130(
     tmp_path: Path, moment: str
 ) -> None:
-    """Whoever pressed Ctrl-C in the first 0.3 seconds saw a traceback of imports."""
+    """Pressing Ctrl-C in the first 0.3 seconds showed a traceback of imports."""
     with open_store(tmp_path / "rote.db") as store:
         store.space("default").set(ADA, 1)
     ended = interrupted(moment, "log", cwd=tmp_path)

@@ -140,7 +140,7 @@ class HistoryTests(SpaceGround):
                         for commit in whole
                         if commit.version > since and (before is None or commit.version < before)
                     ]
-                    asked = {"since": since, "before": before, "limit": limit}
+                    asked: Any = {"since": since, "before": before, "limit": limit}
                     assert list(self.space.log(**asked)) == expected[:limit]
                     found = list(self.space.log(**asked, newest=True))
                     assert found == expected[::-1][:limit]
