@@ -14,7 +14,15 @@ from msgspec import UNSET, Struct, UnsetType
 from rote.contract import Commit, Glance
 from rote.errors import InvalidInput, NotFound, PatchFailed
 from rote.records import profiles, retention
-from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
+from rote.records.envelope import (
+    CARRIED,
+    Life,
+    check_object,
+    check_ttl,
+    envelope,
+    read_life,
+    record_of,
+)
 from rote.records.filters import parse_filters
 from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest
@@ -32,7 +40,7 @@ _LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
 _KEY = ("/namespace", "/record_kind", "/record_id")
 _ENTRIES = "/payload/entries"
 _ITEM = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds")
-_INCLUDED = ("payload", "metadata")
+_INCLUDED = ("payload", "metadata", *CARRIED)
 
 
 class Memory:
@@ -260,7 +268,7 @@ class Memory:
             )
             rest = islice(found, wanted.offset, None)
             return [
-                {member: record[member] for member in _ITEM + included}
+                {member: record.get(member) for member in _ITEM + included}
                 for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
             ]
 
@@ -405,6 +413,6 @@ def check_included(include: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in _INCLUDED:
             raise InvalidInput(
-                f"include knows payload and metadata, not {name!r:.80}", argument="include"
+                f"include knows {', '.join(_INCLUDED)}, not {name!r:.80}", argument="include"
             )
     return names
