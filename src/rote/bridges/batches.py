@@ -21,6 +21,7 @@ class Incoming(Struct, frozen=True):
     place: str  # where it was found, for people
     record: Envelope
     timeless: bool = False  # the file has no times and no ttl; it gets those of a put
+    whole: bool = False  # of a timeless one: the file says more of it than its payload
 
 
 class Checked(Struct, frozen=True, gc=False):
@@ -32,6 +33,7 @@ class Checked(Struct, frozen=True, gc=False):
     data: bytes  # canonical, in its normal form
     life: Life | None  # None when it is timeless
     size: int  # what it takes up in a commit, in bytes
+    whole: bool = False  # as above
 
     @property
     def timeless(self) -> bool:

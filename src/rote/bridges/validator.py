@@ -106,15 +106,19 @@ def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
 def _key(record: dict[str, Any], namespaces: tuple[str, ...]) -> Iterator[Problem]:
     namespace = record.get("namespace")
     if "namespace" in record and namespace not in namespaces:
-        message = (
-            f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)};"
-            " name a new one in --namespaces (in Python: of the Memory)"
-        )
-        yield Problem("error", "/namespace", message)
+        yield Problem("error", "/namespace", no_namespace(namespace, namespaces))
     if "record_kind" in record:
         yield from _told("/record_kind", lambda: entity_id("x", record["record_kind"], "id"))
     if "record_id" in record:
         yield from _told("/record_id", lambda: entity_id("x", "kind", record["record_id"]))
+
+
+def no_namespace(namespace: Json, namespaces: Iterable[str]) -> str:
+    """Return words for a namespace that is none of these."""
+    return (
+        f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)};"
+        " name a new one in --namespaces (in Python: of the Memory)"
+    )
 
 
 def _times(record: dict[str, Any]) -> Iterator[Problem]:
