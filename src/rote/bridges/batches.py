@@ -65,7 +65,8 @@ class Keys:
             return True
         if note is not None and self._notes.get(key) == note:
             return False
-        reason = f"has the key of {self._places[key]}; keep one of them"
+        advice = "keep one of them" + (", or --skip one" if item.timeless else "")
+        reason = f"has the key of {self._places[key]}; {advice}"
         raise InvalidInput(f"{item.place} {reason}", place=item.place, reason=f"it {reason}")
 
 

@@ -92,6 +92,8 @@ def _facts_of(page: Page, front: FrontMatter) -> Notes:
             _add_tags(facts[key].record, fact.record)
         else:
             facts[key] = fact
+    if not facts:
+        warnings.append(_textless(page, front))
     return Notes(list(facts.values()), warnings, page.name)
 
 
@@ -152,8 +154,7 @@ def _topic_of(page: Page, front: FrontMatter) -> Notes:
     text = "\n".join(page.lines[front.size :]).strip()
     payload = {**({"text": text} if text else {}), **front.preference}
     if not payload:
-        words = "there is no text in it; it is left out"
-        return Notes([], [*front.warnings, Problem("warning", page.place(1, front.size), words)])
+        return Notes([], [*front.warnings, _textless(page, front)])
     heading = text.partition("\n")[0] if text.startswith("#") else ""
     says_so = "key" in payload or any(map(_says_preference, (page.name, heading)))
     key = (
@@ -199,6 +200,11 @@ def _read(page: Page, front: FrontMatter) -> tuple[list[Block], list[Problem]]:
         words = f"lines without text are left out: {', '.join(map(str, textless))}"
         warnings.append(Problem("warning", page.place(textless[0]), words))
     return blocks, warnings
+
+
+def _textless(page: Page, front: FrontMatter) -> Problem:
+    """Return the warning for a page without any record."""
+    return Problem("warning", page.place(1, front.size), "there is no text in it; it is left out")
 
 
 def _metadata(page: Page, front: FrontMatter, *, title: str = "") -> dict[str, Json]:
