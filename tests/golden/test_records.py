@@ -59,6 +59,15 @@ def test_an_entity_is_its_record_and_a_record_its_entity(store: rote.Store) -> N
     assert exported(memory) == lines
 
 
+@pytest.mark.parametrize(
+    "more",
+    [{"flags": []}, {"flags": None}, {"provenance": "me"}, {"other": {}}, {"payload": []}],
+)
+def test_other_members_make_no_record(more: dict[str, Any]) -> None:
+    for entity in read("records-1.jsonl"):
+        assert read_record(entity["id"], {**entity["value"], **more}) is None
+
+
 def test_a_daily_log_keeps_what_it_carries() -> None:
     data = CARRIED.read_bytes()
     record = parse_log(parse_page("2026-03-21.md", data))
