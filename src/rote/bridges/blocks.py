@@ -164,15 +164,16 @@ class _Above:
         is_title = level == 1 and self._is_first
         if level == 1:
             self._title = ""
-        self._bare = Block(line, line, self._title, self._known(), text)
-        self._level = level
+        self._is_first = False
+        heading = Block(line, line, self._title, self._known(), text)
+        if not text:
+            yield heading
+            return
+        self._bare, self._level = heading, level
         if is_title:
             self._title = text
-        elif text:
+        else:
             self._headings[level] = text
-        self._is_first = False
-        if not text:
-            yield from self.bare()
 
     def block(self, current: _Open) -> Iterator[Block]:
         """Return the finished block."""
