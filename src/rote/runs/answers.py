@@ -173,7 +173,6 @@ def _stats(moment: Moment, call: Call) -> str:
 
 
 def _retention_report(moment: Moment, call: Call) -> str:
-    # Runs that were begun before reports had a namespace and kinds have none of these two.
     names = ("expire_soon_seconds", "namespace", "kinds")
     arguments = {name: call[name] for name in names if name in call}
     return deep_digest(moment.memory(call).retention_report(**arguments))

@@ -161,9 +161,11 @@ class RunMemory(Memory):
     ) -> Result:
         self._check_read()
         wanted = check_kinds(kinds)
-        arguments: dict[str, Any] = {
-            "expire_soon_seconds": expire_soon_seconds, "namespace": namespace, "kinds": [*wanted],
-        }  # fmt: skip
+        given = {"namespace": namespace, "kinds": [*wanted] or None}
+        arguments = {
+            "expire_soon_seconds": expire_soon_seconds,
+            **{name: value for name, value in given.items() if value is not None},
+        }
         result = self._plain.retention_report(**arguments)
         ranges = namespace_ranges(self.space.branch, self._chosen(namespace), wanted)
         self._note({**self._settings("retention_report"), **arguments}, result, ranges)
