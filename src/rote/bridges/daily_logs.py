@@ -57,7 +57,7 @@ _TIME_CHARACTERS_MAX = 64
 _DAMAGED_LINES = 20
 
 _front_line = re.compile(r"([a-z_]+): (.*)").fullmatch
-_front_name = re.compile(r"\s*(?:rote|record_kind|record_id)\s*:").match
+_front_name = re.compile(r"\s*(rote|record_kind|record_id)\s*:").match
 _odd_time = re.compile(r" {0,3}[-*+] +(\[(?:(?:ts|time) )?[0-9]{4}-[0-9]{2}.*)").match
 _star = re.compile(r"[*+]( |$)|[0-9]{1,9}[.)]( |$)").match
 _time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]{0,63})\](?: |$)").match
@@ -82,15 +82,19 @@ def begins_log(data: bytes) -> bool:
 def check_no_log(page: Page) -> None:
     """Check that a page is no damaged daily log; InvalidInput when it is.
 
-    Taken as a note, it would replace the record and lose the members of the front matter.
+    Taken as a note, it would replace the record and lose the members of the front matter. One name
+    of such a member alone may stand in any page.
     """
+    names: set[str] = set()
     for number, line in enumerate(page.lines[:_DAMAGED_LINES], start=1):
-        if _front_name(line):
+        match = _front_name(line)
+        names.update([match[1]] if match else [])
+        if len(names) > 1:
             raise page.fault(
                 number,
                 "this looks like an export, but its front matter is damaged: the first line must be"
                 f" {_FENCE} and the second {_FIRST}, without blanks around them; mend it, or remove"
-                " all of the front matter to make it a note",
+                " all of the front matter to make it a note; --skip leaves the file out",
             )
 
 

@@ -121,20 +121,20 @@ def _size(page: Page) -> int:
 
 def _members(page: Page, size: int) -> Iterator[Member | Problem]:
     """The members of a front matter, and a warning for each comment in it."""
-    current: Member | None = None
+    name, first, last, lines = "", 0, 0, list[str]()
     for number, line in enumerate(page.lines[1 : max(size - 1, 1)], start=2):
         match = _line(line)
         if line.startswith("#"):
             yield Problem("warning", page.place(number), "a comment is left out")
         elif match is not None:
-            if current is not None:
-                yield current
-            current = Member(number, number, match[1], (match[2] or "").strip())
-        elif current is not None and line.strip():
-            text = f"{current.text}\n{line.rstrip()}"
-            current = Member(current.line, number, current.name, text)
-    if current is not None:
-        yield current
+            if lines:
+                yield Member(first, last, name, "\n".join(lines))
+            name, first, last, lines = match[1], number, number, [(match[2] or "").strip()]
+        elif line.strip():
+            last = number
+            lines.append(line.rstrip())
+    if lines:
+        yield Member(first, last, name, "\n".join(lines))
 
 
 def _take(

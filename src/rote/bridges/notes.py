@@ -85,13 +85,16 @@ def _facts_of(page: Page, front: FrontMatter) -> Notes:
         words = f"{member.name} is about the page, and says nothing of its facts; it is left out"
         warnings.append(Problem("warning", page.place(member.line, member.last), words))
     facts: dict[tuple[str, str], Incoming] = {}
+    tags: dict[tuple[str, str], dict[str, None]] = {}
     for block in blocks:
         fact = _fact(page, front, block)
         key = fact.record["record_kind"], fact.record["record_id"]
-        if key in facts:
-            _add_tags(facts[key].record, fact.record)
-        else:
-            facts[key] = fact
+        facts.setdefault(key, fact)  # one that stands there again only adds its headings
+        tags.setdefault(key, {}).update(dict.fromkeys(block.headings))
+    for key, headings in tags.items():
+        if headings:
+            metadata = facts[key].record["metadata"]
+            metadata["tags"] = list(dict.fromkeys([*metadata.get("tags", ()), *headings]))
     if not facts:
         warnings.append(_textless(page, front))
     return Notes(list(facts.values()), warnings, page.name)
@@ -99,24 +102,14 @@ def _facts_of(page: Page, front: FrontMatter) -> Notes:
 
 def _fact(page: Page, front: FrontMatter, block: Block) -> Incoming:
     says_so = any(map(_says_preference, (page.stem, block.title, *block.headings)))
-    metadata = _metadata(page, front, title=block.title)
-    tags = [*metadata.get("tags", ()), *block.headings]
-    if tags:
-        metadata["tags"] = list(dict.fromkeys(tags))
     key = (
         front.namespace or LONG_TERM,
         front.kind or (PREFERENCE if says_so else FACT),
         _digest_id(block.text),
     )
+    metadata = _metadata(page, front, title=block.title)
     record = envelope(key, {"text": block.text}, ttl_seconds=None, metadata=metadata)
     return _incoming(page, block.line, front, record)
-
-
-def _add_tags(record: Envelope, again: Envelope) -> None:
-    """Add the tags of a fact that stands there again, under other headings."""
-    tags = [*record["metadata"].get("tags", ()), *again["metadata"].get("tags", ())]
-    if tags:
-        record["metadata"]["tags"] = list(dict.fromkeys(tags))
 
 
 # -- one record for the page -----------------------------------------------------------------------

@@ -162,7 +162,7 @@ class RunMemory(Memory):
         self._check_read()
         wanted = check_kinds(kinds)
         given = {"namespace": namespace, "kinds": [*wanted] or None}
-        arguments = {
+        arguments: dict[str, Any] = {
             "expire_soon_seconds": expire_soon_seconds,
             **{name: value for name, value in given.items() if value is not None},
         }

@@ -155,6 +155,13 @@ def test_a_page_that_is_too_large_for_a_record_is_named(
     assert import_markdown(ground.memory, ground.root, skip=["large.md"]).records == 1
 
 
+def test_a_page_that_tells_of_rote_is_no_damaged_export(ground: Ground) -> None:
+    ground.write(
+        {"rote.md": "rote: a library\n\n    rote: memory\n", "2026-03-20.md": "record_id: x"}
+    )
+    assert import_markdown(ground.memory, ground.root).counts.new == 2
+
+
 # -- front matter ----------------------------------------------------------------------------------
 
 
