@@ -32,10 +32,11 @@ from rote.cli.reading import cut
 from rote.contract import Fact
 from rote.errors import InvalidInput
 from rote.records.envelope import Envelope, life_of, text_of, time_text
+from rote.records.filters import parse_filters
 from rote.records.memory import Memory
 from rote.space import Space
 from rote.values import format_time, micros_of, parse_time
-from rote.values.limits import HISTORY_LIMIT_MAX
+from rote.values.limits import HISTORY_LIMIT_MAX, LIST_LIMIT_MAX
 
 _COLUMNS = ("namespace", "kind", "id", "updated", "ttl", "metadata", "text")
 # A patch of these alone notes that a record was used, and says nothing new.
@@ -101,30 +102,35 @@ def list_records(
         "id_prefix": prefix,
         "updated_since": _since(since),
         "include": tuple(include or ()) if options.as_json else ("payload", "metadata"),
-        **({"order": "updated", "descending": True} if newest else {}),
     }
     point = point_of(at)
     with options.opened_space() as space:
         memory = memory_of(options.view_at(space, point))
-        if namespace is None:
-            result = _list_all(memory, given, arguments)
-        else:
-            result = memory.list(namespace, filters=given, **arguments)
-            result["items"] = [{"namespace": namespace, **item} for item in result["items"]]
+        named = memory.namespaces if namespace is None else (namespace,)
+        result = _list(memory, named, given, arguments, newest=newest)
     options.print_answer(result, lambda: _print_list(result))
 
 
-def _list_all(memory: Memory, filters: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-    """List the records of all namespaces, as a list of one does."""
-    offset, limit = filters.pop("offset", None) or 0, filters.pop("limit", None)
+def _list(
+    memory: Memory,
+    namespaces: tuple[str, ...],
+    filters: dict[str, Any],
+    arguments: dict[str, Any],
+    *,
+    newest: bool,
+) -> dict[str, Any]:
+    """List the records of some namespaces, as the memory lists those of one."""
+    asked = parse_filters(filters, None)
+    offset, limit = asked.offset, asked.limit
     # As many of each as a page of all of them may need, and one to see whether more follow.
-    wanted = {} if limit is None else {"limit": offset + limit + 1}
+    needed = None if limit is None or newest else offset + limit + 1
+    wanted = {"offset": None, "limit": None if (needed or 0) > LIST_LIMIT_MAX else needed}
     items = [
         {"namespace": namespace, **item}
-        for namespace in memory.namespaces
+        for namespace in namespaces
         for item in memory.list(namespace, filters={**filters, **wanted}, **arguments)["items"]
     ]
-    if "order" in arguments:
+    if newest:
         items.sort(key=lambda item: parse_time(item["updated_at"]), reverse=True)
     page = items[offset:] if limit is None else items[offset : offset + limit]
     is_cut = limit and offset + limit < len(items)

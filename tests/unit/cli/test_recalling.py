@@ -58,6 +58,10 @@ def test_a_list_is_of_all_namespaces_unless_one_is_named(store: Path) -> None:
     assert run_json("memory", "list", "--limit", "1", store=store)["next_offset"] == 1
     assert run_json("memory", "list", "--limit", "0", store=store) == {"items": []}
     assert run_json("memory", "list", "--limit", "2", store=store).keys() == {"items"}
+    far = ("--limit", "10000", "--offset", "1")
+    assert run_json("memory", "list", *far, store=store)["items"] == listed["items"][1:]
+    for wrong in ('{"limit":"x"}', '{"offset":-1}', '{"limit":10001}'):
+        error_of(run("memory", "list", "--filters", wrong, store=store))
 
 
 def test_the_last_changed_come_first(store: Path) -> None:
