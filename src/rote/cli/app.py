@@ -58,6 +58,9 @@ def describe(
 ) -> None:
     """Memory for AI agents that you can prove.
 
+    What was known then, who wrote it and why: rote memory list --at 'tuesday 14:00', rote memory
+    show, rote memory history, rote log; what has changed since: rote diff --at 'tuesday 14:00'.
+
     Exits with 0 when all is well, 1 when the answer is no, 2 when there is no answer.
     """
     if show_version:

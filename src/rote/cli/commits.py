@@ -58,7 +58,10 @@ def log(
     graph: Annotated[bool, typer.Option("--graph", help="Draw branches and merges.")] = False,
     options: SpaceOptions,
 ) -> None:
-    """List a space's commits on all branches, newest first: when, who, what and why."""
+    """List a space's commits on all branches, newest first: when, who, what and why.
+
+    Columns: version, time, author, what happened, why, hash, branch.
+    """
     entity = id_in(id) if id else None
     low, high = point_of(since, is_start=True), point_of(until)
     if graph and (entity is not None or author is not None):

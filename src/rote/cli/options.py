@@ -212,7 +212,8 @@ def find_space(store: Store, name: str) -> Space:
         return store.space(name)
     except NotFound as error:
         # Only here: a server must not tell a caller which other spaces it has.
-        error.args = (f"{error}; {told(space.name for space in store.spaces())}",)
+        there = told(space.name for space in store.spaces())
+        error.args = (f"{error}; {there}: name one with --space or ROTE_SPACE",)
         raise
 
 

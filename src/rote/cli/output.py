@@ -110,7 +110,10 @@ def print_rows(
     wrapped = columns[-1:] if wraps is None else wraps
     while page := list(islice(cells, PAGE_MAX)):
         if _width(columns, page, wrapped) <= console.width:
-            headings = [Column(name, no_wrap=name not in wrapped) for name in columns]
+            # A word that is too long for its column is broken, not cut.
+            headings = [
+                Column(name, no_wrap=name not in wrapped, overflow="fold") for name in columns
+            ]
             table = Table(*headings, box=box.SIMPLE_HEAD)
             for row in page:
                 table.add_row(*map(Text, row))

@@ -67,7 +67,7 @@ def list_entities(
     at: AtOption = None,
     options: BranchOptions,
 ) -> None:
-    """List entities by id, records too."""
+    """List entities by id, records too: id, version, value."""
     start, point = _prefix_in(prefix or []), point_of(at)
     with options.opened_space() as space:
         states = options.view_at(space, point).scan(start, limit=limit)
@@ -101,7 +101,10 @@ def cut(text: str) -> str:
 
 @spread_options
 def history(id: IdWords, *, limit: LimitOption = None, options: BranchOptions) -> None:
-    """List what happened to an entity, newest first: when, who, what and why."""
+    """List what happened to an entity, newest first: when, who, what and why.
+
+    Columns: version, time, author, operation, body, why, hash.
+    """
     entity = id_in(id)
     with options.opened_space() as space:
         facts = space.history(entity, limit=limit)

@@ -1,5 +1,6 @@
 """Commands that look at memory records: rote memory get, list, show, history."""
 
+import shlex
 from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any
@@ -93,7 +94,10 @@ def list_records(
     at: AtOption = None,
     options: BranchOptions,
 ) -> None:
-    """List records by namespace, kind and id, those that match all filters."""
+    """List records by namespace, kind and id, those that match all filters.
+
+    Columns: namespace, kind, id, last change, time to live, metadata, text.
+    """
     if include and not options.as_json:
         raise InvalidInput("--include goes with --json; the table has the metadata and the text")
     given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
@@ -160,8 +164,15 @@ def _since(text: str | None) -> str | None:
 
 
 def _print_list(result: dict[str, Any]) -> None:
-    rows = (_item_row(item) for item in result["items"])
-    print_rows(_COLUMNS, rows, wraps=("metadata", "text"))
+    rows = map(_item_row, result["items"])
+    if stdout().is_terminal:
+        for *key, updated, ttl, metadata, text in rows:
+            lives = f"lives {ttl} s" if ttl else ""
+            print_parts((shlex.join(key), updated, lives), style="bold")
+            for line in filter(None, (text, metadata)):
+                print_line(f"    {line}")
+    else:
+        print_rows(_COLUMNS, rows)
     if "next_offset" in result:
         say(f"more follow: --offset {result['next_offset']}")
 
@@ -228,7 +239,7 @@ def _fate(last: Fact | None, when: str) -> str:
         return f"{when}: it has expired, or holds no record"
     by = f" by {last.author}" if last.author else ""
     because = f" ({why(last.meta)})" if last.meta is not None else ""
-    return f"{when}: version {last.version} of {last.at} deleted it{by}{because}"
+    return f"{when}: it was deleted in version {last.version}, at {last.at}{by}{because}"
 
 
 def _print_record(record: RecordArguments, result: dict[str, Any]) -> None:
@@ -262,7 +273,10 @@ def show_history(
     at: AtOption = None,
     options: BranchOptions,
 ) -> None:
-    """List what a record said, newest first: when, who, what and why."""
+    """List what a record said, newest first: when, who, what and why.
+
+    Columns: version, time, author, operation, the text after it, why.
+    """
     point = point_of(at)
     with options.opened_space() as space:
         # Both answers are of one state.

@@ -85,6 +85,7 @@ def test_times_ids_and_reasons_are_whole_on_any_terminal(store: Path, columns: s
             assert any(ADA in line for line in lines)
     shown = on_terminal("memory", "list", cwd=store.parent, COLUMNS=columns, NO_COLOR="1")
     assert any(TUESDAY in line for line in shown.splitlines())
+    assert any("long_term fact drink" in line for line in shown.splitlines())
 
 
 def test_show_tells_a_commit_with_each_fact(store: Path) -> None:

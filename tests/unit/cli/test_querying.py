@@ -119,7 +119,7 @@ def test_a_missing_space_is_told_with_those_there_are(store: Path) -> None:
             opened.space(f"s{number:02}").set(ADA, 1)
     said = error_of(run("query", "*", "--space", "other", store=store))
     assert "there is no space 'other' in this store; there are default, s00, " in said
-    assert said.endswith(", s08 and 3 more\n")
+    assert said.endswith(", s08 and 3 more: name one with --space or ROTE_SPACE\n")
 
 
 def test_watch_prints_what_comes_and_what_goes(store: Path) -> None:

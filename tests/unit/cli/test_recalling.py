@@ -123,8 +123,8 @@ def test_show_tells_why_there_is_none(store: Path) -> None:
         )
     deleted = run("memory", "show", *KEY, store=store)
     assert deleted.stderr == (
-        f"there is no record long_term fact drink: version 5 of {commit.at} deleted it by cleaner"
-        " (tidy)\n"
+        "there is no record long_term fact drink: it was deleted in version 5,"
+        f" at {commit.at} by cleaner (tidy)\n"
     )
     result = run("memory", "show", *KEY, "--json", store=store)
     assert (result.exit_code, result.stderr) == (1, "")
