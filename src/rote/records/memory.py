@@ -24,6 +24,7 @@ from rote.records.envelope import (
     record_of,
 )
 from rote.records.filters import parse_filters
+from rote.records.history import history
 from rote.records.keys import check_kind, check_kinds, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
@@ -279,6 +280,12 @@ class Memory:
         if wanted.limit is not None and len(page) > wanted.limit:
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
+
+    def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
+        """Return what happened to a record, newest first, with the record after each change."""
+        self._check_offered("history")
+        entity = self._entity(namespace, kind, id)
+        return {"items": history(self.space, entity, limit=limit)}
 
     def stats(self) -> Result:
         """Return the number and the size of records."""

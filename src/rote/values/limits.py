@@ -234,6 +234,8 @@ NAMESPACES_MAX = 1_000
 TTL_SECONDS_MAX = 9_999 * 366 * 86_400
 # One page of a list; a list without a limit holds everything.
 LIST_LIMIT_MAX = 10_000
+# Entries of the history of a record that are asked for at once; each holds the whole record.
+HISTORY_LIMIT_MAX = 1_000
 # Tags in one filter; each is one read of the index.
 FILTER_TAGS_MAX = 100
 # Records whose values a list holds at once while it reads them.
