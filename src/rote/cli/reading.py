@@ -143,6 +143,8 @@ def _words(commit: Commit) -> str:
     event = []
     if commit.event is not None:
         about = next((commit.event[name] for name in _ABOUT if name in commit.event), "")
+        if "ids" in commit.event:
+            about = f"{digits(len(commit.event['ids']))} entities, {commit.event['ids'][0]} …"
         reason = f" ({commit.event['reason']})" if "reason" in commit.event else ""
         event.append(f"{commit.event['type']} {about}".rstrip() + reason)
     return ", ".join([*event, *facts])

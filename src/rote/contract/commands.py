@@ -382,13 +382,15 @@ class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
 
 
 class Erase(Command[Erasure], frozen=True, gc=False):
-    """Erase the content of an entity, on all branches and at all versions, by a commit.
+    """Erase the content of entities, on all branches and at all versions, by one commit.
 
     Copies in the store's files are removed after the commit. Busy when only that failed: ask again.
     """
 
-    id: str
     reason: str
+    id: str | None = None
+    ids: Sequence[str] | None = None  # instead of `id`
+    prefix: str | None = None  # instead of both: all ids that start with it
     key: str | None = None
 
 

@@ -1,6 +1,6 @@
 """Declarations: rules that the layers above give the kernel once, when a store is wired."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
 from rote.contract.requests import AnswerRead, SideRow
@@ -29,11 +29,11 @@ class SideRule(Protocol):
     travels: bool  # whether rows of this kind are copied with their space
 
     def erased(
-        self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
+        self, row: SideRow, ids: Collection[str], *, at: str, has_written: Callable[[int], bool]
     ) -> Json | None:
-        """Return the body that a row has after an entity was erased; None when it stays as it is.
+        """Return the body that a row has after entities were erased; None when it stays as it is.
 
-        `has_written(version)` is true when that commit wrote the entity, or may have written it.
+        `has_written(version)` is true when that commit wrote one of them, or may have written it.
         """
         ...
 

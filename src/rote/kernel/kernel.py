@@ -44,6 +44,12 @@ def _ids(command: Any) -> Sequence[str]:
     return ids
 
 
+def _erased(command: Any) -> Sequence[str]:
+    """Return the ids that an erasure names; one by a prefix names none."""
+    named: Sequence[str] = (command.id,) if command.id is not None else command.ids or ()
+    return named
+
+
 def _written(command: Any) -> Iterator[str]:
     """Yield the ids of operations and reads; the handler refuses operations without one."""
     for part in (*command.operations, *getattr(command, "reads", ())):
@@ -109,7 +115,7 @@ TABLE = Table([
     Row(c.Verify, "verify", "rote.kernel.proving.verification:verify", "read", "none", "always"),
     Row(c.MakeCheckpoint, "checkpoint", f"{_KEEPING}.checkpoints:make_checkpoint", "read", "none",
         "always"),
-    Row(c.Erase, "erase", f"{_KEEPING}.erasures:erase", "owner", "none", "key", None, _id,
+    Row(c.Erase, "erase", f"{_KEEPING}.erasures:erase", "owner", "none", "key", None, _erased,
         by_caller=True),
     Row(c.Compact, "compact", f"{_KEEPING}.compactions:compact", "owner", "none", "key",
         by_caller=True),

@@ -1,6 +1,6 @@
 """Rules for the rows of runs when an entity is erased or history compacted; declared at wiring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import structs
 
@@ -29,13 +29,13 @@ class RunRule:
     travels = True
 
     def erased(
-        self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
+        self, row: SideRow, ids: Collection[str], *, at: str, has_written: Callable[[int], bool]
     ) -> Json | None:
         """Abort a pending commit that holds an erased entity, and leave no digest of what a run has
         written that wrote it."""
         run = run_in(row)
         pending = pending_in(run)
-        if pending is not None and pending.holds(id):
+        if pending is not None and pending.holds(ids):
             run = run.aborted(VALIDATION_FAILED, at)
         elif not (run.version is not None and has_written(run.version)) and not (
             # Of what an aborted run would have written nothing is left that could tell.
@@ -73,7 +73,7 @@ class LeaseRule:
     travels = False
 
     def erased(
-        self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
+        self, row: SideRow, ids: Collection[str], *, at: str, has_written: Callable[[int], bool]
     ) -> Json | None:
         return None
 

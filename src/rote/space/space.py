@@ -59,7 +59,14 @@ from rote.contract.commands import (
     Watch,
 )
 from rote.errors import InvalidInput
-from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
+from rote.space.arguments import (
+    check_flags,
+    check_limit,
+    check_list,
+    check_progress,
+    check_timeout,
+    erased_by_call,
+)
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.driving import Progress, counting, frames, retry
 from rote.space.running import Runs, RunStart, check_runs
@@ -539,14 +546,21 @@ class Space:
         self._check_writable("checkpoint")
         return self._port.answer(self.did, MakeCheckpoint())
 
-    def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
-        """Remove the values of an entity for good, on all branches and at all versions.
+    def erase(
+        self,
+        ids: str | Sequence[str] | Mapping[str, str],
+        *,
+        reason: str,
+        key: str | None = None,
+    ) -> Erasure:
+        """Remove the values of entities for good, on all branches and at all versions.
 
-        Hashes stay, so the chain still verifies; id, reason, keys, authors and meta stay in clear.
-        Busy when old copies stay because others use the store's files: call again to remove them.
+        `ids` is an id, a list of ids, or {"prefix": text}; one commit erases all of them. Hashes
+        stay, so the chain still verifies; ids, reason, keys, authors and meta stay in clear. Busy
+        when old copies stay because others use the store's files: call again to remove them.
         """
         self._check_writable("erase")
-        return self._port.answer(self.did, Erase(id, reason, key))
+        return self._port.answer(self.did, Erase(reason, **erased_by_call(ids), key=key))
 
     def compact(
         self,

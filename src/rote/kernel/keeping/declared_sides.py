@@ -3,7 +3,7 @@
 An erasure may change such rows, and such a row may refuse a compaction.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from rote.contract import SideRow, SideRule
 from rote.kernel.committing.side_rows import seen
@@ -14,11 +14,11 @@ from rote.values.limits import PAGE_MAX
 
 
 def forget_in_sides(
-    writes: SpaceWriter, id: str, *, at: str, has_written: Callable[[int], bool]
+    writes: SpaceWriter, ids: Collection[str], *, at: str, has_written: Callable[[int], bool]
 ) -> None:
     """Write the rows that an erasure changes. Their fence grows, so owners with the old one are refused."""
     for rule, row in _declared(writes):
-        body = rule.erased(row, id, at=at, has_written=has_written)
+        body = rule.erased(row, ids, at=at, has_written=has_written)
         if body is not None:
             moved = side_record(writes.space.did, row.kind, row.key, row.fence + 1, canonical(body))
             writes.rows.put_side(writes.number, moved)

@@ -22,6 +22,7 @@ from rote.testing.space_suite.erased_foundations import ErasedFoundationTests
 from rote.testing.space_suite.erased_keys import ErasedKeyTests
 from rote.testing.space_suite.erasure_copies import ErasureCopyTests
 from rote.testing.space_suite.erasures import ErasureTests
+from rote.testing.space_suite.erasures_of_many import ErasureOfManyTests
 from rote.testing.space_suite.forgeries import ForgeryTests
 from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
@@ -83,6 +84,7 @@ class SpaceSuite(
     TrustTests,
     ErasedKeyTests,
     ErasureTests,
+    ErasureOfManyTests,
     BackupTests,
     CopyTests,
     BlobTests,
