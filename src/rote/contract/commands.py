@@ -291,6 +291,9 @@ class PutSide(Command[SideRow], frozen=True, gc=False):
     key: str
     body: Json
     fence: int
+    # Raise Conflict, and write nothing, when the row holds an entity that was erased after this
+    # version; the rule of its kind tells (contract.SideRule).
+    unerased_since: int | None = None
 
 
 class DropSide(Command[None], frozen=True, gc=False):
@@ -381,6 +384,16 @@ class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
     """Sign the head."""
 
 
+class FindWritten(Command[tuple[str, ...]], frozen=True, gc=False):
+    """List ids that start with a prefix, in order, of entities that have content at some version on
+    some branch; with `where` of those that met its conditions there (contract.Matcher)."""
+
+    prefix: str
+    where: Mapping[str, Any] | None = None
+    after: str | None = None
+    limit: int = PAGE_MAX
+
+
 class Erase(Command[Erasure], frozen=True, gc=False):
     """Erase the content of entities, on all branches and at all versions, by one commit.
 
@@ -391,6 +404,7 @@ class Erase(Command[Erasure], frozen=True, gc=False):
     id: str | None = None
     ids: Sequence[str] | None = None  # instead of `id`
     prefix: str | None = None  # instead of both: all ids that start with it
+    where: Mapping[str, Any] | None = None  # with a prefix: of these, as FindWritten finds them
     key: str | None = None
 
 

@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -53,6 +55,13 @@ class Contended(Busy):
 
     def __init__(self) -> None:
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
+
+
+class Scrubbed(Struct, frozen=True):
+    """The outcome of a scrub."""
+
+    remaining: tuple[str, ...] = ()  # places that it cannot reach, in words
+    is_whole: bool = True  # False when this user may not rewrite a part of the store; its owner may
 
 
 class Reader(Protocol):
@@ -110,6 +119,10 @@ class Reader(Protocol):
     ) -> list[FactPlace]:
         """Return the places of the facts up to version `until` that come after a given place, in
         order; on one branch, or on all."""
+        ...
+
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        """Return facts up to version `until` that come after a given place, in the order of places."""
         ...
 
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
@@ -336,12 +349,16 @@ class Engine(Protocol):
         """Return whether that attempt is in the log, durably, after OutcomeUnknown. The answer is final."""
         ...
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         """Remove old copies of rewritten or dropped rows from this store, and give the room back.
 
-        Raise Busy when someone is in the way. Return, in words, the places it cannot reach. The
-        data of blobs is large, and may be left alone unless `payloads` is true.
+        Raise Busy when someone is in the way. The data of blobs is large, and may be left alone
+        unless `payloads` is true.
         """
+        ...
+
+    def tidy(self) -> None:
+        """Remove files with content that killed processes have left beside the store."""
         ...
 
     def damage(self) -> list[str]:

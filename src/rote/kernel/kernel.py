@@ -15,6 +15,7 @@ from rote.contract import (
     IdSource,
     Index,
     KeyRing,
+    Matcher,
     Questions,
     SideRule,
     SpaceInfo,
@@ -115,6 +116,8 @@ TABLE = Table([
     Row(c.Verify, "verify", "rote.kernel.proving.verification:verify", "read", "none", "always"),
     Row(c.MakeCheckpoint, "checkpoint", f"{_KEEPING}.checkpoints:make_checkpoint", "read", "none",
         "always"),
+    Row(c.FindWritten, "find_written", f"{_KEEPING}.selections:find_written", "owner", "none",
+        "always", "ids"),
     Row(c.Erase, "erase", f"{_KEEPING}.erasures:erase", "owner", "none", "key", None, _erased,
         by_caller=True),
     Row(c.Compact, "compact", f"{_KEEPING}.compactions:compact", "owner", "none", "key",
@@ -150,6 +153,7 @@ class Kernel:
         seed: bytes | None = None,
         indexes: Sequence[Index] = (),
         side_rules: Sequence[SideRule] = (),
+        matchers: Sequence[Matcher] = (),
         presumes: bool = False,
     ) -> None:
         """Wire the parts together.
@@ -157,6 +161,7 @@ class Kernel:
         questions   asks the questions again that a commit relies on
         seed        of the key of the next space that is made
         side_rules  decide what erasures and compactions do about side rows of the layers above
+        matchers    read the conditions by which layers above select entities to erase
         presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
                     look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
                     kernel asks them once more
@@ -165,6 +170,7 @@ class Kernel:
             engine=engine, clock=clock, ids=ids, tokens=tokens, keys=keys, questions=questions,
             indexes={index.name: index for index in indexes},
             side_rules={rule.kind: rule for rule in side_rules},
+            matchers=tuple(matchers),
             port=lambda: self, presumes=presumes,
         )  # fmt: skip
         self.spaces = Spaces(wiring, seed=seed)

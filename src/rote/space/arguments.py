@@ -29,9 +29,9 @@ def erased_by_call(ids: Any) -> dict[str, Any]:
     if isinstance(ids, list | tuple):
         return {"ids": tuple(ids)}
     if isinstance(ids, Mapping):
-        if ids.keys() != {"prefix"}:
+        if ids.keys() not in ({"prefix"}, {"prefix", "where"}):
             raise InvalidInput('an erasure by prefix is {"prefix": text}', argument="ids")
-        return {"prefix": ids["prefix"]}
+        return dict(ids)
     return {"id": ids}
 
 

@@ -28,6 +28,7 @@ from rote.contract import (
     Tell,
     VerifyReport,
     View,
+    all_written,
     paged,
 )
 from rote.contract.commands import (
@@ -548,7 +549,7 @@ class Space:
 
     def erase(
         self,
-        ids: str | Sequence[str] | Mapping[str, str],
+        ids: str | Sequence[str] | Mapping[str, Json],
         *,
         reason: str,
         key: str | None = None,
@@ -561,6 +562,10 @@ class Space:
         """
         self._check_writable("erase")
         return self._port.answer(self.did, Erase(reason, **erased_by_call(ids), key=key))
+
+    def written(self, prefix: str, *, where: Mapping[str, Json] | None = None) -> Iterator[str]:
+        """Yield the ids that start with a prefix and have values at some version on some branch."""
+        return all_written(self._port, self.did, prefix, where)
 
     def compact(
         self,

@@ -20,7 +20,7 @@ from rote.engines.postgres.schema import check_schema, prepare, quoted
 from rote.engines.postgres.scrubbing import OUT_OF_REACH, scrub
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
-from rote.engines.protocol import Contended, OutcomeUnknown
+from rote.engines.protocol import Contended, OutcomeUnknown, Scrubbed
 from rote.engines.rows import BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
 from rote.errors import Busy, InvalidInput, RoteError, Unavailable
@@ -221,14 +221,18 @@ class PostgresEngine:
             session.close()
         return rows == [(attempt,)]
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         self._pool.check_open()
         # A connection of its own, because the settings stay with it.
         session = self._target.connect()
         try:
-            return [*scrub(session, self._schema, payloads=payloads), *OUT_OF_REACH]
+            left = scrub(session, self._schema, payloads=payloads)
         finally:
             session.close()
+        return Scrubbed((*left, *OUT_OF_REACH), is_whole=not left)
+
+    def tidy(self) -> None:
+        """Leave files alone: the server has none of its own, and backups are anywhere."""
 
     def abandon(self) -> None:
         block = None if self._own.block is None else self._own.block()

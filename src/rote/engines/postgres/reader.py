@@ -184,6 +184,15 @@ class PostgresReader:
             space, *(after or ("", 0, 0, 0)), until, limit, *bounds,
         )  # fmt: skip
 
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from {self._schema}.facts as f where f.space = $1"
+            " and (f.id, f.version, f.position, f.branch) > ($2, $3, $4, $5) and f.version <= $6"
+            " order by f.id, f.version, f.position, f.branch limit $7",
+            space, *after, until, limit,
+        )  # fmt: skip
+        return [FactRow(*row) for row in rows]
+
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         if not places:
             return {}

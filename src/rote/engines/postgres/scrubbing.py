@@ -51,7 +51,7 @@ def scrub(session: Session, schema: str, *, payloads: bool) -> list[str]:
         if owns == [(True,)]:
             session.run(f"vacuum (full) {schema}.{table}")
         else:
-            left.append(f"old rows of {schema}.{table}, until its owner runs VACUUM FULL on it")
+            left.append(f"old rows of {schema}.{table}, until its owner runs `rote gc`")
     return left
 
 

@@ -17,9 +17,9 @@ import apsw
 from rote.engines.abandoning import Abandoning
 from rote.engines.forks import FORKS, hold_at_forks
 from rote.engines.inside import Inside
-from rote.engines.protocol import OutcomeUnknown
+from rote.engines.protocol import OutcomeUnknown, Scrubbed
 from rote.engines.rows import BranchRow, SpaceRow
-from rote.engines.sqlite.backup import write_new_file
+from rote.engines.sqlite.backup import remove_abandoned, write_new_file
 from rote.engines.sqlite.checkpointer import Checkpointer
 from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
@@ -235,7 +235,7 @@ class SqliteEngine:
 
     # -- keeping -----------------------------------------------------------------------------------
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         # Pages that were split or freed long ago may still hold copies; only a new file has none.
         def scrub() -> None:
             self._check_open()
@@ -243,7 +243,11 @@ class SqliteEngine:
             self.empty_log()
 
         self._alone(scrub)
-        return []
+        return Scrubbed()
+
+    def tidy(self) -> None:
+        if not is_memory(self.filename):
+            remove_abandoned(Path(self.filename).parent)
 
     def damage(self) -> list[str]:
         try:

@@ -249,6 +249,15 @@ class SqliteReader:
             (space, *(after or ("", 0, 0, 0)), until, *bounds, limit),
         )
 
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from facts as f indexed by facts_by_entity"
+            " where space = ? and (id, version, position, branch) > (?, ?, ?, ?)"
+            " and version <= ? order by id, version, position, branch limit ?",
+            (space, *after, until, limit),
+        )
+        return [FactRow(*row) for row in rows]
+
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         return {
             place: op

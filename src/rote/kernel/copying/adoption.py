@@ -19,7 +19,8 @@ from rote.kernel.branching.merges import merge_event
 from rote.kernel.committing.documents import patched
 from rote.kernel.committing.plans import SALT_BYTES
 from rote.kernel.keeping.compactions import follow_compaction
-from rote.kernel.keeping.erasures import forget, note_key, note_of
+from rote.kernel.keeping.declared_sides import forget_in_sides
+from rote.kernel.keeping.erasures import erased_of, forget, note_key, note_of
 from rote.kernel.keeping.selections import too_many
 from rote.kernel.log.appender import Appender, Step
 from rote.kernel.log.branch_replay import Lineage
@@ -149,6 +150,8 @@ class Adoption:
         if forgotten.facts:
             note = note_of(writes, note_key(ids, version), version)
             writes.rows.put_side(writes.number, note)
+            erased = erased_of(writes, forgotten, at=self.appender.at)
+            forget_in_sides(writes, erased, in_copy=True)
         return forgotten.facts > 0
 
     # -- what is there already ---------------------------------------------------------------------

@@ -15,11 +15,11 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from rote.contract import Caller, Commit, Erasure
+from rote.contract import Caller, Commit, Erased, Erasure
 from rote.contract.commands import Erase
-from rote.engines import Abandoning, Contended, Reader
+from rote.engines import Abandoning, Contended, Reader, Scrubbed
 from rote.engines.rows import CommitRow, EntityRow, FactRow, SideRecord
-from rote.errors import Busy, LimitExceeded, RoteError, Unavailable
+from rote.errors import Busy, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.kernel.blobs.blob_references import described_by, references_in
 from rote.kernel.committing.commits import commit_task
 from rote.kernel.committing.drafts import Draft
@@ -35,8 +35,9 @@ from rote.kernel.log.key_rows import key_record, meaning_of
 from rote.kernel.log.seals import KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
-from rote.values import Json, canonical, check_reason, decode_canonical, format_time
+from rote.values import Json, canonical, check_key, check_reason, decode_canonical, format_time
 from rote.values.limits import COMMIT_BYTES_MAX, ERASE_CHUNK_FACTS, ERASE_ENTITIES_MAX, PAGE_MAX
+from rote.values.times import MICROS_MIN
 
 # The key of the note that data of blobs was dropped. No entity has this id, because it is no URI.
 DROPPED_DATA = "payloads"
@@ -95,9 +96,7 @@ class ErasingTask(Struct):
             draft.entities[(row.branch, row.id)] = row
         note = note_of(draft.reads, note_key(forgotten.ids, version), version)
         draft.sides[(SCRUB, note.key)] = note
-        forget_in_sides(
-            draft.reads, draft.erased, at=format_time(draft.at), has_written=forgotten.is_by
-        )
+        forget_in_sides(draft.reads, erased_of(draft.reads, forgotten, at=draft.at))
         return Prepared(
             space.branches.find("main"), canonical(erase_event(forgotten.ids, self.reason))
         )
@@ -119,15 +118,23 @@ class ErasingTask(Struct):
 
 def erase(space: OpenSpace, command: Erase, caller: Caller) -> Erasure:
     """Erase entities, or finish what an earlier call began."""
-    selection = selection_of(command)
     check_reason(command.reason)
+    if command.key is not None:
+        check_key(command.key)
+    selection = selection_of(space, command)
     task = ErasingTask(selection, command.reason)
     call: dict[str, Json] = {**selection.call, "reason": command.reason}
-    made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+    try:
+        made = commit_task(space, task, "main", key=command.key, call=call, caller=caller)
+    except NotFound:
+        # What meets conditions is not found any more once it is erased; its copies may be left.
+        if command.where is not None and any(notes_in(space.reader())):
+            scrub(space)
+        raise
     made, facts = (made, task.facts) if made is not None else (task.earlier, 0)
     assert made is not None
     try:
-        remaining = scrub(space)
+        remaining = scrub(space).remaining
     except Unavailable as error:
         is_busy = isinstance(error, Busy)
         words = str(error) if is_busy else f"{error}; then run `rote gc` to finish"
@@ -136,7 +143,7 @@ def erase(space: OpenSpace, command: Erase, caller: Caller) -> Erasure:
             id=(made.event or {}).get("id"),
             version=made.version,
         ) from error
-    return Erasure(made, facts, tuple(remaining), _stored(space.reader(), task.blobs))
+    return Erasure(made, facts, remaining, _stored(space.reader(), task.blobs))
 
 
 def _words(made: Commit) -> str:
@@ -224,6 +231,15 @@ def _check_bounds(count: int, id_bytes: int) -> None:
         )
 
 
+def erased_of(reads: SpaceReader, forgotten: Forgotten, *, at: int) -> Erased:
+    """Return an erasure as the rules for side rows have to know it."""
+    rows = reads.rows.commits(reads.number, after=forgotten.oldest - 1, limit=1)
+    # Nobody knows when an entity was first written that has facts below the horizon.
+    is_known = rows and forgotten.oldest >= forgotten.below
+    since = rows[0].at if is_known else MICROS_MIN
+    return Erased(frozenset(forgotten.ids), format_time(at), since, forgotten.is_by)
+
+
 def facts_of(
     reads: Reader, space: int, branches: Branches, id: str, *, until: int
 ) -> Iterator[list[FactRow]]:
@@ -305,25 +321,28 @@ def note_of(reads: SpaceReader, key: str, version: int) -> SideRecord:
     return side_record(reads.space.did, SCRUB, key, fence, canonical({"version": version}))
 
 
-def scrub(space: OpenSpace) -> list[str]:
-    """Remove copies of what was erased from the files; return the places that are out of reach."""
+def scrub(space: OpenSpace) -> Scrubbed:
+    """Remove copies of what was erased from the files.
+
+    The notes stay where this user may not do all of it, so that the owner's gc does the rest.
+    """
     reads = space.reader()
     notes = list(notes_in(reads))  # before the scrub: it does not cover notes that come later
     includes_data = any(_is_of_data(reads, note) for note in notes)
     try:
-        remaining = space.engine.scrub(payloads=includes_data)
+        scrubbed = space.engine.scrub(payloads=includes_data)
     except Busy as error:
         holder = error.details.get("holder", "another program")
         raise Busy(
             f"{holder} is using the store's files; when it is done, run `rote gc` to finish",
             reason=str(error),
         ) from error
-    for note in notes:
+    for note in notes if scrubbed.is_whole else ():
         with Abandoning(space.engine), space.engine.writer(space.number) as rows:
             writes = SpaceWriter(space, rows)
             if writes.rows.side(writes.number, SCRUB, note.key) == note:
                 writes.rows.drop_side(writes.number, SCRUB, note.key)
-    return remaining
+    return scrubbed
 
 
 def _is_of_data(reads: SpaceReader, note: SideRecord) -> bool:

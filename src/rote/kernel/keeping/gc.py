@@ -60,13 +60,15 @@ def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
     uploads, uploads_size = _drop_uploads(space, before=now - int(idle * _MICROS), tell=tell)
     kept = sum(1 for _ in _whole(space.reader(), after=b""))
     snapshots = thin(space, advance=lambda count: tell("thinning", count, count))
+    space.engine.tidy()
     notes = [note.key for note in notes_in(space.reader())]
+    is_shrunk = False
     if notes:
         tell("scrubbing", 0, len(notes))
-        scrub(space)
-    finished = sum(key not in (DROPPED_DATA, ROOM) for key in notes)
+        is_shrunk = scrub(space).is_whole
+    finished = sum(key not in (DROPPED_DATA, ROOM) for key in notes) if is_shrunk else 0
     return GcReport(
-        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
+        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=is_shrunk
     )
 
 

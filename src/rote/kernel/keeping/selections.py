@@ -1,15 +1,24 @@
-"""Selections: the entities that an erasure takes, named one by one or by a prefix of their ids."""
+"""Selections: the entities that an erasure takes.
 
-from collections.abc import Iterable, Iterator
+They are named one by one, by a prefix of their ids, or by conditions that a layer above reads
+(contract.Matcher). Conditions are compared with all values that an entity ever had.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from msgspec import Struct
 
-from rote.contract.commands import Erase
+from rote.contract import Conditions
+from rote.contract.commands import Erase, FindWritten
 from rote.engines import Reader
 from rote.errors import InvalidInput, LimitExceeded, NotFound
 from rote.kernel.committing.drafts import Draft
+from rote.kernel.keeping.past_values import has_met, ids_that_met
+from rote.kernel.log.page_sizes import page_size
+from rote.kernel.state.open_space import OpenSpace
 from rote.values import Json, check_entity_id
-from rote.values.limits import ERASE_ENTITIES_MAX, INTEGER_MAX, PAGE_MAX
+from rote.values.limits import CACHE_CATCH_UP_MAX, ERASE_ENTITIES_MAX, INTEGER_MAX, PAGE_MAX
 from rote.values.names import check_text
 
 
@@ -54,13 +63,77 @@ class Below(Selection, frozen=True):
         )
 
 
-def selection_of(command: Erase) -> Selection:
+class Matching(Selection, frozen=True):
+    """All entities below a prefix that met conditions at any version on any branch."""
+
+    prefix: str
+    conditions: Conditions
+    found: frozenset[str]  # up to a version, before the lock was taken
+    version: int
+
+    def ids(self, draft: Draft) -> Iterable[str]:
+        """Yield what was found, and look again only at what was written since."""
+        reads, until = draft.reads, draft.version
+        changed = reads.rows.changed(
+            reads.number, after=self.version, until=until, limit=CACHE_CATCH_UP_MAX
+        )
+        if len(changed) >= CACHE_CATCH_UP_MAX:
+            return ids_that_met(reads, self.conditions, self.prefix, after=None, until=until)
+        new = {id for _, id in changed if id.startswith(self.prefix)} - self.found
+        met = {id for id in new if has_met(reads, self.conditions, id, until=until)}
+        return sorted(self.found | met)
+
+    def not_found(self, id: str | None) -> NotFound:
+        return NotFound("nothing that was ever written meets the conditions", prefix=self.prefix)
+
+
+def find_written(space: OpenSpace, command: FindWritten) -> tuple[str, ...]:
+    """Return a page of the ids below a prefix that have content at some version."""
+    check_prefix(command.prefix)
+    if command.after is not None:
+        check_entity_id(command.after)
+    limit = page_size(command.limit)
+    reads, conditions = space.reader(), _conditions(space, command.prefix, command.where)
+
+    def found(newest: int) -> tuple[str, ...]:
+        ids = ids_that_met(reads, conditions, command.prefix, after=command.after, until=newest)
+        return tuple(islice(ids, limit))
+
+    return reads.steadily(None, found)
+
+
+def _conditions(space: OpenSpace, prefix: str, where: Mapping[str, Json] | None) -> Conditions:
+    """Return the conditions of a command, as the layer reads them that owns the ids."""
+    if where is None:
+        return Conditions(lambda id: True)
+    for matcher in space.wiring.matchers:
+        if prefix.startswith(matcher.prefix):
+            return matcher.read(where)
+    raise InvalidInput(f"nobody knows conditions on ids that start with {prefix!r}", prefix=prefix)
+
+
+def _matching(space: OpenSpace, prefix: str, where: Mapping[str, Json]) -> Matching:
+    reads, conditions = space.reader(), _conditions(space, prefix, where)
+
+    def find(newest: int) -> Matching:
+        found = ids_that_met(reads, conditions, prefix, after=None, until=newest)
+        call = {"name": "erase", "prefix": prefix, "where": dict(where)}
+        return Matching(call, prefix, conditions, frozenset(found), newest)
+
+    return reads.steadily(None, find)
+
+
+def selection_of(space: OpenSpace, command: Erase) -> Selection:
     """Return what a command selects; raise when it names nothing, or in two ways."""
     ways = [way for way in (command.id, command.ids, command.prefix) if way is not None]
     if len(ways) != 1:
         raise InvalidInput("an erasure names an id, a list of ids, or a prefix of ids")
+    if command.where is not None and command.prefix is None:
+        raise InvalidInput("conditions are those of a prefix of ids", argument="where")
     if command.prefix is not None:
         check_prefix(command.prefix)
+        if command.where is not None:
+            return _matching(space, command.prefix, command.where)
         return Below({"name": "erase", "prefix": command.prefix}, command.prefix)
     ids = (command.id,) if command.ids is None else command.ids
     if not isinstance(ids, list | tuple) or not ids:

@@ -33,6 +33,7 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_erasures import RecordErasureTests
 from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.records import RecordTests
@@ -96,6 +97,7 @@ class SpaceSuite(
     ErasureCopyTests,
     ErasedFoundationTests,
     RecordTests,
+    RecordErasureTests,
     RecordFileTests,
     RecordListTests,
     RetrievalTests,
