@@ -6,7 +6,6 @@ The key is in the id of the entity. Filters are compared with every version of a
 branch, whether it has expired, was deleted or pruned since.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -79,7 +78,7 @@ def selected_by(
     id: str | None,
     *,
     id_prefix: str | None,
-    filters: Mapping[str, Any] | None,
+    filters: Any,
 ) -> Selected:
     """Return the records that a call selects; raise for the first fault."""
     if kind is not None:

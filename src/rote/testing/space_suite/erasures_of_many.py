@@ -170,7 +170,7 @@ class ErasureOfManyTests(SpaceGround):
 
     def test_a_watch_removes_all_of_them(self) -> None:
         self.space.transact([put(P1, 1), put(P2, 2), put(B, 3)])
-        query = {"select": {"urn:person:*": {}}}
+        query: dict[str, Any] = {"select": {"urn:person:*": {}}}
         watch = self.space.watch(query, timeout=0)
         assert [shown["id"] for shown in next(watch)["upserts"]] == [P1, P2]
         self.space.erase([P1, P2], reason="r")
