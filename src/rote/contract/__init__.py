@@ -14,7 +14,7 @@ from rote.contract.copies import (
     check_row_follows,
 )
 from rote.contract.declarations import Conditions, Erased, Matcher, Questions, SideRule
-from rote.contract.erasures import Erasure, Remains
+from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
 from rote.contract.local import Local
@@ -84,6 +84,7 @@ __all__ = [
     "SidePage",
     "SideRow",
     "SideRule",
+    "SpaceErasure",
     "SpaceInfo",
     "SpacePage",
     "SpaceSummary",

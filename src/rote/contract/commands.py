@@ -14,7 +14,7 @@ from rote.contract.blobs import BlobInfo, BlobPart, GcReport
 from rote.contract.branches import Branch, Change, MergeResult, Resolution
 from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
-from rote.contract.erasures import Erasure
+from rote.contract.erasures import Erasure, SpaceErasure
 from rote.contract.facts import Commit, Glance, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
@@ -74,6 +74,17 @@ class FindSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
 
     name: str
     create: bool = False
+
+
+class EraseSpace(StoreCommand[SpaceErasure], frozen=True, gc=False):
+    """Take a space away for good, with its key; what stays is one signed row of the store.
+
+    Copies in the store's files are removed afterwards. Busy when only that failed: ask again, by did.
+    """
+
+    space: str  # by name or did
+    reason: str
+    confirm: str  # the same as `space`
 
 
 class AdoptSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):

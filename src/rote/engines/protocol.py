@@ -35,7 +35,7 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
-from rote.errors import Busy, Unavailable
+from rote.errors import Busy, NotFound, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
@@ -57,6 +57,10 @@ class Contended(Busy):
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
 
 
+def no_space() -> NotFound:
+    return NotFound("the space is no longer in this store; it was erased")
+
+
 class Scrubbed(Struct, frozen=True):
     """The outcome of a scrub."""
 
@@ -68,7 +72,10 @@ class Reader(Protocol):
     """Reads of one space. Each sees one committed state; inside a writer also its own writes."""
 
     def head(self, space: int) -> HeadRow | None:
-        """Return the newest commit, at least as new as any that another process has been answered for."""
+        """Return the newest commit, at least as new as any that another process has been answered for.
+
+        NotFound when there is no such space any more.
+        """
         ...
 
     def branches(self, space: int) -> list[BranchRow]: ...
@@ -233,6 +240,10 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
 
+    def drop_space(self, space: int, *, left: Sequence[SideRecord]) -> None:
+        """Drop a space with all its rows, and put rows of the store itself (STORE)."""
+        ...
+
     def presume_absent(
         self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
     ) -> bool:
@@ -307,7 +318,15 @@ class Engine(Protocol):
     def spaces(self) -> list[SpaceRow]: ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        """Make the space with its main branch; when name or did is taken, return the space that has it."""
+        """Make the space with its main branch; when name or did is taken, return the space that has it.
+
+        The number of a space that was dropped is never given again: others may still use it. The
+        store's rows of kind ERASED_SPACE have these numbers as fences.
+        """
+        ...
+
+    def drop_store_row(self, kind: str, key: str) -> None:
+        """Drop a side row of the store itself."""
         ...
 
     def check_usable(self) -> None:

@@ -69,6 +69,8 @@ TABLE = Table([
     Row(c.GetTimes, "now", f"{_SPACES}:get_times", "authenticated", "free", "always"),
     Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always"),
     Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always"),
+    Row(c.EraseSpace, "space_erase", f"{_KEEPING}.space_erasures:erase_space", "operator", "none",
+        "never", by_caller=True),
     Row(c.AdoptSpace, "adopt", f"{_SPACES}:adopt_space", "operator", "none", "always"),
 
     Row(c.Describe, "space", f"{_READING}.history:describe", "read", "free", "always"),

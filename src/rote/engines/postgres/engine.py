@@ -21,7 +21,7 @@ from rote.engines.postgres.scrubbing import OUT_OF_REACH, scrub
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
 from rote.engines.protocol import Contended, OutcomeUnknown, Scrubbed
-from rote.engines.rows import BranchRow, SpaceRow
+from rote.engines.rows import ERASED_SPACE, STORE, BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
 from rote.errors import Busy, InvalidInput, RoteError, Unavailable
 from rote.values.limits import (
@@ -77,7 +77,10 @@ class PostgresEngine:
         text = (
             f"with settings as materialized (select {SYNCHRONOUS[self._durability]}),"
             f" made as (insert into {s}.spaces"
-            f" select (select coalesce(max(number), 0) + 1 from {s}.spaces), $1, $2, $3, 0, '', 0, 0"
+            " select 1 + greatest("
+            f" (select coalesce(max(number), 0) from {s}.spaces),"
+            f" (select coalesce(max(fence), 0) from {s}.sides where space = {STORE}"
+            f" and kind = '{ERASED_SPACE}')), $1, $2, $3, 0, '', 0, 0"
             " from settings on conflict do nothing returning number),"
             f" main as (insert into {s}.branches"
             " select number, $4, $5, $6, $7, $8, $9, $10 from made)"
@@ -95,6 +98,12 @@ class PostgresEngine:
             raise Contended()  # another space was made at this moment and took the number
 
         return _retried(make)
+
+    def drop_store_row(self, kind: str, key: str) -> None:
+        self._pool.rows(
+            f"delete from {self._schema}.sides where space = $1 and kind = $2 and key = $3",
+            (STORE, kind.encode(), key.encode()),
+        )
 
     # -- reading and writing -----------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.engines.postgres.parameters import bigints, texts
+from rote.engines.protocol import no_space
 from rote.engines.rows import (
     BlobRow,
     BranchRow,
@@ -55,7 +56,7 @@ class PostgresReader:
     def head(self, space: int) -> HeadRow | None:
         known = self.known(space)
         if known is None:
-            return None
+            raise no_space()
         self._remember(space, known)
         return known.head
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from rote.engines.protocol import no_space
 from rote.engines.rows import (
     BlobRow,
     BranchRow,
@@ -94,6 +95,8 @@ class SqliteReader:
                 (space,),
             )
             if not rows:
+                if not self._all("select 1 from spaces where number = ?", (space,)):
+                    raise no_space()
                 return None
             head = self._heads[space] = HeadRow(*rows[0])
         return head

@@ -42,6 +42,7 @@ def put_side(space: OpenSpace, command: PutSide) -> SideRow:
     row = side_record(space.did, kind, key, fence + 1, canonical(command.body))
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
+        writes.rows.head(writes.number)  # NotFound when the space was erased
         _check_fence(writes, kind, key, fence)
         if command.unerased_since is not None:
             _check_unerased(writes, seen(row), command.unerased_since)

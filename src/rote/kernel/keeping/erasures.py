@@ -27,6 +27,7 @@ from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.committing.plans import commit_at
 from rote.kernel.keeping.declared_sides import forget_in_sides
 from rote.kernel.keeping.selections import Selection, selection_of, too_many
+from rote.kernel.keeping.space_erasures import drop_store_notes, store_notes
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.erased_facts import erased_row, remains_in
 from rote.kernel.log.events import BranchMerged, erase_event, erased_by, event_rows, read_event
@@ -327,8 +328,9 @@ def scrub(space: OpenSpace) -> Scrubbed:
     The notes stay where this user may not do all of it, so that the owner's gc does the rest.
     """
     reads = space.reader()
-    notes = list(notes_in(reads))  # before the scrub: it does not cover notes that come later
-    includes_data = any(_is_of_data(reads, note) for note in notes)
+    # Before the scrub: it does not cover notes that come later.
+    notes, spaces = list(notes_in(reads)), list(store_notes(reads.rows))
+    includes_data = bool(spaces) or any(_is_of_data(reads, note) for note in notes)
     try:
         scrubbed = space.engine.scrub(payloads=includes_data)
     except Busy as error:
@@ -337,7 +339,10 @@ def scrub(space: OpenSpace) -> Scrubbed:
             f"{holder} is using the store's files; when it is done, run `rote gc` to finish",
             reason=str(error),
         ) from error
-    for note in notes if scrubbed.is_whole else ():
+    if not scrubbed.is_whole:
+        return scrubbed
+    drop_store_notes(space.wiring, spaces)
+    for note in notes:
         with Abandoning(space.engine), space.engine.writer(space.number) as rows:
             writes = SpaceWriter(space, rows)
             if writes.rows.side(writes.number, SCRUB, note.key) == note:

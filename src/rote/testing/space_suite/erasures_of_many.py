@@ -27,7 +27,7 @@ class ErasureOfManyTests(SpaceGround):
     # -- one commit --------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("ids", [[P3, P1, P2, P1], {"prefix": "urn:person:"}], ids=str)
-    def test_one_commit_names_all_in_order(self, ids: Any) -> None:
+    def test_one_commit_names_all_erased_entities_in_order(self, ids: Any) -> None:
         self.write_people()
         newest = self.space.version
         erasure = self.space.erase(ids, reason="asked to")
@@ -98,12 +98,12 @@ class ErasureOfManyTests(SpaceGround):
         ],
         ids=ascii,
     )  # fmt: skip
-    def test_other_names_are_refused(self, ids: Any) -> None:
+    def test_other_ways_to_name_entities_are_refused(self, ids: Any) -> None:
         self.space.set(A, 1)
         with Unchanged(self, InvalidInput):
             self.space.erase(ids, reason="r")
 
-    def test_there_is_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_erasure_has_a_limit_of_entities(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.space.transact([put(id, 1) for id in (A, B, C)])
         for module in (erasures, selections):
             monkeypatch.setattr(module, "ERASE_ENTITIES_MAX", 2)
@@ -113,7 +113,9 @@ class ErasureOfManyTests(SpaceGround):
         self.space.erase([A, B], reason="r")
         self.space.erase({"prefix": "urn:"}, reason="r")  # what was erased does not count
 
-    def test_the_ids_have_a_limit_in_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_ids_of_an_erasure_have_a_limit_in_bytes(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.space.transact([put(A, 1), put(B, 1)])
         monkeypatch.setattr(erasures, "COMMIT_BYTES_MAX", len(A))
         with Unchanged(self, LimitExceeded):
@@ -121,7 +123,7 @@ class ErasureOfManyTests(SpaceGround):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def test_a_key_stands_for_the_call(self) -> None:
+    def test_a_key_stands_for_the_erasure_of_several(self) -> None:
         self.space.transact([put(A, 1), put(B, 2)])
         first = self.space.erase([B, A], reason="r", key="e").commit
         self.space.set(A, 3)
@@ -168,7 +170,7 @@ class ErasureOfManyTests(SpaceGround):
             self.space.transact([put(C, 1)], reads=[{"version": seen, **read}])
         self.space.transact([put(C, 1)], reads=[{"id": B, "version": seen}])
 
-    def test_a_watch_removes_all_of_them(self) -> None:
+    def test_a_watch_removes_all_erased_entities(self) -> None:
         self.space.transact([put(P1, 1), put(P2, 2), put(B, 3)])
         query: dict[str, Any] = {"select": {"urn:person:*": {}}}
         watch = self.space.watch(query, timeout=0)
@@ -187,7 +189,7 @@ class ErasureOfManyTests(SpaceGround):
         for view in others:
             assert view.get(P1) is None
 
-    def test_copies_carry_it(self) -> None:
+    def test_copies_carry_an_erasure_of_several(self) -> None:
         self.write_people()
         target = self.open_fresh("copy")
         assert self.store.copy("notes", target).ok

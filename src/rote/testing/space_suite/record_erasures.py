@@ -27,25 +27,25 @@ def ids(result: dict[str, Any]) -> list[str]:
 
 
 class RecordErasureTests(RecordGround):
-    def put(self, id: str, metadata: Any = None, *, memory: Memory | None = None) -> None:
+    def put_fact(self, id: str, metadata: Any = None, *, memory: Memory | None = None) -> None:
         (memory or self.memory).put("long_term", "fact", id, {"text": LONG}, metadata=metadata)
 
-    def erase(self, *key: str, **more: Any) -> dict[str, Any]:
+    def erase_records(self, *key: str, **more: Any) -> dict[str, Any]:
         return self.memory.erase(*key, reason="asked to", **more)
 
     # -- what matches ------------------------------------------------------------------------------
 
     def test_what_matches_now_or_did_in_its_past_is_erased_by_one_commit(self) -> None:
-        self.put("now", ADA)
-        self.put("past", ADA)
-        self.put("past", {"tags": ["somebody"]})
-        self.put("deleted", ADA)
+        self.put_fact("now", ADA)
+        self.put_fact("past", ADA)
+        self.put_fact("past", {"tags": ["somebody"]})
+        self.put_fact("deleted", ADA)
         self.memory.delete("long_term", "fact", "deleted")
-        self.put("other", {"tags": ["bob"]})
+        self.put_fact("other", {"tags": ["bob"]})
         self.memory.append("long_term", "log", "patched", {"text": LONG}, metadata=ADA)
         self.memory.append("long_term", "log", "patched", {"text": LONG}, metadata=None)
         newest = self.space.version
-        result = self.erase(filters=OF_ADA)
+        result = self.erase_records(filters=OF_ADA)
         assert result == {
             "ok": True,
             "version": newest + 1,
@@ -70,35 +70,35 @@ class RecordErasureTests(RecordGround):
             self.clock.move(seconds=10)
             if id == "pruned":
                 assert self.memory.prune("session")["pruned"] == 1
-        assert ids(self.erase(filters=OF_ADA)) == ["expired", "pruned"]
+        assert ids(self.erase_records(filters=OF_ADA)) == ["expired", "pruned"]
 
     def test_every_branch_counts_deleted_ones_too(self) -> None:
         for name in ("open", "gone"):
             branch = self.space.create_branch(name)
-            self.put(name, ADA, memory=Memory(branch))
+            self.put_fact(name, ADA, memory=Memory(branch))
         self.space.delete_branch("gone")
-        self.put("inherited", {"tags": ["bob"]})
+        self.put_fact("inherited", {"tags": ["bob"]})
         late = Memory(self.space.create_branch("late"))
         late.append("long_term", "log", "x", {"text": LONG})
         self.memory.append("long_term", "log", "y", {"text": LONG})
         later = Memory(self.space.create_branch("later"))
         # Its first patch on the branch is of an inherited record that has no inline snapshot.
         later.append("long_term", "log", "y", {"text": LONG}, metadata=ADA)
-        assert ids(self.erase(filters=OF_ADA)) == ["gone", "open", "y"]
+        assert ids(self.erase_records(filters=OF_ADA)) == ["gone", "open", "y"]
         assert self.space.verify().ok
 
     def test_the_conditions_must_hold_at_the_same_time(self) -> None:
-        self.put("1", {"tags": ["ada"], "source": "call"})
-        self.put("2", {"tags": ["ada"]})
-        self.put("2", {"source": "call"})
-        assert ids(self.erase(filters={**OF_ADA, "source": "call"})) == ["1"]
+        self.put_fact("1", {"tags": ["ada"], "source": "call"})
+        self.put_fact("2", {"tags": ["ada"]})
+        self.put_fact("2", {"source": "call"})
+        assert ids(self.erase_records(filters={**OF_ADA, "source": "call"})) == ["1"]
 
     def test_a_record_whose_match_was_compacted_away_is_not_found_by_it(self) -> None:
-        self.put("1", ADA)
-        self.put("1", None)
-        self.put("2", ADA)
+        self.put_fact("1", ADA)
+        self.put_fact("1", None)
+        self.put_fact("2", ADA)
         self.space.compact(before=3)
-        assert ids(self.erase(filters=OF_ADA)) == ["2"]
+        assert ids(self.erase_records(filters=OF_ADA)) == ["2"]
 
     @pytest.mark.parametrize(
         ("criteria", "expected"),
@@ -122,42 +122,42 @@ class RecordErasureTests(RecordGround):
         ):  # fmt: skip
             self.memory.put(*key, {})
         self.memory.delete("ops", "fact", "a b")
-        assert sorted(ids(self.erase(**criteria))) == sorted(expected)
+        assert sorted(ids(self.erase_records(**criteria))) == sorted(expected)
 
     def test_a_namespace_of_another_host_is_found_without_its_name(self) -> None:
         mine = Memory(self.space, namespaces=["mine"])
         mine.put("mine", "fact", "1", {}, metadata=ADA)
-        assert ids(self.erase(filters=OF_ADA)) == ["1"]
+        assert ids(self.erase_records(filters=OF_ADA)) == ["1"]
 
     def test_instants_are_taken_as_datetimes(self) -> None:
-        self.put("1")
+        self.put_fact("1")
         moment = datetime(9998, 1, 1, tzinfo=UTC)
-        assert ids(self.erase(filters={"created_before": moment}, dry_run=True)) == ["1"]
+        assert ids(self.erase_records(filters={"created_before": moment}, dry_run=True)) == ["1"]
 
     # -- without a commit --------------------------------------------------------------------------
 
     def test_a_dry_run_says_which_and_changes_nothing(self) -> None:
-        self.put("1", ADA)
+        self.put_fact("1", ADA)
         self.memory.delete("long_term", "fact", "1")
         before = logged(self.space)
-        told = self.erase(filters=OF_ADA, dry_run=True)
+        told = self.erase_records(filters=OF_ADA, dry_run=True)
         assert (ids(told), told["version"]) == (["1"], None)
         assert logged(self.space) == before
 
     def test_nothing_found_makes_no_commit(self) -> None:
-        self.put("1", {"tags": ["bob"]})
+        self.put_fact("1", {"tags": ["bob"]})
         for dry_run in (False, True):
-            result = self.erase(filters=OF_ADA, dry_run=dry_run)
+            result = self.erase_records(filters=OF_ADA, dry_run=dry_run)
             assert result == {"ok": True, "erased": [], "version": None}
         assert self.space.version == 1
 
     def test_what_was_erased_is_not_found_again(self) -> None:
-        self.put("1", ADA)
-        assert ids(self.erase("long_term")) == ["1"]
-        assert self.erase("long_term") == {"ok": True, "erased": [], "version": None}
-        self.put("1")
-        assert self.erase(filters=OF_ADA)["erased"] == []
-        assert ids(self.erase("long_term")) == ["1"]
+        self.put_fact("1", ADA)
+        assert ids(self.erase_records("long_term")) == ["1"]
+        assert self.erase_records("long_term") == {"ok": True, "erased": [], "version": None}
+        self.put_fact("1")
+        assert self.erase_records(filters=OF_ADA)["erased"] == []
+        assert ids(self.erase_records("long_term")) == ["1"]
 
     # -- beside writers ----------------------------------------------------------------------------
 
@@ -166,20 +166,20 @@ class RecordErasureTests(RecordGround):
         self, most: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Records are looked for before the lock is taken, so one may come in between."""
-        self.put("1", ADA)
-        self.put("changed", {"tags": ["bob"]})
+        self.put_fact("1", ADA)
+        self.put_fact("changed", {"tags": ["bob"]})
         commit = Committer.run
         monkeypatch.setattr(selections, "CACHE_CATCH_UP_MAX", most)
 
         def write_first(committer: Committer, job: Job) -> Commit | None:
             monkeypatch.setattr(Committer, "run", commit)
-            self.put("2", ADA)
-            self.put("3", {"tags": ["bob"]})
-            self.put("changed", ADA)
+            self.put_fact("2", ADA)
+            self.put_fact("3", {"tags": ["bob"]})
+            self.put_fact("changed", ADA)
             return commit(committer, job)
 
         monkeypatch.setattr(Committer, "run", write_first)
-        assert ids(self.erase(filters=OF_ADA)) == ["1", "2", "changed"]
+        assert ids(self.erase_records(filters=OF_ADA)) == ["1", "2", "changed"]
 
     # -- bad input ---------------------------------------------------------------------------------
 
@@ -198,13 +198,13 @@ class RecordErasureTests(RecordGround):
     def test_a_call_without_a_criterion_or_with_a_bad_one_is_refused(
         self, criteria: dict[str, Any]
     ) -> None:
-        self.put("1", ADA)
+        self.put_fact("1", ADA)
         with Unchanged(self, InvalidInput):
-            self.erase(**criteria)
+            self.erase_records(**criteria)
 
     @pytest.mark.parametrize("reason", ["", None, 7])
-    def test_a_reason_is_needed(self, reason: Any) -> None:
-        self.put("1", ADA)
+    def test_an_erasure_of_records_needs_a_reason(self, reason: Any) -> None:
+        self.put_fact("1", ADA)
         for dry_run in (False, True):
             with Unchanged(self, InvalidInput):
                 self.memory.erase("long_term", reason=reason, dry_run=dry_run)
@@ -214,7 +214,7 @@ class RecordErasureTests(RecordGround):
             Memory(self.space, profile="v1").erase("long_term", reason="r")
 
     def test_a_pinned_view_erases_nothing(self) -> None:
-        self.put("1", ADA)
+        self.put_fact("1", ADA)
         with pytest.raises(InvalidInput):
             Memory(self.space.at(1)).erase("long_term", reason="r")
 
@@ -228,7 +228,7 @@ class RecordErasureTests(RecordGround):
         ids=str,
     )  # fmt: skip
     def test_conditions_that_nobody_can_read_are_refused(self, prefix: Any, where: Any) -> None:
-        self.put("1", ADA)
+        self.put_fact("1", ADA)
         with Unchanged(self, InvalidInput):
             self.port.answer(self.did, Erase("r", prefix=prefix, where=where))
         if prefix is not None:

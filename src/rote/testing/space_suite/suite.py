@@ -52,6 +52,7 @@ from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
+from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, SpaceErasureTests
 from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
@@ -86,6 +87,7 @@ class SpaceSuite(
     ErasedKeyTests,
     ErasureTests,
     ErasureOfManyTests,
+    SpaceErasureTests,
     BackupTests,
     CopyTests,
     BlobTests,
@@ -116,6 +118,7 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
     SharedRetrievalTests,
