@@ -36,6 +36,7 @@ from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_erasures import RecordErasureTests
 from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
+from rote.testing.space_suite.record_transactions import RecordTransactionTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
@@ -100,6 +101,7 @@ class SpaceSuite(
     ErasedFoundationTests,
     RecordTests,
     RecordErasureTests,
+    RecordTransactionTests,
     RecordFileTests,
     RecordListTests,
     RetrievalTests,
