@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         GcReport,
         MergeConflict,
         MergeResult,
+        SpaceErasure,
         State,
         VerifyReport,
     )
@@ -60,6 +61,7 @@ __all__ = [
     "Run",
     "RunRecord",
     "Space",
+    "SpaceErasure",
     "State",
     "Store",
     "ToolProfile",
@@ -104,6 +106,7 @@ _PLACES = {
     "Run": "rote.runs.run",
     "RunRecord": "rote.runs.ledger",
     "Space": "rote.space",
+    "SpaceErasure": "rote.contract",
     "State": "rote.contract",
     "Store": "rote.space",
     "ToolProfile": "rote.traces",
