@@ -246,7 +246,9 @@ def test_a_function_takes_these_arguments(function: Callable[..., object]) -> No
 def test_a_class_has_these_members_with_these_arguments(kind: type) -> None:
     members = {
         name: arguments(member) if inspect.isfunction(member) else None
-        for name, member in vars(kind).items()
+        for part in kind.__mro__
+        if part.__module__.startswith("rote.")
+        for name, member in vars(part).items()
         if not name.startswith("_")
     }
     assert members == MEMBERS[kind]
