@@ -42,14 +42,20 @@ def step(space: rote.Space, clock: FixedClock, random: Random) -> None:
     memory = rote.Memory(space.on(random.choice(names)))
     id = str(random.randrange(4))
     metadata: Any = random.choice(
-        [None, {"tags": ["a"]}, {"tags": ["a", "b"], "source": "s"}, {"source": "s"}, {"tags": ["b"]}]
+        [
+            None,
+            {"tags": ["a"]},
+            {"tags": ["a", "b"], "source": "s"},
+            {"source": "s"},
+            {"tags": ["b"]},
+        ]
     )
     match random.randrange(10):
         case 0:
             memory.delete("ops", "log", id)
         case 1 if len(names) < 4:
-            at = random.randrange(max(space.oldest, 0), space.version + 1)
-            memory.space.create_branch(f"b{space.version}", at=max(at, space.oldest))
+            at = random.randint(min(space.oldest, space.version), space.version)
+            memory.space.create_branch(f"b{space.version}", at=at)
         case 2:
             memory.space.merge(random.choice(names), on_conflict="theirs")
         case 3:
@@ -74,7 +80,9 @@ def test_a_filter_takes_what_ever_matched(seed: int) -> None:
         for filters in random.sample(FILTERS, 2):
             wanted = expected(space, filters)
             result = rote.Memory(space).erase(filters=filters, reason="r")
-            assert {rote.Memory.entity_id(*key.values()) for key in result["erased"]} == wanted
+            erased = {rote.Memory.entity_id(*key.values()) for key in result["erased"]}
+            # A compaction keeps values for merges that nobody can read; they are erased too.
+            assert erased >= wanted if space.oldest > 1 else erased == wanted
             assert not any(state.exists for id in wanted for state in [space.read(id)])
             assert expected(space, filters) == set()
             step(space, clock, random)

@@ -176,7 +176,7 @@ def erase_records(
     given = {} if filters is None else decode_object(filters, member="source")
     given |= {} if tag is None else {"tags_all": tag}
     given |= {} if source is None else {"source": source}
-    criteria = {"id_prefix": prefix, "filters": given or None, "reason": reason}
+    criteria: dict[str, Any] = {"id_prefix": prefix, "filters": given or None, "reason": reason}
     with options.opened_space() as space:
         memory = memory_of(space)
         if not yes and not dry_run and can_ask():
