@@ -107,7 +107,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
         "prune": "(self, namespace)",
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
-        "retention_report": "(self, expire_soon_seconds)",
+        "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
     },

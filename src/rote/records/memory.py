@@ -14,10 +14,18 @@ from msgspec import UNSET, Struct, UnsetType
 from rote.contract import Commit, Glance
 from rote.errors import InvalidInput, NotFound, PatchFailed
 from rote.records import profiles, retention
-from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
+from rote.records.envelope import (
+    CARRIED,
+    Life,
+    check_object,
+    check_ttl,
+    envelope,
+    read_life,
+    record_of,
+)
 from rote.records.erasing import erase_records, selected_by
 from rote.records.filters import parse_filters
-from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
+from rote.records.keys import check_kind, check_kinds, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space, Transaction
@@ -34,7 +42,7 @@ _LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
 _KEY = ("/namespace", "/record_kind", "/record_id")
 _ENTRIES = "/payload/entries"
 _ITEM = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds")
-_INCLUDED = ("payload", "metadata")
+_INCLUDED = ("payload", "metadata", *CARRIED)
 
 
 class Memory:
@@ -174,12 +182,9 @@ class Memory:
 
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
-        if namespace is not None:
-            self.check_namespace(namespace)
-        chosen = self.namespaces if namespace is None else (namespace,)
         pruned = sum(
             retention.prune_namespace(self.space, name)
-            for name in chosen
+            for name in self._chosen(namespace)
             if self._retention.prunes(name)
         )
         return {"ok": True, "pruned": pruned}
@@ -290,7 +295,7 @@ class Memory:
             )
             rest = islice(found, wanted.offset, None)
             return [
-                {member: record[member] for member in _ITEM + included}
+                {member: record.get(member) for member in _ITEM + included}
                 for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
             ]
 
@@ -303,13 +308,22 @@ class Memory:
         """Return the number and the size of records."""
         return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
-    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
-        """Return the records that have expired or will soon, and the ages of all."""
+    def retention_report(
+        self,
+        expire_soon_seconds: int = 86_400,
+        namespace: str | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Result:
+        """Return the records that have expired or will soon, and the ages of all.
+
+        namespace, kinds  count these only
+        """
         now = micros_of(self.space.now)
+        chosen, wanted = self._chosen(namespace), check_kinds(kinds)
         return of_newest(
             self.space,
             lambda view: retention.retention_report(
-                view, self.namespaces, now=now, expire_soon_seconds=expire_soon_seconds
+                view, chosen, wanted, now=now, expire_soon_seconds=expire_soon_seconds
             ),
         )
 
@@ -371,6 +385,13 @@ class Memory:
                 f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
                 argument="namespace",
             )
+
+    def _chosen(self, namespace: str | None) -> tuple[str, ...]:
+        """Return one namespace of this memory, or all."""
+        if namespace is None:
+            return self.namespaces
+        self.check_namespace(namespace)
+        return (namespace,)
 
     def default_ttl(self, namespace: str) -> int | None:
         """Return the time to live of records of a namespace that are put without one."""
@@ -442,6 +463,6 @@ def check_included(include: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in _INCLUDED:
             raise InvalidInput(
-                f"include knows payload and metadata, not {name!r:.80}", argument="include"
+                f"include knows {', '.join(_INCLUDED)}, not {name!r:.80}", argument="include"
             )
     return names

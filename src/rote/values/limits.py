@@ -271,12 +271,14 @@ MARKDOWN_FOLDER_BYTES_MAX = 4 * COMMIT_BYTES_MAX
 # Names read in a folder and below it, and the levels below it that are read.
 MARKDOWN_NAMES_MAX = 100_000
 MARKDOWN_DEPTH_MAX = 8
+# Patterns of names to leave out; each is compared with every name.
+MARKDOWN_SKIPS_MAX = 100
 # One line of a file that others wrote; longer lines are no notes.
 MARKDOWN_LINE_BYTES_MAX = 1 * MIB
 # The name of a file, on every file system.
 FILE_NAME_BYTES_MAX = 255
-# Parts left out of an import that its report names.
-MARKDOWN_WARNINGS_MAX = 1_000
+# Parts left out of an import that its report names; of more it gives the number.
+MARKDOWN_WARNINGS_MAX = 10_000
 
 # -- retrieval ------------------------------------------------------------------------------------
 # A question is a few sentences, at most a page; each of its terms is searched in every memory.
