@@ -13,6 +13,7 @@ from rich.status import Status
 from bench import (
     branches,
     commits,
+    erasing,
     history,
     imports,
     jsonl,
@@ -35,6 +36,7 @@ BENCHMARKS = [
     *history.BENCHMARKS,
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
+    *erasing.BENCHMARKS,
     *retrieval.BENCHMARKS,
     *queries.BENCHMARKS,
     *jsonl.BENCHMARKS,

@@ -63,7 +63,11 @@ class WriteOptions:
 
     ttl: Annotated[
         str | None,
-        typer.Option("--ttl", metavar="SECONDS|never", help="How long it lives after each write."),
+        typer.Option(
+            "--ttl",
+            metavar="SECONDS|never",
+            help="How long it lives after each write; its history stays.",
+        ),
     ] = None
     metadata: Annotated[
         str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
@@ -139,7 +143,7 @@ def prune_records(
     *,
     options: BranchOptions,
 ) -> None:
-    """Delete the records that have expired."""
+    """Delete the records that have expired; their history stays, see memory erase."""
     with options.opened_space() as space:
         result = memory_of(space).prune(namespace)
     words = f"{plural(result['pruned'], 'record')} pruned"
@@ -179,7 +183,8 @@ def show_report(
     """Count the records that have expired, that will soon, and by age."""
     point = point_of(at)
     with options.opened_space() as space:
-        result = memory_of(options.view_at(space, point)).retention_report(soon, namespace, kind)
+        view = options.view_at(space, point)
+        result = memory_of(view).retention_report(soon, namespace, kind)
     options.print_answer(result, lambda: _print_retention(result))
 
 
