@@ -137,8 +137,9 @@ def _list(
     if newest:
         items.sort(key=lambda item: parse_time(item["updated_at"]), reverse=True)
     page = items[offset:] if limit is None else items[offset : offset + limit]
-    is_cut = limit and offset + limit < len(items)
-    return {"items": page, **({"next_offset": offset + limit} if is_cut else {})}
+    if limit and offset + limit < len(items):
+        return {"items": page, "next_offset": offset + limit}
+    return {"items": page}
 
 
 def _filters(text: str | None, **options: Any) -> dict[str, Any]:

@@ -90,7 +90,8 @@ def key_of(entity: str) -> tuple[str, str, str] | None:
     namespace, kind, id = (
         _unescaped(lambda match: chr(int(match[1], 16)), part) for part in parts[:3]
     )
-    return (namespace, kind, id) if is_key(entity, namespace, kind, id) else None
+    is_whole = kind and id and _is_namespace(namespace) and is_key(entity, namespace, kind, id)
+    return (namespace, kind, id) if is_whole else None
 
 
 def namespace_of(entity: str) -> str | None:
