@@ -47,6 +47,10 @@ class Draws:
             return self._random.choice(WORDS)
         return "".join(self._random.choices(CHARACTERS, k=self._random.randrange(8)))
 
+    def embedded(self, *, rare: float) -> float:
+        """Return a number as embeddings have it, now and then any other float."""
+        return self.float() if self._random.random() < rare else self._random.gauss(0, 0.03)
+
     def float(self) -> float:
         choice = self._random.randrange(5)
         if choice == 0:

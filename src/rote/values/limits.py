@@ -71,6 +71,15 @@ GC_BATCH = 64
 # Facts that are rewritten at once; each may hold a whole value.
 ERASE_CHUNK_FACTS = 16
 
+# -- differences -----------------------------------------------------------------------------------
+# Insertions and deletions that are searched for between two arrays: as many as the root of the number
+# of their elements, because the work grows with the square; and at least and at most so many.
+ALIGNMENT_EDITS_MIN = 32
+ALIGNMENT_EDITS_MAX = 256
+# Equal elements that the search may pass, for each element of both arrays: lists like [1, 1, 1, …]
+# have equal elements on every way.
+ALIGNMENT_RUNS = 16
+
 # -- reading --------------------------------------------------------------------------------------
 # One page of anything: large enough to amortise a call, small enough to hold.
 PAGE_MAX = 1_000
