@@ -17,7 +17,7 @@ from rote.records import profiles, retention
 from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
 from rote.records.filters import parse_filters
 from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
-from rote.records.listing import find_records, of_newest
+from rote.records.listing import find_records, of_newest, skip_records
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space
 from rote.values import Json, micros_of
@@ -255,13 +255,14 @@ class Memory:
             return {"items": []}
 
         def page_of(view: Space) -> list[dict[str, Json]]:
-            found = find_records(
-                view, wanted, namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now
-            )
-            rest = islice(found, wanted.offset, None)
+            place: dict[str, Any] = {
+                "namespace": namespace, "kind": kind, "id_prefix": id_prefix or "", "now": now,
+            }  # fmt: skip
+            after, rest = skip_records(view, wanted, **place)
+            found = find_records(view, rest, **place, after=after)
             return [
                 {member: record[member] for member in _ITEM + included}
-                for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
+                for record in islice(found, rest.offset, rest.needed)
             ]
 
         page = of_newest(base, page_of)

@@ -48,6 +48,7 @@ from rote.contract.commands import (
     ReadPiece,
     Reindex,
     Scan,
+    Skip,
     Values,
     Verify,
     Watch,
@@ -70,7 +71,7 @@ Check = Callable[[], None]
 
 # Commands that only look.
 _LOOKS = (
-    Read, GlanceAt, Scan, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
+    Read, GlanceAt, Scan, Skip, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
     GetHead, GetSnapshot, GetBlobInfo, ReadPiece, Describe, GetTimes, ListSpaces, FindSpace,
 )  # fmt: skip
 # Commands that tend the store, and the calls that send them.
@@ -107,6 +108,7 @@ class SnapshotPort(PortLayer):
             GetHistory: self._history,
             GetBlobInfo: self._blob_info,
             Scan: self._scan,
+            Skip: self._skip,
             Find: self._find,
             Query: self._query,
             Values: self._values,
@@ -198,6 +200,11 @@ class SnapshotPort(PortLayer):
                 del self._scans[next(iter(self._scans))]
             self._scans[structs.replace(command, after=page.next, limit=0)] = scan
         return page
+
+    def _skip(self, space: str, command: Skip) -> str | None:
+        if self._shows(command.view):
+            self._reads.add_range(command.start, command.end)
+        return self._port.answer(space, command)
 
     def _find(self, space: str, command: Find) -> Any:
         if self._shows(command.view):

@@ -245,6 +245,9 @@ TTL_SECONDS_MAX = 9_999 * 366 * 86_400
 LIST_LIMIT_MAX = 10_000
 # Tags in one filter; each is one read of the index.
 FILTER_TAGS_MAX = 100
+# How often a list looks for the id that its offset leads to: once more for expired records among those
+# that it has skipped, and again for those among the further ones. What is left is read.
+SKIP_ROUNDS_MAX = 8
 # Records whose values a list holds at once while it reads them.
 RECORDS_READ_AT_ONCE = 256
 # The same for the first read: many lists end early, and values may be large.
