@@ -260,9 +260,10 @@ class Memory:
             }  # fmt: skip
             after, rest = skip_records(view, wanted, **place)
             found = find_records(view, rest, **place, after=after)
+            shown = islice(found, rest.offset, None)
             return [
                 {member: record[member] for member in _ITEM + included}
-                for record in islice(found, rest.offset, rest.needed)
+                for record in islice(shown, None if rest.limit is None else rest.limit + 1)
             ]
 
         page = of_newest(base, page_of)
