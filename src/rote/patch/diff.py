@@ -40,7 +40,7 @@ def diff(before: Json, after: Json) -> list[Operation]:
         return []
     operations: list[Operation] = []
     # Last in, first out: members are pushed in reverse, so that the answer is in key order.
-    pending: list[_Pair | Operation] = [((), _twin(old_text), _twin(new_text), after)]
+    pending: list[_Pair | Operation] = [((), twin(old_text), twin(new_text), after)]
     while pending:
         entry = pending.pop()
         if isinstance(entry, dict):
@@ -56,7 +56,8 @@ def diff(before: Json, after: Json) -> list[Operation]:
     return operations
 
 
-def _twin(text: bytes) -> Any:
+def twin(text: bytes) -> Any:
+    """Return the twin of a value, given its canonical bytes."""
     return orjson.loads(outside_strings(text, _without_booleans))
 
 
