@@ -19,7 +19,7 @@ from rote.records.filters import parse_filters
 from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest, skip_records
 from rote.records.metadata import Metadata, check_metadata
-from rote.space import Space
+from rote.space import Space, Transaction
 from rote.values import Json, micros_of
 from rote.values.limits import RECORD_ATTEMPTS_MAX
 from rote.values.names import check_text
@@ -36,21 +36,26 @@ _INCLUDED = ("payload", "metadata")
 
 
 class Memory:
-    """The memory verbs on a space, on its branch; on a pinned view the reading ones."""
+    """The memory verbs on a space, on its branch; on a pinned view the reading ones.
+
+    In a transaction answers have no version and no time, because only its commit will have them.
+    """
 
     def __init__(
         self,
-        space: Space,
+        space: Space | Transaction,
         *,
         namespaces: Iterable[str] | None = None,
         profile: str = profiles.V1_1,
         default_ttl_by_namespace: Mapping[str, int | None] | None = None,
         prune_strategy_by_namespace: Mapping[str, str] | None = None,
     ) -> None:
+        if isinstance(space, Transaction):
+            space = space.space
         if not isinstance(space, Space):
             raise InvalidInput(
-                "a memory is made of a space: Memory(store.space(name)); records and entities in one"
-                " commit are written by a run, with run.memory"
+                "a memory is made of a space, Memory(store.space(name)), or of a transaction;"
+                " a run has one, run.memory"
             )
         self.space = space
         self.profile = profiles.check_profile(profile)
@@ -186,6 +191,7 @@ class Memory:
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
         if life is None:
+            self.space.glance(entity)  # a transaction notes that the answer relies on it
             return {
                 "ok": True, "found": False, "last_accessed": None, "access_count": None,
                 "version": None,
@@ -305,9 +311,16 @@ class Memory:
         sizes: tuple[str, ...] = (),
         may_be_new: bool = False,
     ) -> tuple[Glance, Life | None]:
-        """Return a glance at a record, and its life; None for one that is absent or has expired."""
+        """Return a glance at a record, and its life; None for one that is absent or has expired.
+
+        The verb names in the reads of its commit what it relies on.
+        """
         seen = self.space.glance(
-            entity, values=(*_LIFE, *_KEY, *values), sizes=sizes, may_be_new=may_be_new
+            entity,
+            values=(*_LIFE, *_KEY, *values),
+            sizes=sizes,
+            may_be_new=may_be_new,
+            is_noted=False,
         )
         life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
         if life is not None and life.has_expired(micros_of(self.space.now)):

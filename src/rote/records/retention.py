@@ -92,7 +92,8 @@ def _prune_some(space: Space, namespace: str) -> int:
     start, end = instant_range("expires", namespace, None, now - 1)
 
     def expired_in(view: Space) -> list[State]:
-        ids = [hit.id for hit in islice(view.find(NAME, start=start, end=end), PRUNE_BATCH)]
+        hits = view.find(NAME, start=start, end=end, within=ids_under(namespace))
+        ids = [hit.id for hit in islice(hits, PRUNE_BATCH)]
         return [state for state in view.read_many(ids) if _has_expired(record_of(state), now)]
 
     expired = of_newest(space, expired_in)

@@ -14,11 +14,11 @@ from rote.records.memory import Memory, Point, Result, check_included
 from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
 from rote.runs.answers import list_ranges, namespace_ranges
-from rote.runs.buffer import Buffer
 from rote.runs.identities import deep_digest
 from rote.runs.reads import ReadSet
 from rote.runs.run_rows import NotedAnswer
 from rote.space import Space
+from rote.space.buffer import Buffer
 from rote.values import Json, canonical, decode_canonical
 from rote.values.ranges import IdRange
 

@@ -118,9 +118,15 @@ class StoreRuns:
             branch, base = self._base(place, recorded)
             snapshot = self._snapshot(place.space, View(branch, base.version), recorded)
             return Run(
-                self._port, self._life, space=place.space, branch=branch, base=base,
-                snapshot=snapshot, terms=terms, replay=recorded,
-            )  # fmt: skip
+                self._port,
+                self._life,
+                space=place.space,
+                branch=branch,
+                base=base,
+                snapshot=snapshot,
+                terms=terms,
+                replay=recorded,
+            )
         except BaseException:
             if recorded is not None:
                 recorded.discard()

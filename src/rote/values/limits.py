@@ -367,8 +367,8 @@ ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
-# Scans of a run that were left in the middle and could go on.
-RUN_SCANS_OPEN_MAX = 1_024
+# Scans of a run or a transaction that were left in the middle and could go on.
+SCANS_OPEN_MAX = 1_024
 # How often answers are checked again while others write, before the check makes writers wait.
 ANSWER_ROUNDS_MAX = 8
 # Conflicts that the ledger keeps of a run; an error has all of them.

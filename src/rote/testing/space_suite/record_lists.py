@@ -262,7 +262,7 @@ class RecordListTests(RecordGround):
                 (None, "1"),
                 ("none", None),
             ):
-                asked = {"kind": kind, "id_prefix": prefix, "at": then}
+                asked: Any = {"kind": kind, "id_prefix": prefix, "at": then}
                 whole = Memory(space).list("ops", **asked)["items"]
                 for offset in range(len(whole) + 3):
                     filters = {"offset": offset, "limit": 3}

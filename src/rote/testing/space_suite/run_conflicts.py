@@ -13,9 +13,8 @@ from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.jobs import Job
 from rote.records.memory import Memory
 from rote.retrieval import retrieve
-from rote.runs import ports
 from rote.runs.run import Run
-from rote.space import Space
+from rote.space import Space, scan_pages
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, put
 from rote.testing.space_suite.run_ground import VAULT, RunGround
@@ -106,7 +105,7 @@ class RunConflictTests(RunGround):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """One that goes on after it was forgotten is noted from there on, as another one."""
-        monkeypatch.setattr(ports, "RUN_SCANS_OPEN_MAX", 2)
+        monkeypatch.setattr(scan_pages, "SCANS_OPEN_MAX", 2)
         self.notes.transact([put(f"urn:m:{number}", number) for number in range(9)])
         with self.aborts("validation_failed"), self.begin() as run:
             scans = [run.scan("urn:m:", limit=limit) for limit in (5, 6, 7, 8)]
@@ -124,6 +123,18 @@ class RunConflictTests(RunGround):
             run.set(C, 2)
             self.notes.set("urn:m:00", 2)
         assert self.notes.get(C) == 2
+
+    def test_what_was_skipped_is_noted_up_to_where_it_led(self) -> None:
+        self.notes.transact([put(f"urn:m:{number}", number) for number in range(9)])
+        with self.aborts("validation_failed"), self.begin() as run:
+            assert run.memory.space.skip("urn:m:", 5) == "urn:m:4"
+            run.set(C, 1)
+            self.notes.set("urn:m:00", "another place")
+        with self.begin() as run:
+            assert run.memory.space.skip("urn:m:", 5) == "urn:m:3"
+            run.set(C, 1)
+            self.notes.set("urn:m:30", "behind it")
+        assert self.notes.get(C) == 1
 
     @pytest.mark.parametrize("look", [lambda view: view.log(), lambda view: view.diff(0)])
     def test_who_looked_at_all_commits_or_changes_aborts_when_others_write(
