@@ -48,8 +48,8 @@ def _compare(effort: Effort, before: Any, after: Any) -> Result:
 
 
 BENCHMARKS = [
-    Benchmark("diff/leaves", "difference of 2 MB in five leaves against orjson.loads of both",
+    Benchmark("patch/diff-leaves", "difference of 2 MB in five leaves against orjson.loads of both",
               30, 5, leaves, "at most"),
-    Benchmark("diff/elements", "one insertion and one deletion in 16,000 elements, the same",
+    Benchmark("patch/diff-elements", "one insertion and one deletion in 16,000 elements, the same",
               30, 5, elements, "at most"),
 ]  # fmt: skip
