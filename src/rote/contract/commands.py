@@ -162,10 +162,12 @@ class GetHistory(Command[FactPage], frozen=True, gc=False):
 
 
 class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
-    """List commits above `since`, oldest first, over all branches."""
+    """List commits in (since, before), over all branches; oldest first, or newest first."""
 
-    since: int = 0
+    since: int | None = 0  # None: from the oldest commit on that can be read
     limit: int = PAGE_MAX
+    newest: bool = False
+    before: int | None = None  # None: up to the newest
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):

@@ -14,9 +14,18 @@ from msgspec import UNSET, Struct, UnsetType
 from rote.contract import Commit, Glance
 from rote.errors import InvalidInput, NotFound, PatchFailed
 from rote.records import profiles, retention
-from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
+from rote.records.envelope import (
+    CARRIED,
+    Life,
+    check_object,
+    check_ttl,
+    envelope,
+    read_life,
+    record_of,
+)
 from rote.records.filters import parse_filters
-from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
+from rote.records.history import history
+from rote.records.keys import check_kind, check_kinds, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest, skip_records
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space, Transaction
@@ -32,7 +41,7 @@ _LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
 _KEY = ("/namespace", "/record_kind", "/record_id")
 _ENTRIES = "/payload/entries"
 _ITEM = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds")
-_INCLUDED = ("payload", "metadata")
+_INCLUDED = ("payload", "metadata", *CARRIED)
 
 
 class Memory:
@@ -172,12 +181,9 @@ class Memory:
 
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
-        if namespace is not None:
-            self.check_namespace(namespace)
-        chosen = self.namespaces if namespace is None else (namespace,)
         pruned = sum(
             retention.prune_namespace(self.space, name)
-            for name in chosen
+            for name in self._chosen(namespace)
             if self._retention.prunes(name)
         )
         return {"ok": True, "pruned": pruned}
@@ -268,7 +274,7 @@ class Memory:
             found = find_records(view, rest, **place, after=after)
             shown = islice(found, rest.offset, None)
             return [
-                {member: record[member] for member in _ITEM + included}
+                {member: record.get(member) for member in _ITEM + included}
                 for record in islice(shown, None if rest.limit is None else rest.limit + 1)
             ]
 
@@ -277,17 +283,32 @@ class Memory:
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
 
+    def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
+        """Return what happened to a record, newest first, with the record after each change."""
+        self._check_offered("history")
+        entity = self._entity(namespace, kind, id)
+        return {"items": history(self.space, entity, limit=limit)}
+
     def stats(self) -> Result:
         """Return the number and the size of records."""
         return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
-    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
-        """Return the records that have expired or will soon, and the ages of all."""
+    def retention_report(
+        self,
+        expire_soon_seconds: int = 86_400,
+        namespace: str | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Result:
+        """Return the records that have expired or will soon, and the ages of all.
+
+        namespace, kinds  count these only
+        """
         now = micros_of(self.space.now)
+        chosen, wanted = self._chosen(namespace), check_kinds(kinds)
         return of_newest(
             self.space,
             lambda view: retention.retention_report(
-                view, self.namespaces, now=now, expire_soon_seconds=expire_soon_seconds
+                view, chosen, wanted, now=now, expire_soon_seconds=expire_soon_seconds
             ),
         )
 
@@ -349,6 +370,13 @@ class Memory:
                 f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
                 argument="namespace",
             )
+
+    def _chosen(self, namespace: str | None) -> tuple[str, ...]:
+        """Return one namespace of this memory, or all."""
+        if namespace is None:
+            return self.namespaces
+        self.check_namespace(namespace)
+        return (namespace,)
 
     def default_ttl(self, namespace: str) -> int | None:
         """Return the time to live of records of a namespace that are put without one."""
@@ -420,6 +448,6 @@ def check_included(include: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in _INCLUDED:
             raise InvalidInput(
-                f"include knows payload and metadata, not {name!r:.80}", argument="include"
+                f"include knows {', '.join(_INCLUDED)}, not {name!r:.80}", argument="include"
             )
     return names

@@ -139,7 +139,12 @@ def stats(view: Space, namespaces: tuple[str, ...]) -> dict[str, Any]:
 
 
 def retention_report(
-    view: Space, namespaces: tuple[str, ...], *, now: int, expire_soon_seconds: Any
+    view: Space,
+    namespaces: tuple[str, ...],
+    kinds: tuple[str, ...] = (),
+    *,
+    now: int,
+    expire_soon_seconds: Any,
 ) -> dict[str, Any]:
     if type(expire_soon_seconds) is not int or not 0 <= expire_soon_seconds <= TTL_SECONDS_MAX:
         raise InvalidInput(
@@ -151,7 +156,7 @@ def retention_report(
     by_kind: dict[str, Counter[str]] = {}
     named: dict[str, list[dict[str, Any]]] = {"expired": [], "expiring_soon": []}
     soon = now + expire_soon_seconds * SECOND
-    for record in _all_records(view, namespaces):
+    for record in _all_records(view, namespaces, kinds):
         life = life_of(record)
         assert life is not None
         found = _standing(life, now, soon)
@@ -174,9 +179,12 @@ def retention_report(
     }
 
 
-def _all_records(view: Space, namespaces: tuple[str, ...]) -> Iterator[Envelope]:
+def _all_records(
+    view: Space, namespaces: tuple[str, ...], kinds: tuple[str, ...] = ()
+) -> Iterator[Envelope]:
     for namespace in namespaces:
-        yield from scan_records(view, ids_under(namespace))
+        for kind in kinds or (None,):
+            yield from scan_records(view, ids_under(namespace, kind))
 
 
 def _standing(life: Life, now: int, soon: int) -> list[str]:

@@ -233,9 +233,10 @@ class SnapshotPort(PortLayer):
 
     def _log(self, space: str, command: GetLog) -> tuple[Commit, ...]:
         self._reads.add_range("", None)
-        commits = self._port.answer(space, command)
-        newest = self._snapshot.version
-        return tuple([commit for commit in commits if commit.version <= newest])
+        before, after_snapshot = command.before, self._snapshot.version + 1
+        if before is None or (type(before) is int and before > after_snapshot):
+            command = structs.replace(command, before=after_snapshot)
+        return self._port.answer(space, command)
 
     def _diff(self, space: str, command: Diff) -> Any:
         views, newest = (command.before, command.after), self._snapshot.version

@@ -59,7 +59,7 @@ from rote.contract.commands import (
     Verify,
     Watch,
 )
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, VersionNotFound
 from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.driving import Progress, counting, frames, retry
@@ -260,15 +260,36 @@ class Space:
 
         return paged(ask, limit=limit, first=first)
 
-    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
-        """Yield the commits of the whole space above `since`, or all that there are, oldest first."""
+    def log(
+        self,
+        *,
+        since: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> Iterator[Commit]:
+        """Yield the commits of the whole space, oldest first, or newest first.
 
-        def ask(above: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
-            above = self.oldest - 1 if above is None else above
-            commits = self._port.answer(self.did, GetLog(above, size))
+        since, before  only those above and below these versions; None: from the oldest that can be
+                       read, to the newest
+        """
+        check_flags(newest=newest)
+
+        def ask(reached: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
+            low, high = (since, reached) if newest else (reached, before)
+            commits = self._port.answer(self.did, GetLog(low, size, newest, high))
             return commits, commits[-1].version if commits else None
 
-        return paged(ask, since, limit=check_limit(limit))
+        return paged(ask, before if newest else since, limit=check_limit(limit))
+
+    def commit(self, version: int) -> Commit:
+        """Return the commit of a version, on whichever branch it was made."""
+        if type(version) is not int or version < 1:
+            raise InvalidInput("a commit has a version, an integer from 1 on")
+        found = self._port.answer(self.did, GetLog(version - 1, 1))
+        if not found:
+            raise VersionNotFound(version, newest=self._port.answer(self.did, Describe()).version)
+        return found[0]
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return selected entities and those that their links lead to, all from one state.

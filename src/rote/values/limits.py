@@ -243,6 +243,8 @@ NAMESPACES_MAX = 1_000
 TTL_SECONDS_MAX = 9_999 * 366 * 86_400
 # One page of a list; a list without a limit holds everything.
 LIST_LIMIT_MAX = 10_000
+# Entries of the history of a record that are asked for at once; each holds the whole record.
+HISTORY_LIMIT_MAX = 1_000
 # Tags in one filter; each is one read of the index.
 FILTER_TAGS_MAX = 100
 # How often a list looks for the id that its offset leads to: once more for expired records among those
@@ -281,12 +283,14 @@ MARKDOWN_FOLDER_BYTES_MAX = 4 * COMMIT_BYTES_MAX
 # Names read in a folder and below it, and the levels below it that are read.
 MARKDOWN_NAMES_MAX = 100_000
 MARKDOWN_DEPTH_MAX = 8
+# Patterns of names to leave out; each is compared with every name.
+MARKDOWN_SKIPS_MAX = 100
 # One line of a file that others wrote; longer lines are no notes.
 MARKDOWN_LINE_BYTES_MAX = 1 * MIB
 # The name of a file, on every file system.
 FILE_NAME_BYTES_MAX = 255
-# Parts left out of an import that its report names.
-MARKDOWN_WARNINGS_MAX = 1_000
+# Parts left out of an import that its report names; of more it gives the number.
+MARKDOWN_WARNINGS_MAX = 10_000
 
 # -- retrieval ------------------------------------------------------------------------------------
 # A question is a few sentences, at most a page; each of its terms is searched in every memory.

@@ -173,6 +173,31 @@ class RunConflictTests(RunGround):
             assert caught[0].conflicts[0].start == caught[0].details["conflicts"][0]["start"]
             assert self.notes.get(f"urn:result:{number}") == 1
 
+    def test_a_report_of_kinds_counts_what_it_was_asked(self) -> None:
+        memory = Memory(self.notes)
+        for key in (("ops", "a", "0"), ("ops", "b", "0"), ("session", "a", "0")):
+            memory.put(*key, {})
+        for asked, unrelated in (
+            ({"namespace": "ops"}, ("session", "a", "1")),
+            ({"kinds": ["a"]}, ("ops", "b", "1")),
+            ({"namespace": "ops", "kinds": ["a"]}, ("ops", "b", "2")),
+        ):
+            with self.begin() as run:
+                run.memory.retention_report(**asked)
+                run.set(C, 1)
+                memory.put(*unrelated, {})
+                memory.touch("ops", "a", "0")  # asked again, the answer is the same
+            assert run.state == "commit_applied"
+            with self.aborts("validation_failed"), self.begin() as run:
+                run.memory.retention_report(**asked)
+                run.set(C, 2)
+                memory.put("ops", "a", unrelated[0] + unrelated[2], {})
+        with self.begin() as run:
+            run.memory.retention_report()
+            run.set(C, 3)
+            memory.touch("ops", "a", "0")
+        assert run.state == "commit_applied"
+
     def test_pages_of_a_query_are_asked_again_as_pages(self) -> None:
         self.notes.transact([put(f"urn:m:{number}", 1) for number in range(4)])
         query = {"select": {"urn:m:*": {}}, "limit": 2}
