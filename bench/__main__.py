@@ -13,7 +13,11 @@ from rich.status import Status
 from bench import (
     branches,
     commits,
+<<<<<<< HEAD
     differences,
+=======
+    erasing,
+>>>>>>> origin/main
     history,
     imports,
     jsonl,
@@ -36,6 +40,7 @@ BENCHMARKS = [
     *history.BENCHMARKS,
     *branches.BENCHMARKS,
     *records.BENCHMARKS,
+    *erasing.BENCHMARKS,
     *retrieval.BENCHMARKS,
     *queries.BENCHMARKS,
     *jsonl.BENCHMARKS,

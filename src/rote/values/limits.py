@@ -70,6 +70,8 @@ GC_BATCH = 64
 # -- erasing --------------------------------------------------------------------------------------
 # Facts that are rewritten at once; each may hold a whole value.
 ERASE_CHUNK_FACTS = 16
+# Entities of one erasure; its commit names them all.
+ERASE_ENTITIES_MAX = 100_000
 
 # -- differences -----------------------------------------------------------------------------------
 # Insertions and deletions that are searched for between two arrays: as many as the root of the number
