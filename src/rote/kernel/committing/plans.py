@@ -22,7 +22,7 @@ from rote.kernel.log.branches import writable
 from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.entries import Entry
-from rote.kernel.log.events import told_of_call
+from rote.kernel.log.events import could_have_made
 from rote.kernel.log.key_rows import meaning_of
 from rote.kernel.log.seals import side_record
 from rote.kernel.state.index_coverage import IndexChange
@@ -87,8 +87,7 @@ def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
     if commit.event is None or job.call is None:
         is_plain = commit.event is None and job.call is None
         return is_plain and _could_have_written(draft, job, commit)
-    told = told_of_call(draft.reads.rows, draft.space.number, commit)
-    return all(job.call.get(member) in possible for member, possible in told.items())
+    return could_have_made(draft.reads.rows, draft.space.number, commit, job.call)
 
 
 def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
