@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         GcReport,
         MergeConflict,
         MergeResult,
+        SpaceErasure,
         State,
         VerifyReport,
     )
@@ -61,6 +62,7 @@ __all__ = [
     "Run",
     "RunRecord",
     "Space",
+    "SpaceErasure",
     "State",
     "Store",
     "ToolProfile",
@@ -105,6 +107,7 @@ _PLACES = {
     "Run": "rote.runs.run",
     "RunRecord": "rote.runs.ledger",
     "Space": "rote.space",
+    "SpaceErasure": "rote.contract",
     "State": "rote.contract",
     "Store": "rote.space",
     "ToolProfile": "rote.traces",

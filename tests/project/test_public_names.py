@@ -13,7 +13,7 @@ NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
     "Fact", "Failure", "Fault", "GcReport", "Memory",
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
-    "RunRecord", "Space", "State", "Store", "ToolProfile",
+    "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
     "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
@@ -43,6 +43,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "backup": "(self, path)",
         "close": "(self)",
         "copy": "(self, name, target, *, with_key, progress)",
+        "erase_space": "(self, name, *, reason, confirm)",
         "space": "(self, name)",
         "spaces": "(self)",
     },
@@ -60,7 +61,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete_branch": "(self, name, *, key)",
         "did": None,
         "diff": "(self, other)",
-        "erase": "(self, id, *, reason, key)",
+        "erase": "(self, ids, *, reason, key)",
         "facts": "(self, id)",
         "find": "(self, index, *, start, end, after, within, limit)",
         "gc": "(self, *, grace_seconds, progress)",
@@ -94,6 +95,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "verify": "(self, *, against, progress)",
         "version": None,
         "watch": "(self, query, *, since, timeout)",
+        "written": "(self, prefix, *, where)",
     },
     rote.Memory: {
         "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata)",
@@ -106,6 +108,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "get": "(self, namespace, kind, id, *, at)",
         "history": "(self, namespace, kind, id, *, limit)",
         "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
+        "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
         "prune": "(self, namespace)",
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
@@ -248,7 +251,9 @@ def test_a_function_takes_these_arguments(function: Callable[..., object]) -> No
 def test_a_class_has_these_members_with_these_arguments(kind: type) -> None:
     members = {
         name: arguments(member) if inspect.isfunction(member) else None
-        for name, member in vars(kind).items()
+        for part in kind.__mro__
+        if part.__module__.startswith("rote.")
+        for name, member in vars(part).items()
         if not name.startswith("_")
     }
     assert members == MEMBERS[kind]

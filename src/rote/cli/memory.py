@@ -63,7 +63,11 @@ class WriteOptions:
 
     ttl: Annotated[
         str | None,
-        typer.Option("--ttl", metavar="SECONDS|never", help="How long it lives after each write."),
+        typer.Option(
+            "--ttl",
+            metavar="SECONDS|never",
+            help="How long it lives after each write; its history stays.",
+        ),
     ] = None
     metadata: Annotated[
         str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
@@ -139,7 +143,7 @@ def prune_records(
     *,
     options: BranchOptions,
 ) -> None:
-    """Delete the records that have expired."""
+    """Delete the records that have expired; their history stays, see memory erase."""
     with options.opened_space() as space:
         result = memory_of(space).prune(namespace)
     words = f"{plural(result['pruned'], 'record')} pruned"

@@ -24,6 +24,15 @@ IdWords = Annotated[
     ),
 ]
 
+IdsWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ID…]",
+        help="Entities, urn:entity:…; or one record in three words, NAMESPACE KIND ID.",
+        show_default=False,
+    ),
+]
+
 _ADVICE = "a record is named by three words: NAMESPACE KIND ID"
 _entities = re.compile(r"record:[^\s'\"]+!!").sub
 
@@ -42,6 +51,13 @@ def id_in(words: Sequence[str]) -> str:
     except InvalidInput as error:
         raise InvalidInput(f"{error}; {_ADVICE}", **error.details) from None
     return words[0]
+
+
+def ids_in(words: Sequence[str]) -> list[str]:
+    """Return the ids that words name: those of entities, or of one record in three words."""
+    if len(words) == 3 and ":" not in words[0]:
+        return [id_in(words)]
+    return [id_in([word]) for word in words]
 
 
 def _split(text: str) -> list[str]:

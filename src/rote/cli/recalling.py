@@ -85,7 +85,9 @@ def list_records(
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option("--include", metavar="NAME", help="payload, metadata, provenance or flags, with --json."),
+        typer.Option(
+            "--include", metavar="NAME", help="payload, metadata, provenance or flags, with --json."
+        ),
     ] = None,
     at: AtOption = None,
     options: BranchOptions,

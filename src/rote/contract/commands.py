@@ -14,7 +14,7 @@ from rote.contract.blobs import BlobInfo, BlobPart, GcReport
 from rote.contract.branches import Branch, Change, MergeResult, Resolution
 from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
-from rote.contract.erasures import Erasure
+from rote.contract.erasures import Erasure, SpaceErasure
 from rote.contract.facts import Commit, Glance, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
@@ -74,6 +74,17 @@ class FindSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
 
     name: str
     create: bool = False
+
+
+class EraseSpace(StoreCommand[SpaceErasure], frozen=True, gc=False):
+    """Take a space away for good, with its key; what stays is one signed row of the store.
+
+    Copies in the store's files are removed afterwards. Busy when only that failed: ask again, by did.
+    """
+
+    space: str  # by name or did
+    reason: str
+    confirm: str  # the same as `space`
 
 
 class AdoptSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
@@ -311,6 +322,9 @@ class PutSide(Command[SideRow], frozen=True, gc=False):
     key: str
     body: Json
     fence: int
+    # Raise Conflict, and write nothing, when the row holds an entity that was erased after this
+    # version; the rule of its kind tells (contract.SideRule).
+    unerased_since: int | None = None
 
 
 class DropSide(Command[None], frozen=True, gc=False):
@@ -401,14 +415,27 @@ class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
     """Sign the head."""
 
 
+class FindWritten(Command[tuple[str, ...]], frozen=True, gc=False):
+    """List ids that start with a prefix, in order, of entities that have content at some version on
+    some branch; with `where` of those that met its conditions there (contract.Matcher)."""
+
+    prefix: str
+    where: Mapping[str, Any] | None = None
+    after: str | None = None
+    limit: int = PAGE_MAX
+
+
 class Erase(Command[Erasure], frozen=True, gc=False):
-    """Erase the content of an entity, on all branches and at all versions, by a commit.
+    """Erase the content of entities, on all branches and at all versions, by one commit.
 
     Copies in the store's files are removed after the commit. Busy when only that failed: ask again.
     """
 
-    id: str
     reason: str
+    id: str | None = None
+    ids: Sequence[str] | None = None  # instead of `id`
+    prefix: str | None = None  # instead of both: all ids that start with it
+    where: Mapping[str, Any] | None = None  # with a prefix: of these, as FindWritten finds them
     key: str | None = None
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from rote.contract.requests import AnswerRead, SideRow
 from rote.errors import Busy
 from rote.values import Json
@@ -22,19 +24,41 @@ class Questions(Protocol):
         ...
 
 
+class Conditions(Struct, frozen=True):
+    """Conditions on entities that were ever written: an entity meets them by its id and a value."""
+
+    id: Callable[[str], bool]
+    value: Callable[[str, Json], bool] | None = None  # of an id and a value; None: any value does
+
+
+class Matcher(Protocol):
+    """Read the conditions by which a layer above selects entities below its prefix."""
+
+    prefix: str  # of the ids that it knows about
+
+    def read(self, where: Json, /) -> Conditions:
+        """Return the conditions that a command has sent; InvalidInput when they are malformed."""
+        ...
+
+
+class Erased(Struct, frozen=True):
+    """An erasure, as the rules for side rows have to know it."""
+
+    ids: frozenset[str]  # of the entities
+    at: str  # the time of its commit
+    since: int  # when the first of them was first written, microseconds; MICROS_MIN if unknown
+    has_written: Callable[[int], bool]  # whether a commit wrote one of them, or may have
+
+
 class SideRule(Protocol):
     """Decide what erasures, compactions and copies do about the side rows of one kind."""
 
     kind: str
     travels: bool  # whether rows of this kind are copied with their space
+    is_final: bool  # whether only an erasure changes them; then it also does in a copy
 
-    def erased(
-        self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
-    ) -> Json | None:
-        """Return the body that a row has after an entity was erased; None when it stays as it is.
-
-        `has_written(version)` is true when that commit wrote the entity, or may have written it.
-        """
+    def erased(self, row: SideRow, erased: Erased) -> Json | None:
+        """Return the body that a row has after entities were erased; None when it stays as it is."""
         ...
 
     def pinning(

@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -33,7 +35,7 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
-from rote.errors import Busy, Unavailable
+from rote.errors import Busy, NotFound, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
@@ -55,11 +57,25 @@ class Contended(Busy):
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
 
 
+def no_space() -> NotFound:
+    return NotFound("the space is no longer in this store; it was erased")
+
+
+class Scrubbed(Struct, frozen=True):
+    """The outcome of a scrub."""
+
+    remaining: tuple[str, ...] = ()  # places that it cannot reach, in words
+    is_whole: bool = True  # False when this user may not rewrite a part of the store; its owner may
+
+
 class Reader(Protocol):
     """Reads of one space. Each sees one committed state; inside a writer also its own writes."""
 
     def head(self, space: int) -> HeadRow | None:
-        """Return the newest commit, at least as new as any that another process has been answered for."""
+        """Return the newest commit, at least as new as any that another process has been answered for.
+
+        NotFound when there is no such space any more.
+        """
         ...
 
     def branches(self, space: int) -> list[BranchRow]: ...
@@ -110,6 +126,10 @@ class Reader(Protocol):
     ) -> list[FactPlace]:
         """Return the places of the facts up to version `until` that come after a given place, in
         order; on one branch, or on all."""
+        ...
+
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        """Return facts up to version `until` that come after a given place, in the order of places."""
         ...
 
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
@@ -236,6 +256,10 @@ class Reader(Protocol):
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
 
+    def drop_space(self, space: int, *, left: Sequence[SideRecord]) -> None:
+        """Drop a space with all its rows, and put rows of the store itself (STORE)."""
+        ...
+
     def presume_absent(
         self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
     ) -> bool:
@@ -310,7 +334,15 @@ class Engine(Protocol):
     def spaces(self) -> list[SpaceRow]: ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        """Make the space with its main branch; when name or did is taken, return the space that has it."""
+        """Make the space with its main branch; when name or did is taken, return the space that has it.
+
+        The number of a space that was dropped is never given again: others may still use it. The
+        store's rows of kind ERASED_SPACE have these numbers as fences.
+        """
+        ...
+
+    def drop_store_row(self, kind: str, key: str) -> None:
+        """Drop a side row of the store itself."""
         ...
 
     def check_usable(self) -> None:
@@ -352,12 +384,16 @@ class Engine(Protocol):
         """Return whether that attempt is in the log, durably, after OutcomeUnknown. The answer is final."""
         ...
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         """Remove old copies of rewritten or dropped rows from this store, and give the room back.
 
-        Raise Busy when someone is in the way. Return, in words, the places it cannot reach. The
-        data of blobs is large, and may be left alone unless `payloads` is true.
+        Raise Busy when someone is in the way. The data of blobs is large, and may be left alone
+        unless `payloads` is true.
         """
+        ...
+
+    def tidy(self) -> None:
+        """Remove files with content that killed processes have left beside the store."""
         ...
 
     def damage(self) -> list[str]:

@@ -25,14 +25,11 @@ NAMESPACES = ("daily_log", "long_term", "ops", "session", "workflow")
 _END = "!!"
 
 _escaped = re.compile(r"[\x00-\x21]").sub
+_unescaped = re.compile(r"!([0-9a-f]{2})").sub
 # Characters that no entity id may hold. Escaped, they would change the order of ids.
 _refused = re.compile(r"[\x7f-\x9f]|(?![\x00-\x20])\s").search
 _plain = re.compile(r"[\x22-\x7e]+").fullmatch
 _is_namespace = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
-_unescaped = re.compile(r"!([0-9a-f]{2})").sub
-_is_record = re.compile(
-    r"record:([a-z0-9_-]{1,64})!!((?:[^!]|![0-9a-f]{2})+)!!((?:[^!]|![0-9a-f]{2})+)!!"
-).fullmatch
 
 
 def check_namespaces(namespaces: Iterable[str] | None) -> tuple[str, ...]:
@@ -85,23 +82,21 @@ def ids_under(namespace: str, kind: str | None = None, id_prefix: str = "") -> s
     return f"{PREFIX}{namespace}{_END}{_written(kind)}{_END}{_written(id_prefix)}"
 
 
+def key_of(entity: str) -> tuple[str, str, str] | None:
+    """Return the key (namespace, record_kind, record_id) in the id of a record; None for another id."""
+    parts = entity.removeprefix(PREFIX).split(_END)
+    if not entity.startswith(PREFIX) or len(parts) != 4:
+        return None
+    namespace, kind, id = (
+        _unescaped(lambda match: chr(int(match[1], 16)), part) for part in parts[:3]
+    )
+    return (namespace, kind, id) if is_key(entity, namespace, kind, id) else None
+
+
 def namespace_of(entity: str) -> str | None:
     """Return the namespace in the id of a record; None for another id."""
     name, end, _ = entity.removeprefix(PREFIX).partition(_END)
     return name if entity.startswith(PREFIX) and end and _is_namespace(name) else None
-
-
-def key_of(entity: str) -> tuple[str, str, str] | None:
-    """Return namespace, kind and id of the record that an entity holds; None for another entity."""
-    match = _is_record(entity)
-    if match is None:
-        return None
-    kind, id = (_unescaped(_character, part) for part in match.group(2, 3))
-    return (match[1], kind, id) if is_key(entity, match[1], kind, id) else None
-
-
-def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16))
 
 
 def check_kind(kind: object) -> str:

@@ -23,12 +23,14 @@ from rote.records.envelope import (
     read_life,
     record_of,
 )
+from rote.records.erasing import erase_records, selected_by
 from rote.records.filters import parse_filters
 from rote.records.history import history
 from rote.records.keys import check_kind, check_kinds, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest, skip_records
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space, Transaction
+from rote.space.arguments import check_flags
 from rote.values import Json, micros_of
 from rote.values.limits import RECORD_ATTEMPTS_MAX
 from rote.values.names import check_text
@@ -225,6 +227,28 @@ class Memory:
             "ok": True, "found": True, "last_accessed": commit.at, "access_count": counted,
             "version": commit.version,
         }  # fmt: skip
+
+    def erase(
+        self,
+        namespace: str | None = None,
+        kind: str | None = None,
+        id: str | None = None,
+        *,
+        id_prefix: str | None = None,
+        filters: Mapping[str, Json] | None = None,
+        reason: str,
+        dry_run: bool = False,
+    ) -> Result:
+        """Erase every record that matches now or did at any version of its past, on any branch.
+
+        Deleted, pruned and expired records are among them. A dry run says which it would be.
+        """
+        self._check_offered("erase")
+        check_flags(dry_run=dry_run)
+        if namespace is not None:
+            self.check_namespace(namespace)
+        selected = selected_by(namespace, kind, id, id_prefix=id_prefix, filters=filters)
+        return erase_records(self.space, selected, reason=reason, dry_run=dry_run)
 
     # -- reading -----------------------------------------------------------------------------------
 

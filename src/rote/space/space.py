@@ -13,10 +13,7 @@ from rote.contract import (
     ByteStream,
     Change,
     Commit,
-    Compaction,
-    Erasure,
     Fact,
-    GcReport,
     Glance,
     Head,
     Hit,
@@ -25,19 +22,14 @@ from rote.contract import (
     Resolution,
     SpaceInfo,
     State,
-    Tell,
-    VerifyReport,
     View,
     paged,
 )
 from rote.contract.commands import (
-    CollectGarbage,
-    Compact,
     CreateBranch,
     DeleteBranch,
     Describe,
     Diff,
-    Erase,
     Find,
     GetBlobInfo,
     GetHead,
@@ -46,26 +38,24 @@ from rote.contract.commands import (
     GetTimes,
     GlanceAt,
     ListBranches,
-    MakeCheckpoint,
     MakeCommit,
     Merge,
     PutBlob,
     Query,
     Read,
-    Reindex,
     Scan,
     Skip,
     Values,
-    Verify,
     Watch,
 )
 from rote.errors import InvalidInput, VersionNotFound
-from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
+from rote.space.arguments import check_flags, check_limit, check_list, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
-from rote.space.driving import Progress, counting, frames, retry
+from rote.space.driving import frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
 from rote.space.transaction_port import TransactionPort
+from rote.space.upkeep import Upkeep
 from rote.values import (
     Json,
     check_branch_name,
@@ -77,7 +67,6 @@ from rote.values import (
 )
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import (
-    GC_GRACE_SECONDS,
     HITS_READ_FIRST,
     PAGE_MAX,
     ROWS_READ_FIRST,
@@ -96,7 +85,7 @@ _StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
 _HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
 
 
-class Space:
+class Space(Upkeep):
     """One space, on one branch, at its head or pinned at a version."""
 
     def __init__(
@@ -450,20 +439,6 @@ class Space:
         """Return size, type and labels of a blob, without reading its data."""
         return self._port.answer(self.did, GetBlobInfo(hash, self._view))
 
-    def gc(
-        self,
-        *,
-        grace_seconds: float = GC_GRACE_SECONDS,
-        progress: Tell | None = None,
-    ) -> GcReport:
-        """Drop blobs that nothing has referred to for the grace period, and abandoned uploads.
-
-        Finish erasures that could not be finished while others used the store's files.
-        """
-        self._check_writable("gc")
-        check_progress(progress)
-        return self._port.begin(self.did, CollectGarbage(grace_seconds)).result(progress)
-
     # -- other views -------------------------------------------------------------------------------
 
     def at(self, point: int | datetime | str) -> "Space":
@@ -561,61 +536,5 @@ class Space:
             raise InvalidInput("diff() takes a branch name, a version or a view of this space")
         return list(self._port.answer(self.did, Diff(view, after)))
 
-    # -- trust -------------------------------------------------------------------------------------
-
-    def verify(
-        self, *, against: dict[str, Any] | None = None, progress: Progress | None = None
-    ) -> VerifyReport:
-        """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
-        check_progress(progress)
-        return self._port.begin(self.did, Verify(against)).result(counting(progress))
-
-    def reindex(self, *, progress: Progress | None = None) -> None:
-        """Build the indexes of this space anew from its log."""
-        self._check_writable("reindex")
-        check_progress(progress)
-        self._port.begin(self.did, Reindex()).result(counting(progress))
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Return a signed statement of the head, to be kept elsewhere."""
-        self._check_writable("checkpoint")
-        return self._port.answer(self.did, MakeCheckpoint())
-
-    def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
-        """Remove the values of an entity for good, on all branches and at all versions.
-
-        Hashes stay, so the chain still verifies; id, reason, keys, authors and meta stay in clear.
-        Busy when old copies stay because others use the store's files: call again to remove them.
-        """
-        self._check_writable("erase")
-        return self._port.answer(self.did, Erase(id, reason, key))
-
-    def compact(
-        self,
-        *,
-        before: int | None = None,
-        keep: int | None = None,
-        dry_run: bool = False,
-        key: str | None = None,
-        progress: Tell | None = None,
-    ) -> Compaction:
-        """Drop history and make the store smaller: all below a version, or all but the last `keep`
-        commits (compactions themselves are not counted).
-
-        From `before` on everything reads as it did; below it nothing can be read any more. When
-        there is nothing to drop, no commit is made. A dry run counts what would be dropped.
-        """
-        self._check_writable("compact")
-        check_flags(dry_run=dry_run)
-        check_progress(progress)
-        return self._port.begin(self.did, Compact(before, keep, dry_run, key)).result(progress)
-
     def _head(self) -> Head:
         return self._port.answer(self.did, GetHead()) if self._pinned is None else self._pinned
-
-    def _check_writable(self, call: str) -> None:
-        if self._pinned is not None:
-            raise InvalidInput(
-                f"this view is pinned at version {self._pinned.version} and read-only;"
-                f" call {call}() on the space it came from"
-            )

@@ -10,11 +10,13 @@ from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
+from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
 from rote.runs.store_runs import StoreRuns
 from rote.space import Store
+from rote.space.receipts import ReceiptRule
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
 
@@ -38,7 +40,7 @@ def wiring_on(engine: Engine) -> Wiring:
     """The wiring of a kernel on an engine that is used without a store."""
     return Wiring(
         engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
-        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={},
+        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={}, matchers=(),
         port=lambda: Kernel.__new__(Kernel), presumes=False,
     )  # fmt: skip
 
@@ -62,7 +64,8 @@ def open_on(
         caller=Caller(settings.author),
         seed=settings.seed,
         indexes=settings.indexes,
-        side_rules=SIDE_RULES,
+        side_rules=(*SIDE_RULES, ReceiptRule()),
+        matchers=(MATCHER,),
         presumes=settings.presumes,
     )
     port = layer(kernel)

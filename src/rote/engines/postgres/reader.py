@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.engines.postgres.parameters import bigints, texts
+from rote.engines.protocol import no_space
 from rote.engines.rows import (
     BlobRow,
     BranchRow,
@@ -55,7 +56,7 @@ class PostgresReader:
     def head(self, space: int) -> HeadRow | None:
         known = self.known(space)
         if known is None:
-            return None
+            raise no_space()
         self._remember(space, known)
         return known.head
 
@@ -177,6 +178,15 @@ class PostgresReader:
             " order by id, version, position, branch limit $7"
         )
         return self._all(text, space, *(after or ("", 0, 0, 0)), until, limit, *bounds)
+
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from {self._schema}.facts as f where f.space = $1"
+            " and (f.id, f.version, f.position, f.branch) > ($2, $3, $4, $5) and f.version <= $6"
+            " order by f.id, f.version, f.position, f.branch limit $7",
+            space, *after, until, limit,
+        )  # fmt: skip
+        return [FactRow(*row) for row in rows]
 
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         if not places:

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from rote.engines.protocol import no_space
 from rote.engines.rows import (
     BlobRow,
     BranchRow,
@@ -94,6 +95,8 @@ class SqliteReader:
                 (space,),
             )
             if not rows:
+                if not self._all("select 1 from spaces where number = ?", (space,)):
+                    raise no_space()
                 return None
             head = self._heads[space] = HeadRow(*rows[0])
         return head
@@ -248,6 +251,15 @@ class SqliteReader:
             f" and version <= ?{on_branch} order by id, version, position, branch limit ?",
             (space, *(after or ("", 0, 0, 0)), until, *bounds, limit),
         )
+
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from facts as f indexed by facts_by_entity"
+            " where space = ? and (id, version, position, branch) > (?, ?, ?, ?)"
+            " and version <= ? order by id, version, position, branch limit ?",
+            (space, *after, until, limit),
+        )
+        return [FactRow(*row) for row in rows]
 
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         return {

@@ -19,6 +19,12 @@ INDEXES = """
 create index if not exists commits_with_event on commits (space, version) where event is not null;
 """
 
+# The tables that hold the rows of spaces, each with its number in the column `space`.
+TABLES_OF_SPACES = (
+    "branches", "commits", "facts", "entities", "tombstones", "sides", "derived", "derived_state",
+    "blobs", "chunks",
+)  # fmt: skip
+
 TABLES = f"""
 create table spaces (
   number integer primary key,

@@ -104,9 +104,7 @@ def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
     if draft.space.oldest > version + 1:
         return True  # the commits since then were compacted away
     rows = draft.reads.rows.commits(draft.space.number, after=version, limit=PAGE_MAX)
-    return len(rows) == PAGE_MAX or any(
-        row.branch in branches or erased_by(row) is not None for row in rows
-    )
+    return len(rows) == PAGE_MAX or any(row.branch in branches or erased_by(row) for row in rows)
 
 
 def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:

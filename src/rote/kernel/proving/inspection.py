@@ -6,6 +6,7 @@ from rote.engines.rows import (
 )
 from rote.kernel.log.branch_replay import Lineage
 from rote.kernel.log.branches import Branches
+from rote.kernel.proving.erased_fact_checks import Erasers
 from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import (
     FAULTS_MAX,
@@ -33,6 +34,7 @@ class Inspection:
         self.commits = 0
         self.facts = 0
         self.erased = 0  # of the facts
+        self.erasers = Erasers()
         self.oldest = 0  # the horizon; 0 when the space was never compacted
         self.previous: CommitRow | None = None  # the commit below the horizon
         self.gone = 0  # commits that were compacted away

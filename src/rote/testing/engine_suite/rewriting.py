@@ -127,7 +127,7 @@ class RewritingTests(EngineGround):
         self.write(*rows)
         with self.engine.writer(self.space) as writes:
             writes.drop_facts(self.space, [(row.id, 1, row.index, MAIN) for row in rows[:40]])
-        assert all(type(place) is str for place in self.engine.scrub())
+        assert all(type(place) is str for place in self.engine.scrub().remaining)
         assert self.engine.reader().facts(self.space, after=0, until=9) == rows[40:]
         self.write(fact("urn:new", 2))
         assert self.engine.damage() == []

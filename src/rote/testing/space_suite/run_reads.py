@@ -166,7 +166,7 @@ class RunReadTests(RunGround):
             self.notes.set(A, 2)
             for command in (
                 Read((A,)), Read((A,), View("main", 2)), Scan(), FindSpace("another", True),
-                PutSide("note", "n", 1, 0), Erase(A, "asked to"),
+                PutSide("note", "n", 1, 0), Erase("asked to", A),
             ):  # fmt: skip
                 with pytest.raises(InvalidInput):
                     port.answer(did, command)
