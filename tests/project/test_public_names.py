@@ -86,6 +86,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+        "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
         "transact": "(self, operations, *, reads, key, meta)",
         "transaction": "(self, *, key, meta)",

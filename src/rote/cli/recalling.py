@@ -136,10 +136,11 @@ def _list(
     ]
     if newest:
         items.sort(key=lambda item: parse_time(item["updated_at"]), reverse=True)
-    page = items[offset:] if limit is None else items[offset : offset + limit]
-    if limit and offset + limit < len(items):
-        return {"items": page, "next_offset": offset + limit}
-    return {"items": page}
+    if limit is None:
+        return {"items": items[offset:]}
+    end = offset + limit
+    more = {"next_offset": end} if limit and end < len(items) else {}
+    return {"items": items[offset:end], **more}
 
 
 def _filters(text: str | None, **options: Any) -> dict[str, Any]:

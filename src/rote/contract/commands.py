@@ -151,6 +151,18 @@ class Scan(Command[ScanPage], frozen=True, gc=False):
     view: View = HEAD
 
 
+class Skip(Command[str | None], frozen=True, gc=False):
+    """Ask for the last of the first `count` ids of existing entities with start <= id < end.
+
+    None when there are fewer, and when only a scan can tell: in the past, and on a branch with a parent.
+    """
+
+    start: str = ""
+    end: str | None = None
+    count: int = 1
+    view: View = HEAD
+
+
 class GetHistory(Command[FactPage], frozen=True, gc=False):
     """List the facts of an entity below a place, newest first."""
 

@@ -49,6 +49,7 @@ from rote.contract.commands import (
     ReadPiece,
     Reindex,
     Scan,
+    Skip,
     Values,
     Verify,
     Watch,
@@ -62,14 +63,14 @@ from rote.space.buffer import Buffer
 from rote.space.scan_pages import ScanPages
 from rote.values import Json, canonical, decode_canonical
 from rote.values.blobs import META_PREFIX
-from rote.values.ranges import prefix_end
+from rote.values.ranges import above, prefix_end
 
 R = TypeVar("R")
 Check = Callable[[], None]
 
 # Commands that only look.
 _LOOKS = (
-    Read, GlanceAt, Scan, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
+    Read, GlanceAt, Scan, Skip, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
     GetHead, GetSnapshot, GetBlobInfo, ReadPiece, Describe, GetTimes, ListSpaces, FindSpace,
 )  # fmt: skip
 # Commands that tend the store, and the calls that send them.
@@ -106,6 +107,7 @@ class SnapshotPort(PortLayer):
             GetHistory: self._history,
             GetBlobInfo: self._blob_info,
             Scan: self._scan,
+            Skip: self._skip,
             Find: self._find,
             Query: self._query,
             Values: self._values,
@@ -184,6 +186,13 @@ class SnapshotPort(PortLayer):
         scan, page = self._scans.ask(command, partial(self._port.answer, space))
         self._reads.add_page(scan, page, command.end)
         return page
+
+    def _skip(self, space: str, command: Skip) -> str | None:
+        is_noted = self._shows(command.view)
+        last = self._port.answer(space, command)
+        if is_noted and last is not None:
+            self._reads.add_range(command.start, above(last))
+        return last
 
     def _begin_scan(self, start: str) -> NotedScan:
         scan = NotedScan(self._branch, start)

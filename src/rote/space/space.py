@@ -43,6 +43,7 @@ from rote.contract.commands import (
     Query,
     Read,
     Scan,
+    Skip,
     Values,
     Watch,
 )
@@ -222,6 +223,15 @@ class Space(Upkeep):
             return page.states, None if page.next is None else (page.next, pinned)
 
         return paged(ask, limit=check_limit(limit))
+
+    def skip(self, prefix: str, count: int) -> str | None:
+        """Return the last of the first `count` ids that start with `prefix`, without reading values.
+
+        None when there are fewer, and when only a scan can tell: of the past, or on a branch that has
+        a parent.
+        """
+        check_text(prefix, "prefix")
+        return self._port.answer(self.did, Skip(prefix, prefix_end(prefix), count, self._view))
 
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """Return the facts of an entity, newest first."""
