@@ -4,11 +4,11 @@ Checks that need no store come first, so that bad input creates no file.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rote.cli.input import decode_argument
+from rote.cli.input import decode_argument, decode_operations
 from rote.cli.options import (
     BranchOptions,
     IdArgument,
@@ -19,7 +19,7 @@ from rote.cli.options import (
 from rote.cli.outcome import no
 from rote.cli.output import print_line, say, short
 from rote.contract import Commit
-from rote.errors import InvalidInput, NotFound
+from rote.errors import NotFound
 from rote.space import Space
 from rote.values import check_entity_id
 
@@ -50,9 +50,7 @@ def patch_entity(
 ) -> None:
     """Change parts of an entity's value."""
     _check(id, key)
-    operations: Any = decode_argument(ops)
-    if not isinstance(operations, list):
-        raise InvalidInput("a patch is a list of operations: put [ ] around it")
+    operations = decode_operations(ops)
     _write(options, key, lambda space: space.patch(id, operations, key=key))
 
 

@@ -13,7 +13,7 @@ from rote.contract.copies import (
     SidePage,
     check_row_follows,
 )
-from rote.contract.declarations import Questions, SideRule
+from rote.contract.declarations import ContentRule, Questions, SideRule
 from rote.contract.erasures import Erasure, Remains
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
@@ -51,6 +51,7 @@ __all__ = [
     "Clock",
     "Commit",
     "Compaction",
+    "ContentRule",
     "CopyPage",
     "CopyReport",
     "Erasure",

@@ -130,13 +130,15 @@ class GlanceAt(Command[Glance], frozen=True, gc=False):
 
 
 class Scan(Command[ScanPage], frozen=True, gc=False):
-    """List existing entities with start <= id < end and id > after, in code point order."""
+    """List existing entities with start <= id < end and id > after, in code point order; with
+    `descending` those with id < after, in the reverse order."""
 
     start: str = ""
     end: str | None = None
     after: str | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
+    descending: bool = False
 
 
 class GetHistory(Command[FactPage], frozen=True, gc=False):
@@ -156,7 +158,8 @@ class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
-    """List entities that a declared index has under terms in [start, end), in (term, id) order."""
+    """List entities that a declared index has under terms in [start, end), above a hit, in (term, id)
+    order; with `descending` those below it, in the reverse order."""
 
     index: str
     start: str = ""
@@ -164,6 +167,8 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     after: Hit | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
+    prefix: str = ""  # of their ids
+    descending: bool = False
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):
@@ -208,6 +213,18 @@ class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
     view: View = HEAD
 
 
+class GetMade(Command[Commit | None], frozen=True, gc=False):
+    """Ask for the commit that a key has made for a call; None when the key was not used.
+
+    PayloadMismatch when the key stands for something else.
+    """
+
+    key: str
+    call: Mapping[str, Any]  # as in MakeCommit
+    ids: Sequence[str]  # that the call writes, in that order
+    branch: str = "main"
+
+
 class MakeCommit(Command[Commit], frozen=True, gc=False):
     """Validate, append and make durable, or raise and write nothing."""
 
@@ -221,6 +238,8 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     unerased_since: int | None = (
         None  # raise Conflict when an entity that it writes was erased after this version
     )
+    # What the key stands for, where the operations depend on the state; None: the operations.
+    call: Mapping[str, Any] | None = None
 
 
 class CreateBranch(Command[Commit], frozen=True, gc=False):

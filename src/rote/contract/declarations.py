@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rote.contract.requests import AnswerRead, SideRow
 from rote.errors import Busy
-from rote.values import Json
+from rote.values import Encoded, Json
 
 if TYPE_CHECKING:
     from rote.contract.port import Port
@@ -18,6 +18,26 @@ class Questions(Protocol):
         """Return the digest of the answer that a question gets at a version.
 
         An error counts as a different answer, except Unavailable, which is raised.
+        """
+        ...
+
+
+class ContentRule(Protocol):
+    """Decide what entities whose ids have a prefix may hold, and how two of their values merge."""
+
+    prefix: str
+
+    def fault(self, id: str, value: Json | Encoded, /) -> str | None:
+        """Return why an entity may not hold a value, or None when it may.
+
+        It is asked at each write, also of a small patch to a large value: it must not walk the value.
+        """
+        ...
+
+    def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:
+        """Return both sides of a merge by path, with equal values in members that both may change.
+
+        `base` is None when there was nothing. No argument is changed.
         """
         ...
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from rote.contract import (
     Caller,
     Clock,
+    ContentRule,
     IdSource,
     Index,
     KeyRing,
@@ -79,6 +80,7 @@ TABLE = Table([
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
+    Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),
     Row(c.MakeCommit, "commit", f"{_COMMITTING}.commits:make_commit", "write", "ids", "key",
         None, _written, by_caller=True),
     Row(c.CreateBranch, "create_branch", f"{_BRANCHES}:create_branch", "write", "none", "key",
@@ -144,6 +146,7 @@ class Kernel:
         seed: bytes | None = None,
         indexes: Sequence[Index] = (),
         side_rules: Sequence[SideRule] = (),
+        content_rules: Sequence[ContentRule] = (),
         presumes: bool = False,
     ) -> None:
         """Wire the parts together.
@@ -151,6 +154,7 @@ class Kernel:
         questions   asks the questions again that a commit relies on
         seed        of the key of the next space that is made
         side_rules  decide what erasures and compactions do about side rows of the layers above
+        content_rules  decide what entities with a prefix may hold
         presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
                     look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
                     kernel asks them once more
@@ -159,6 +163,8 @@ class Kernel:
             engine=engine, clock=clock, ids=ids, tokens=tokens, keys=keys, questions=questions,
             indexes={index.name: index for index in indexes},
             side_rules={rule.kind: rule for rule in side_rules},
+            content_rules=tuple(content_rules),
+            guarded=tuple(rule.prefix for rule in content_rules),
             port=lambda: self, presumes=presumes,
         )  # fmt: skip
         self.spaces = Spaces(wiring, seed=seed)

@@ -36,6 +36,7 @@ from rote.contract.commands import (
     GetHead,
     GetHistory,
     GetLog,
+    GetMade,
     GetSnapshot,
     GetTimes,
     GlanceAt,
@@ -184,6 +185,9 @@ class SnapshotPort(PortLayer):
         if not self._shows(command.view) or not self._reads.is_kept:
             return self._port.answer(space, command)
         start, after = command.start, command.after
+        if command.descending:
+            self._reads.add_range(start, command.end)
+            return self._port.answer(space, command)
         scan = self._scans.pop(structs.replace(command, limit=0), None)
         if scan is None:
             scan = NotedScan(self._branch, start if after is None else max(start, above(after)))
@@ -278,7 +282,7 @@ class BufferPort(PortLayer):
     def answer(self, space: str, command: Command[R], /) -> R:
         self._check()
         answer: Any
-        if isinstance(command, MakeCommit):
+        if isinstance(command, MakeCommit | GetMade):
             answer = self._commit(command)
         elif isinstance(command, GlanceAt) and (own := self._buffer.own(command.id)) is not None:
             answer = _glance_at(own, command)
@@ -302,8 +306,8 @@ class BufferPort(PortLayer):
     def for_caller(self, caller: Caller, /) -> Port:
         raise InvalidInput("a run is of who started it")
 
-    def _commit(self, command: MakeCommit) -> Commit:
-        if command.key is not None or command.meta is not None:
+    def _commit(self, command: MakeCommit | GetMade) -> Commit:
+        if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
             raise InvalidInput("a run makes one commit, whose key is its own; leave key and meta")
         return self._buffer.add(command.operations, command.reads)
 

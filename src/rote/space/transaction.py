@@ -19,7 +19,7 @@ from rote.patch import apply, encode_operations, normalize
 from rote.space.arguments import check_limit
 from rote.values import Json, canonical, check_entity_id, decode_canonical
 from rote.values.limits import PAGE_MAX
-from rote.values.names import check_text
+from rote.values.names import check_prefix, check_text
 from rote.values.ranges import above, prefix_end
 
 
@@ -67,7 +67,7 @@ class Transaction:
     ) -> Iterator[State]:
         """Yield existing entities in id order, own writes included."""
         self._check_not_ended()
-        check_text(prefix, "prefix")
+        check_prefix(prefix)
         if after is not None:
             check_text(after, "after")
         check_limit(limit)

@@ -147,12 +147,9 @@ def _entry_at(reads: SpaceReader, fact: FactRow) -> Entry:
 
 
 def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
-    """Return hits in (term, id) order."""
+    """Return hits in (term, id) order, or in the reverse."""
     index = declared(space.wiring.indexes, command.index)
-    start, end, after, view = command.start, command.end, command.after, command.view
-    limit = page_size(command.limit)
-    place = None if after is None else (after.term, after.id)
-    lowest = max(place or ("", ""), (start, ""))
+    view, limit = command.view, page_size(command.limit)
 
     def look(version: int) -> list[Hit] | None:
         coverage = space.coverage.get(index.name)
@@ -165,19 +162,16 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         is_old = version <= coverage.noted
         changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
         line = reads.line(view.branch, version)
-        pairs = _pairs(
-            reads, index.name, line, start=start, end=end, after=place, limit=limit,
-            without=changed,
-        )  # fmt: skip
+        pairs = _pairs(reads, command, line, limit=limit, without=changed)
         if changed:
             entries = load(reads.rows, reads.number, list(changed), line)
             pairs += [
                 (term, id)
                 for id, entry in entries.items()
                 for term in terms_of(index, id, entry)
-                if (term, id) > lowest and (end is None or term < end)
+                if _is_asked(command, term, id)
             ]
-            pairs.sort()
+            pairs.sort(reverse=command.descending)
         if reads.rows.indexed(reads.number, index.name) >= coverage.noted:
             return [Hit(*pair) for pair in pairs[:limit]]
         space.coverage.pop(index.name, None)  # others have dropped its rows
@@ -192,16 +186,20 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
     raise Busy("others commit to this space all the time; try again")
 
 
+def _is_asked(command: Find, term: str, id: str) -> bool:
+    """Whether a pair is in the range of a command, beyond the place where it goes on."""
+    if term < command.start or (command.end is not None and term >= command.end):
+        return False
+    if not id.startswith(command.prefix):
+        return False
+    if command.after is None:
+        return True
+    place = (command.after.term, command.after.id)
+    return (term, id) < place if command.descending else (term, id) > place
+
+
 def _pairs(
-    reads: SpaceReader,
-    index: str,
-    line: Line,
-    *,
-    start: str,
-    end: str | None,
-    after: tuple[str, str] | None,
-    limit: int,
-    without: Collection[str],
+    reads: SpaceReader, command: Find, line: Line, *, limit: int, without: Collection[str]
 ) -> list[tuple[str, str]]:
     """Return (term, id) of the rows on a line.
 
@@ -209,10 +207,12 @@ def _pairs(
     nearer branch has written the entity.
     """
     pairs: list[tuple[str, str]] = []
+    after = None if command.after is None else (command.after.term, command.after.id)
     while len(pairs) < limit:
         rows = reads.rows.derived(
-            reads.number, index, line, start=start, end=end, after=after, limit=limit
-        )
+            reads.number, command.index, line, start=command.start, end=command.end, after=after,
+            limit=limit, prefix=command.prefix, descending=command.descending,
+        )  # fmt: skip
         ids = list({row.id: None for row in rows if row.id not in without})
         branches = {fact.id: fact.branch for fact in reads.rows.newest(reads.number, ids, line)}
         pairs += [(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]

@@ -1,0 +1,81 @@
+"""The content rule of records: what an entity below `record:` may hold, and how two records merge."""
+
+from typing import Any
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from rote.records.envelope import read_record
+from rote.records.keys import PREFIX
+from rote.records.metadata import instant_of
+from rote.values import Encoded, Json, decode_canonical
+
+_raw_members = Decoder(dict[str, Raw]).decode
+_FAULT = "below record: there are only records, each under its own id; write it with rote.Memory"
+
+
+class RecordContents:
+    """The declaration; rote.open gives it to the kernel."""
+
+    prefix = PREFIX
+
+    def fault(self, id: str, value: Json | Encoded, /) -> str | None:
+        found = read_record(id, _members(value.data) if type(value) is Encoded else value)  # type: ignore[arg-type]
+        return _FAULT if found is None else None
+
+    def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:
+        """Take the later `updated_at` and `last_accessed`, and the sum of both counts of accesses."""
+        if type(ours) is not dict or type(theirs) is not dict:
+            return ours, theirs
+        ours, theirs = _with_later("updated_at", ours, theirs)
+        one, other = ours.get("metadata"), theirs.get("metadata")
+        if type(one) is not dict or type(other) is not dict:
+            return ours, theirs
+        one, other = _with_later("last_accessed", one, other)
+        one, other = _with_sum("access_count", _metadata_of(base), one, other)
+        return {**ours, "metadata": one}, {**theirs, "metadata": other}
+
+
+RECORD_CONTENTS = RecordContents()
+
+_Members = dict[str, Any]
+
+
+def _members(data: bytes) -> Json:
+    """Return a canonical value with its members, but with nothing in their objects and arrays."""
+    if not data.startswith(b"{"):
+        return None
+    return {name: _top(bytes(raw)) for name, raw in _raw_members(data).items()}
+
+
+def _top(data: bytes) -> Json:
+    if data.startswith(b"{"):
+        return {}
+    return [] if data.startswith(b"[") else decode_canonical(data)
+
+
+def _metadata_of(record: Json) -> _Members:
+    metadata = record.get("metadata") if type(record) is dict else None
+    return metadata if type(metadata) is dict else {}
+
+
+def _with_later(name: str, one: _Members, other: _Members) -> tuple[_Members, _Members]:
+    """Return both with the later time; as they are when one of them has none."""
+    times = [time for time in (one.get(name), other.get(name)) if instant_of(time) is not None]
+    if len(times) < 2:
+        return one, other
+    # One instant can be written in two ways: the texts decide then, so that the order of sides does not.
+    later = max(times, key=lambda time: (instant_of(time), time))
+    return {**one, name: later}, {**other, name: later}
+
+
+def _with_sum(
+    name: str, base: _Members, one: _Members, other: _Members
+) -> tuple[_Members, _Members]:
+    """Return both with the base's count and what each has added; as they are when one has none."""
+    counts = [count for count in (one.get(name), other.get(name)) if type(count) is int]
+    if len(counts) < 2:
+        return one, other
+    before = base.get(name)
+    total = max(sum(counts) - (before if type(before) is int else 0), 0)
+    return {**one, name: total}, {**other, name: total}
