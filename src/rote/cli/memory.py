@@ -161,14 +161,14 @@ def update_record(
     options: BranchOptions,
 ) -> None:
     """Change parts of a record; what is not given stays."""
-    changes: dict[str, Any] = {
+    changes: Any = {
         "payload": UNSET if payload is None else decode_object(payload),
         "patch": UNSET if patch is None else decode_operations(patch),
         "metadata": _metadata(metadata),
         "ttl_seconds": _ttl(ttl),
     }
     with options.opened_space() as space:
-        result = memory_of(space).update(*record.key, **changes, **condition.given)
+        result = memory_of(space).update(*record.key, **(changes | condition.given))
     _print_written(result, "updated", options)
 
 

@@ -20,7 +20,7 @@ class RecordContents:
     prefix = PREFIX
 
     def fault(self, id: str, value: Json | Encoded, /) -> str | None:
-        found = read_record(id, _members(value.data) if type(value) is Encoded else value)  # type: ignore[arg-type]
+        found = read_record(id, _members(value.data) if type(value) is Encoded else value)
         return _FAULT if found is None else None
 
     def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:

@@ -13,7 +13,7 @@ from rote.errors import InvalidInput
 from rote.records import profiles, retention
 from rote.records.arguments import check_changes
 from rote.records.envelope import read_life, record_of
-from rote.records.filters import parse_filters, parse_order
+from rote.records.filters import BY_ID, parse_filters, parse_order
 from rote.records.keys import check_kind, entity_id
 from rote.records.listing import find_records, of_newest, with_versions
 from rote.records.writer import RecordWriter, Result
@@ -62,7 +62,7 @@ class Memory(RecordWriter):
             life = read_life(record["created_at"], record["updated_at"], record["ttl_seconds"])
             if life is None or life.has_expired(micros_of(view.now)):
                 record = None
-        result = {"found": record is not None, "record": record}
+        result: Result = {"found": record is not None, "record": record}
         if "version" in included:
             result["version"] = 0 if record is None else state.version or None
         return result
@@ -95,7 +95,7 @@ class Memory(RecordWriter):
         ordered = parse_order(order, descending)
         for name, value in (
             ("filters", filters), ("at", at), ("include", included or None),
-            ("order", ordered.name),
+            ("order", None if ordered == BY_ID else ordered),
         ):  # fmt: skip
             self._check_offered(name, value)
         wanted = parse_filters(filters, updated_since)

@@ -12,9 +12,10 @@ from msgspec import UNSET, UnsetType
 
 from rote.errors import NotFound
 from rote.records.keys import entity_id
-from rote.records.memory import Memory, Point, Result, check_included
+from rote.records.memory import Memory, Point, check_included
 from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
+from rote.records.writer import Result
 from rote.runs.answers import list_ranges, namespace_ranges
 from rote.runs.buffer import Buffer
 from rote.runs.identities import deep_digest

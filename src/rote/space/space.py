@@ -613,6 +613,5 @@ class Space:
 
 def _sendable(query: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a query with its time as text: a command holds plain data."""
-    if isinstance(query, Mapping) and isinstance(query.get("at"), datetime):
-        return {**query, "at": as_text(query["at"])}
-    return query
+    at = query.get("at") if type(query) is dict else None
+    return {**query, "at": as_text(at)} if isinstance(at, datetime) else query

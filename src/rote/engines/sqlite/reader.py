@@ -431,7 +431,8 @@ class SqliteReader:
         # the wrong one.
         if descending:
             page = "(term, id) < (?, ?) and term >= ?"
-            bounds = (*min(after or (bound, ""), (bound, "")), start)
+            is_above = after is None or (end is not None and end <= after[0])
+            bounds: tuple[Any, ...] = (*((bound, "") if is_above else after or ()), start)
             order = "term desc, id desc, branch"
         else:
             page = "(term, id) > (?, ?) and term < ?"

@@ -17,7 +17,7 @@ def content_fault(rules: Sequence[ContentRule], id: str, entry: Entry) -> str | 
             # A value that is not decoded is judged by its bytes, a patched one by its document.
             is_decoded = entry.document is not UNSET
             value = entry.document if is_decoded else Encoded(entry.canonical_value())
-            return rule.fault(id, value)  # type: ignore[arg-type]
+            return rule.fault(id, value)
     return None
 
 

@@ -45,7 +45,7 @@ def _warn_of_contents(
 ) -> None:
     """Note entities that hold what no rule of contents would let them hold today."""
     wiring = inspection.space.wiring
-    for (branch, id), fact in newest.items():
+    for (branch, id), fact in sorted(newest.items()):
         if not id.startswith(wiring.guarded) or fact.op == DELETE or fact.salt is None:
             continue
         line = inspection.branches.line(inspection.branches.name(branch), fact.version)

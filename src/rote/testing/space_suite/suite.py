@@ -32,8 +32,11 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_contents import RecordContentTests
 from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
+from rote.testing.space_suite.record_orders import RecordOrderTests
+from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
@@ -94,6 +97,9 @@ class SpaceSuite(
     ErasureCopyTests,
     ErasedFoundationTests,
     RecordTests,
+    RecordWriteTests,
+    RecordContentTests,
+    RecordOrderTests,
     RecordFileTests,
     RecordListTests,
     RetrievalTests,
