@@ -28,10 +28,8 @@ class Keyed(Struct, frozen=True):
     ids: tuple[str, ...]  # that it writes
 
 
-def keyed(key: str | None, verb: str, ids: Sequence[str], **arguments: Any) -> Keyed | None:
-    """Return the call that a key stands for, None without a key; arguments that are UNSET are left out."""
-    if key is None:
-        return None
+def keyed(key: str, verb: str, ids: Sequence[str], **arguments: Any) -> Keyed:
+    """Return the call that a key stands for; arguments that are UNSET are left out."""
     given = {name: value for name, value in arguments.items() if value is not UNSET}
     return Keyed(key, {"name": f"memory.{verb}", "ids": list(ids), **given}, tuple(ids))
 

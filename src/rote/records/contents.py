@@ -2,15 +2,28 @@
 
 from typing import Any
 
-from msgspec import Raw
+from msgspec import MsgspecError, Struct, defstruct
 from msgspec.json import Decoder
 
-from rote.records.envelope import read_record
-from rote.records.keys import PREFIX
+from rote.records.envelope import FIELDS, read_life, read_record
+from rote.records.keys import PREFIX, is_key
 from rote.records.metadata import instant_of
-from rote.values import Encoded, Json, decode_canonical
+from rote.values import Encoded, Json
 
-_raw_members = Decoder(dict[str, Raw]).decode
+
+class _Object(Struct, gc=False):
+    """Any object; its members are passed over."""
+
+
+# An envelope, decoded without what is below its members.
+_KINDS = {"ttl_seconds": int | None, "payload": _Object, "metadata": _Object | None}
+_Top = defstruct(
+    "_Top",
+    [(name, _KINDS.get(name, str)) for name in FIELDS],
+    forbid_unknown_fields=True,
+    gc=False,
+)
+_top_of = Decoder(_Top).decode
 _FAULT = "below record: there are only records, each under its own id; write it with rote.Memory"
 
 
@@ -20,8 +33,9 @@ class RecordContents:
     prefix = PREFIX
 
     def fault(self, id: str, value: Json | Encoded, /) -> str | None:
-        found = read_record(id, _members(value.data) if type(value) is Encoded else value)
-        return _FAULT if found is None else None
+        if type(value) is Encoded:
+            return None if _is_record(id, value.data) else _FAULT
+        return None if read_record(id, value) is not None else _FAULT
 
     def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:
         """Take the later `updated_at` and `last_accessed`, and the sum of both counts of accesses."""
@@ -41,17 +55,16 @@ RECORD_CONTENTS = RecordContents()
 _Members = dict[str, Any]
 
 
-def _members(data: bytes) -> Json:
-    """Return a canonical value with its members, but with nothing in their objects and arrays."""
-    if not data.startswith(b"{"):
-        return None
-    return {name: _top(bytes(raw)) for name, raw in _raw_members(data).items()}
-
-
-def _top(data: bytes) -> Json:
-    if data.startswith(b"{"):
-        return {}
-    return [] if data.startswith(b"[") else decode_canonical(data)
+def _is_record(id: str, data: bytes) -> bool:
+    """Whether canonical bytes are the record of an id: read_record, without decoding all of them."""
+    try:
+        top: Any = _top_of(data)
+    except MsgspecError:
+        return False
+    return (
+        is_key(id, top.namespace, top.record_kind, top.record_id)
+        and read_life(top.created_at, top.updated_at, top.ttl_seconds) is not None
+    )
 
 
 def _metadata_of(record: Json) -> _Members:

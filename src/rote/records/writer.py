@@ -83,7 +83,7 @@ class RecordWriter:
         """
         new = self._new((namespace, kind, id), payload, ttl_seconds, metadata)
         self._check_condition(key, if_version)
-        call = keyed(key, "put", (new.entity,), **new.arguments())
+        call = None if key is None else keyed(key, "put", (new.entity,), **new.arguments())
 
         may_be_new = not if_version  # the first attempt may assume that the record is new
 
@@ -114,7 +114,9 @@ class RecordWriter:
         if not new:
             return dict(_NO_COMMIT)
         ids = [each.entity for each in new]
-        call = keyed(key, "put_many", ids, records=[each.arguments() for each in new])
+        call = None
+        if key is not None:
+            call = keyed(key, "put_many", ids, records=[each.arguments() for each in new])
 
         def put_once() -> Written:
             looks = [self._look(entity) for entity in ids]
@@ -154,7 +156,7 @@ class RecordWriter:
         entity = self._entity(namespace, kind, id)
         self._check_condition(key, if_version)
         correction = parse_correction(payload, patch, metadata, ttl_seconds)
-        call = keyed(key, "update", (entity,), **asdict(correction))
+        call = None if key is None else keyed(key, "update", (entity,), **asdict(correction))
 
         def update_once() -> Written | Conflict:
             seen, life = self._look(entity, values=correction.wanted)
@@ -194,7 +196,7 @@ class RecordWriter:
             ttl_seconds=UNSET if ttl_seconds is UNSET else check_ttl(ttl_seconds),
             metadata=UNSET if metadata is UNSET else self._check_metadata(metadata),
         )
-        call = keyed(key, "append", (entity,), **asdict(added))
+        call = None if key is None else keyed(key, "append", (entity,), **asdict(added))
         new = envelope(
             (namespace, kind, id),
             {"entries": [added.entry]},
@@ -268,7 +270,7 @@ class RecordWriter:
         """Delete a record, expired or not; its history stays."""
         entity = self._entity(namespace, kind, id)
         self._check_condition(key, if_version)
-        call = keyed(key, "delete", (entity,))
+        call = None if key is None else keyed(key, "delete", (entity,))
 
         def delete_once() -> Written | Conflict:
             seen = self.space.glance(entity)
