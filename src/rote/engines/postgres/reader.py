@@ -477,7 +477,8 @@ def _derived_page(
             return " and term >= $3", order, [start.encode()]
         return " and term < $3 and term >= $4", order, [end.encode(), start.encode()]
     values = [after[0].encode(), _cut(after[1]), start.encode()]
-    return " and (term, id) < ($3, $4) and term >= $5", order, values
+    below = "<=" if "\0" in after[1] else "<"  # as in `_within`
+    return f" and (term, id) {below} ($3, $4) and term >= $5", order, values
 
 
 def _derived(row: tuple[bytes, str, int, int, int | None]) -> DerivedRow:

@@ -12,12 +12,17 @@ from rote.errors import (
     NotFound,
     PatchFailed,
     PayloadMismatch,
+    RunAborted,
 )
 from rote.records.memory import Memory
+from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, logged
 from rote.testing.space_suite.records import AT, BAD_METADATA, KEY, LATER, RecordGround
 
 Write = Callable[..., Any]
+RUN: dict[str, Any] = {
+    "workflow_id": "w", "model": None, "policy_set_id": "p", "mode": "buffered_write",
+}  # fmt: skip
 
 
 def many(*ids: str, **more: Any) -> list[dict[str, Any]]:
@@ -346,6 +351,71 @@ class RecordWriteTests(RecordGround):
                 call()
         assert {"update", "put_many"} <= set(self.memory.capabilities()["verbs"])
         assert not {"update", "put_many"} & set(memory.capabilities()["verbs"])
+
+    # -- runs --------------------------------------------------------------------------------------
+
+    def _run_space(self) -> Space:
+        return self.open_fresh("runs", modes=("buffered_write",)).space("notes")
+
+    def test_a_run_corrects_records_in_its_buffer(self) -> None:
+        space = self._run_space()
+        memory = Memory(space)
+        memory.put(*KEY, {"a": 1, "entries": []}, None, {"tags": ["t"]})
+        seen = memory.get(*KEY, include=("version",))["version"]
+        with space.run(**RUN) as run:
+            changes = {"patch": [replacing("/a", 2)], "if_version": seen}
+            assert run.memory.update(*KEY, **changes) == {
+                "ok": True, "updated_at": None, "version": None,
+            }  # fmt: skip
+            run.memory.update(*KEY, metadata={"source": "run"})
+            run.memory.append(*KEY, {"n": 1})
+            result = run.memory.put_many(many("a", "b"))
+            assert result == {"ok": True, "created": 2, "version": None}
+            assert run.memory.put_many(many("b", "c"))["created"] == 1
+            assert memory.get(*KEY)["record"]["payload"]["a"] == 1
+            with pytest.raises(InvalidInput):
+                run.memory.put(*KEY, {}, if_version=seen)  # written by the run itself
+            with pytest.raises(Conflict):
+                run.memory.put("ops", "k", "new", {}, if_version=5)
+            with pytest.raises(InvalidInput):
+                run.memory.put("ops", "k", "new", {}, key="k")
+        record = memory.get(*KEY)["record"]
+        assert record["payload"] == {"a": 2, "entries": [{"n": 1}]}
+        assert record["metadata"] == {"tags": ["t"], "source": "run"}
+        listed = memory.list("ops", include=("version",))["items"]
+        assert [(item["record_id"], item["version"]) for item in listed] == [
+            ("a", 2), ("b", 2), ("c", 2),
+        ]  # fmt: skip
+
+    def test_a_run_that_found_nothing_to_update_relies_on_that(self) -> None:
+        space = self._run_space()
+        with pytest.raises(RunAborted) as caught, space.run(**RUN) as run:
+            with pytest.raises(NotFound):
+                run.memory.update(*KEY, payload={})
+            run.set("urn:result", "nothing to correct")
+            Memory(space).put(*KEY, {})
+        assert caught.value.reason_code == "validation_failed"
+
+    def test_a_list_of_a_run_is_checked_in_its_order(self) -> None:
+        space = self._run_space()
+        memory = Memory(space)
+        for id in "abc":
+            memory.put("ops", "k", id, {})
+            self.clock.move(seconds=1)
+        newest: dict[str, Any] = {"order": "updated", "descending": True, "filters": {"limit": 1}}
+        with space.run(**RUN) as run:
+            since = run.memory.space.now  # the time of the snapshot, at which c was put
+            for more in ({}, {"updated_since": since}):
+                items = run.memory.list("ops", **newest, **more)["items"]
+                assert [item["record_id"] for item in items] == ["c"]
+            run.set("urn:result", 1)
+            # An older record was deleted, and the newest is still the same.
+            memory.delete("ops", "k", "a")
+        assert run.state == "commit_applied"
+        with pytest.raises(RunAborted), space.run(**RUN) as run:
+            run.memory.list("ops", **newest)
+            run.set("urn:result", 2)
+            memory.update("ops", "k", "b", ttl_seconds=None)
 
     # -- times -------------------------------------------------------------------------------------
 
