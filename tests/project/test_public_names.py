@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 
 import pytest
 
@@ -52,6 +53,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "branch": None,
         "branches": "(self)",
         "checkpoint": "(self)",
+        "commit": "(self, version)",
         "compact": "(self, *, before, keep, dry_run, key, progress)",
         "create_branch": "(self, name, *, at, key)",
         "delete": "(self, id, *, key)",
@@ -60,13 +62,13 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "diff": "(self, other)",
         "erase": "(self, id, *, reason, key)",
         "facts": "(self, id)",
-        "find": "(self, index, *, start, end, after, limit)",
+        "find": "(self, index, *, start, end, after, within, limit)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
-        "glance": "(self, id, *, values, sizes, may_be_new)",
+        "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
-        "log": "(self, *, since, limit)",
+        "log": "(self, *, since, before, limit, newest)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "now": None,
@@ -101,10 +103,11 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete": "(self, namespace, kind, id)",
         "entity_id": None,
         "get": "(self, namespace, kind, id, *, at)",
+        "history": "(self, namespace, kind, id, *, limit)",
         "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
         "prune": "(self, namespace)",
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
-        "retention_report": "(self, expire_soon_seconds)",
+        "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
     },
@@ -156,7 +159,7 @@ FIELDS: dict[type, list[str]] = {
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
         "id", "op", "body", "salt", "parent", "hash", "version", "index", "commit", "erased",
-        "to_dict",
+        "at", "author", "meta", "own_dict", "to_dict",
     ],
     rote.Commit: [
         "version", "hash", "previous", "branch", "facts", "at", "author", "key", "meta", "event",
@@ -232,6 +235,7 @@ ERRORS = [
 def test_the_package_exports_these_names() -> None:
     assert sorted(rote.__all__) == sorted(NAMES)
     assert all(hasattr(rote, name) for name in NAMES)
+    assert rote.__version__ == version("rote")
 
 
 @pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)
@@ -255,7 +259,7 @@ def test_instances_have_these_attributes_of_their_own() -> None:
         transaction = space.transaction()
         assert public(vars(store)) == {"url"}
         assert public(vars(space)) == set()
-        assert public(vars(transaction)) == {"commit"}
+        assert public(vars(transaction)) == {"commit", "space"}
 
 
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)

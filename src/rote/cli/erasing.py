@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from rote.cli.input import can_ask
+from rote.cli.naming import IdWords, id_in, shown
 from rote.cli.options import (
-    IdArgument,
     KeyOption,
     SpaceOptions,
     YesOption,
@@ -19,13 +19,13 @@ from rote.cli.progress import spinner
 from rote.contract import Erasure
 from rote.errors import InvalidInput
 from rote.space import Space
-from rote.values import check_entity_id, check_reason
+from rote.values import check_reason
 from rote.values.blobs import meta_id
 
 
 @spread_options
 def erase(
-    id: IdArgument,
+    id: IdWords,
     *,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for ever, in clear.")
@@ -38,18 +38,18 @@ def erase(
     """Remove an entity's values for good, on all branches and at all versions; hashes stay."""
     if branch is not None:
         raise InvalidInput("an erasure covers all branches; leave --branch out")
-    check_entity_id(id)
+    entity = id_in(id)
     check_reason(reason)
     check_key_option(key)
     with options.opened_space() as space:
-        if not yes and can_ask() and _was_written(space, id):
+        if not yes and can_ask() and _was_written(space, entity):
             confirm(
-                f"erase all values of {id} in {space.name}, on every branch, for good?",
+                f"erase all values of {shown(entity)} in {space.name}, on every branch, for good?",
                 refusal="nothing was erased",
             )
         with spinner("erasing"):
-            erasure = space.erase(id, reason=reason, key=key)
-    options.print_answer(erasure.to_dict(), lambda: _print(id, erasure))
+            erasure = space.erase(entity, reason=reason, key=key)
+    options.print_answer(erasure.to_dict(), lambda: _print(entity, erasure))
 
 
 def _was_written(space: Space, id: str) -> bool:
@@ -61,9 +61,11 @@ def _print(id: str, erasure: Erasure) -> None:
     commit = erasure.commit
     place = f"version {commit.version} ({short(commit.hash)})"
     if erasure.facts:
-        print_line(f"erase {id} at {place}: {plural(erasure.facts, 'fact')} without content now")
+        print_line(
+            f"erase {shown(id)} at {place}: {plural(erasure.facts, 'fact')} without content now"
+        )
     else:
-        print_line(f"{id} was erased before, at {place}; nothing was erased now")
+        print_line(f"{shown(id)} was erased before, at {place}; nothing was erased now")
     for hash in erasure.blobs:
         print_line(f"still stored: the blob {hash}; {_advice(id, hash)}")
     for remaining in erasure.remaining:

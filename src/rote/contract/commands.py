@@ -127,6 +127,7 @@ class GlanceAt(Command[Glance], frozen=True, gc=False):
     sizes: Sequence[str] = ()
     view: View = HEAD
     may_be_new: bool = False
+    is_noted: bool = True  # False: the caller names in its commit what it relies on
 
 
 class Scan(Command[ScanPage], frozen=True, gc=False):
@@ -151,15 +152,20 @@ class GetHistory(Command[FactPage], frozen=True, gc=False):
 
 
 class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
-    """List commits above `since`, oldest first, over all branches."""
+    """List commits in (since, before), over all branches; oldest first, or newest first."""
 
-    since: int = 0
+    since: int | None = 0  # None: from the oldest commit on that can be read
     limit: int = PAGE_MAX
+    newest: bool = False
+    before: int | None = None  # None: up to the newest
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     """List entities that a declared index has under terms in [start, end), above a hit, in (term, id)
-    order; with `descending` those below it, in the reverse order."""
+    order; with `descending` those below it, in the reverse order.
+
+    The states in `own` take the place of those in the view.
+    """
 
     index: str
     start: str = ""
@@ -167,7 +173,8 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     after: Hit | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
-    prefix: str = ""  # of their ids
+    within: str = ""  # ids that do not start with it may be left out
+    own: Mapping[str, State] = {}
     descending: bool = False
 
 

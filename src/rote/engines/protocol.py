@@ -169,9 +169,18 @@ class Reader(Protocol):
         ...
 
     def derived(
-        self, space: int, index: str, line: Line, *, start: str, end: str | None,
-        after: tuple[str, str] | None, limit: int, prefix: str = "", descending: bool = False,
-    ) -> list[DerivedRow]:  # fmt: skip
+        self,
+        space: int,
+        index: str,
+        line: Line,
+        *,
+        start: str,
+        end: str | None,
+        after: tuple[str, str] | None,
+        limit: int,
+        prefix: str = "",
+        descending: bool = False,
+    ) -> list[DerivedRow]:
         """Return rows with a term in [start, end) above (term, id), in (term, id) order; with
         `descending` those below it, in the reverse order.
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from msgspec import MsgspecError, Struct, defstruct
+from msgspec import UNSET, MsgspecError, Struct, UnsetType, defstruct
 from msgspec.json import Decoder
 
-from rote.records.envelope import FIELDS, read_life, read_record
+from rote.records.envelope import CARRIED, FIELDS, read_life, read_record
 from rote.records.keys import PREFIX, is_key
 from rote.records.metadata import instant_of
 from rote.values import Encoded, Json
@@ -19,7 +19,10 @@ class _Object(Struct, gc=False):
 _KINDS = {"ttl_seconds": int | None, "payload": _Object, "metadata": _Object | None}
 _Top = defstruct(
     "_Top",
-    [(name, _KINDS.get(name, str)) for name in FIELDS],
+    [
+        *[(name, _KINDS.get(name, str)) for name in FIELDS],
+        *[(name, _Object | UnsetType, UNSET) for name in CARRIED],
+    ],
     forbid_unknown_fields=True,
     gc=False,
 )

@@ -29,6 +29,10 @@ _escaped = re.compile(r"[\x00-\x21]").sub
 _refused = re.compile(r"[\x7f-\x9f]|(?![\x00-\x20])\s").search
 _plain = re.compile(r"[\x22-\x7e]+").fullmatch
 _is_namespace = re.compile(r"[a-z0-9_-]{1,64}").fullmatch
+_unescaped = re.compile(r"!([0-9a-f]{2})").sub
+_is_record = re.compile(
+    r"record:([a-z0-9_-]{1,64})!!((?:[^!]|![0-9a-f]{2})+)!!((?:[^!]|![0-9a-f]{2})+)!!"
+).fullmatch
 
 
 def check_namespaces(namespaces: Iterable[str] | None) -> tuple[str, ...]:
@@ -90,10 +94,33 @@ def namespace_of(entity: str) -> str | None:
     return name if entity.startswith(PREFIX) and end and _is_namespace(name) else None
 
 
+def key_of(entity: str) -> tuple[str, str, str] | None:
+    """Return namespace, kind and id of the record that an entity holds; None for another entity."""
+    match = _is_record(entity)
+    if match is None:
+        return None
+    kind, id = (_unescaped(_character, part) for part in match.group(2, 3))
+    return (match[1], kind, id) if is_key(entity, match[1], kind, id) else None
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16))
+
+
 def check_kind(kind: object) -> str:
     _part(kind, "record_kind", RECORD_KIND_BYTES_MAX)
     assert type(kind) is str
     return kind
+
+
+def check_kinds(kinds: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return one kind or several, each once and in order; an empty tuple means all."""
+    if kinds is None:
+        return ()
+    if not isinstance(kinds, Iterable):
+        raise InvalidInput("kinds are a list of names", argument="kinds")
+    named = [kinds] if isinstance(kinds, str) else kinds
+    return tuple(sorted({check_kind(kind) for kind in named}))
 
 
 def _part(text: object, argument: str, bytes_max: int) -> str:

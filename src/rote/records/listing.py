@@ -108,7 +108,7 @@ def _walked(
     start, end = instant_range(order.name, namespace, window.after, window.before)
     hits = view.find(
         NAME, start=start, end=end, descending=order.descending,
-        prefix="" if kind is None else ids_under(namespace, kind),
+        within=ids_under(namespace, kind),
     )  # fmt: skip
     return read_records(view, (hit.id for hit in hits))
 
@@ -240,7 +240,9 @@ def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[st
         # Every id ends with `!!`, so no id lies between an id and the id without its last character.
         after = place if agreed == 0 else place[:-1]
         term = terms[turn % len(terms)]
-        hits = view.find(NAME, start=term, end=above(term), after=Hit(term, after), limit=1)
+        hits = view.find(
+            NAME, start=term, end=above(term), after=Hit(term, after), within=within, limit=1
+        )
         hit = next(hits, None)
         if hit is None or (end is not None and hit.id >= end):
             return
@@ -262,7 +264,7 @@ def _listed_under_any(view: Space, terms: list[str], within: str) -> Iterator[st
 
 def _listed(view: Space, term: str, within: str) -> Iterator[str]:
     end = prefix_end(within)
-    for hit in view.find(NAME, start=term, end=above(term), after=Hit(term, within)):
+    for hit in view.find(NAME, start=term, end=above(term), after=Hit(term, within), within=within):
         if end is not None and hit.id >= end:
             return
         yield hit.id
@@ -272,7 +274,7 @@ def _listed_between(
     view: Space, name: str, namespace: str, window: Window, within: str
 ) -> list[str]:
     start, end = instant_range(name, namespace, window.after, window.before)
-    hits = view.find(NAME, start=start, end=end)
+    hits = view.find(NAME, start=start, end=end, within=within)
     return sorted(hit.id for hit in hits if hit.id.startswith(within))
 
 

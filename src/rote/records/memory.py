@@ -12,9 +12,10 @@ from typing import Any
 from rote.errors import InvalidInput
 from rote.records import profiles, retention
 from rote.records.arguments import check_changes
-from rote.records.envelope import read_life, record_of
+from rote.records.envelope import CARRIED, read_life, record_of
 from rote.records.filters import BY_ID, parse_filters, parse_order
-from rote.records.keys import check_kind, entity_id
+from rote.records.history import history
+from rote.records.keys import check_kind, check_kinds, entity_id
 from rote.records.listing import find_records, of_newest, with_versions
 from rote.records.writer import RecordWriter, Result
 from rote.space import Space
@@ -24,11 +25,14 @@ from rote.values.names import check_text
 Point = int | datetime | str
 
 _ITEM = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds")
-_INCLUDED = ("payload", "metadata", "version")
+_INCLUDED = ("payload", "metadata", *CARRIED, "version")
 
 
 class Memory(RecordWriter):
-    """The memory verbs on a space, on its branch; on a pinned view the reading ones."""
+    """The memory verbs on a space, on its branch; on a pinned view the reading ones.
+
+    In a transaction answers have no version and no time, because only its commit will have them.
+    """
 
     @staticmethod
     def entity_id(namespace: str, kind: str, id: str) -> str:
@@ -111,7 +115,7 @@ class Memory(RecordWriter):
             )  # fmt: skip
             rest = islice(found, wanted.offset, None)
             page = [
-                {member: record[member] for member in shown}
+                {member: record.get(member) for member in shown}
                 for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
             ]
             return with_versions(view, namespace, page) if "version" in included else page
@@ -123,17 +127,32 @@ class Memory(RecordWriter):
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
 
+    def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
+        """Return what happened to a record, newest first, with the record after each change."""
+        self._check_offered("history")
+        entity = self._entity(namespace, kind, id)
+        return {"items": history(self.space, entity, limit=limit)}
+
     def stats(self) -> Result:
         """Return the number and the size of records."""
         return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
-    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
-        """Return the records that have expired or will soon, and the ages of all."""
+    def retention_report(
+        self,
+        expire_soon_seconds: int = 86_400,
+        namespace: str | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Result:
+        """Return the records that have expired or will soon, and the ages of all.
+
+        namespace, kinds  count these only
+        """
         now = micros_of(self.space.now)
+        chosen, wanted = self._chosen(namespace), check_kinds(kinds)
         return of_newest(
             self.space,
             lambda view: retention.retention_report(
-                view, self.namespaces, now=now, expire_soon_seconds=expire_soon_seconds
+                view, chosen, wanted, now=now, expire_soon_seconds=expire_soon_seconds
             ),
         )
 

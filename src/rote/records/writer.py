@@ -25,7 +25,7 @@ from rote.records.arguments import (
 from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life
 from rote.records.keys import check_namespaces, entity_id, is_key
 from rote.records.metadata import Metadata, check_metadata
-from rote.space import Space
+from rote.space import Space, Transaction
 from rote.values import Json, check_key, micros_of, parse_time
 from rote.values.limits import RECORD_ATTEMPTS_MAX
 
@@ -43,17 +43,19 @@ class RecordWriter:
 
     def __init__(
         self,
-        space: Space,
+        space: Space | Transaction,
         *,
         namespaces: Iterable[str] | None = None,
         profile: str = profiles.V1_1,
         default_ttl_by_namespace: Mapping[str, int | None] | None = None,
         prune_strategy_by_namespace: Mapping[str, str] | None = None,
     ) -> None:
+        if isinstance(space, Transaction):
+            space = space.space
         if not isinstance(space, Space):
             raise InvalidInput(
-                "a memory is made of a space: Memory(store.space(name)); records and entities in one"
-                " commit are written by a run, with run.memory"
+                "a memory is made of a space, Memory(store.space(name)), or of a transaction;"
+                " a run has one, run.memory"
             )
         self.space = space
         self.profile = profiles.check_profile(profile)
@@ -161,6 +163,7 @@ class RecordWriter:
         def update_once() -> Written | Conflict:
             seen, life = self._look(entity, values=correction.wanted)
             if life is None:
+                self.space.glance(entity)  # a transaction notes that the answer relies on it
                 raise NotFound(f"there is no record {namespace} {kind} {id}; put it", id=entity)
             refused = self._refusal(entity, seen, if_version, is_there=life is not None)
             if refused is not None:
@@ -293,12 +296,9 @@ class RecordWriter:
 
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
-        if namespace is not None:
-            self.check_namespace(namespace)
-        chosen = self.namespaces if namespace is None else (namespace,)
         pruned = sum(
             retention.prune_namespace(self.space, name)
-            for name in chosen
+            for name in self._chosen(namespace)
             if self._retention.prunes(name)
         )
         return {"ok": True, "pruned": pruned}
@@ -307,11 +307,12 @@ class RecordWriter:
         """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
-        return self._retry(lambda: self._touch_once(entity))
+        return self.space.retry(lambda: self._touch_once(entity), attempts=RECORD_ATTEMPTS_MAX)
 
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
         if life is None:
+            self.space.glance(entity)  # a transaction notes that the answer relies on it
             return {
                 "ok": True, "found": False, "last_accessed": None, "access_count": None,
                 "version": None,
@@ -352,17 +353,21 @@ class RecordWriter:
         view: Space | None = None,
         now: int | None = None,
     ) -> tuple[Glance, Life | None]:
-        """Return a glance at a record, and its life; None for one that is absent or has expired."""
+        """Return a glance at a record, and its life; None for one that is absent or has expired.
+
+        The verb names in the reads of its commit what it relies on.
+        """
         seen = (view or self.space).glance(
-            entity, values=(*_LIFE, *_KEY, *values), sizes=sizes, may_be_new=may_be_new
+            entity,
+            values=(*_LIFE, *_KEY, *values),
+            sizes=sizes,
+            may_be_new=may_be_new,
+            is_noted=False,
         )
         life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
         if life is not None and life.has_expired(micros_of(self.space.now) if now is None else now):
             life = None
         return seen, life
-
-    def _retry(self, function: Callable[[], Result]) -> Result:
-        return self.space.retry(function, attempts=RECORD_ATTEMPTS_MAX)
 
     def _write(
         self,
@@ -445,6 +450,7 @@ class RecordWriter:
     ) -> Conflict | None:
         if if_version is None:
             return None
+        self.space.glance(entity)  # a transaction notes that the answer relies on it
         return refusal(entity, self.space.branch, seen, if_version, is_there=is_there)
 
     def _check_condition(self, key: str | None, if_version: int | None = None) -> None:
@@ -465,6 +471,13 @@ class RecordWriter:
                 f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
                 argument="namespace",
             )
+
+    def _chosen(self, namespace: str | None) -> tuple[str, ...]:
+        """Return one namespace of this memory, or all."""
+        if namespace is None:
+            return self.namespaces
+        self.check_namespace(namespace)
+        return (namespace,)
 
     def default_ttl(self, namespace: str) -> int | None:
         """Return the time to live of records of a namespace that are put without one."""

@@ -59,12 +59,13 @@ from rote.contract.commands import (
     Verify,
     Watch,
 )
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, VersionNotFound
 from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.driving import Progress, counting, frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
+from rote.space.transaction_port import TransactionPort
 from rote.values import (
     Json,
     check_branch_name,
@@ -180,16 +181,19 @@ class Space:
         values: Sequence[str] = (),
         sizes: Sequence[str] = (),
         may_be_new: bool = False,
+        is_noted: bool = True,
     ) -> Glance:
         """Return parts of an entity without the rest: the `values` at some JSON pointers, and the
         `sizes` of the arrays at others.
 
         With `may_be_new` an entity that is not cached may be shown as never written, without a look.
         Commit with that read, and on Conflict ask again without `may_be_new`.
+        Without `is_noted` a transaction takes no note of it; name in the reads of the commit what it
+        relies on.
         """
         check_list(values, "the pointers of values")
         check_list(sizes, "the pointers of sizes")
-        command = GlanceAt(id, values, sizes, self._view, may_be_new)
+        command = GlanceAt(id, values, sizes, self._view, may_be_new, is_noted)
         return self._port.answer(self.did, command)
 
     def find(
@@ -199,16 +203,20 @@ class Space:
         start: str = "",
         end: str | None = None,
         after: Hit | None = None,
+        within: str = "",
         limit: int | None = None,
-        prefix: str = "",
         descending: bool = False,
     ) -> Iterator[Hit]:
         """Yield entities that an index lists under terms in [start, end), beyond a hit, in (term, id)
-        order or its reverse; only those whose ids start with `prefix`. Use a pinned view to get all of
-        them from one state."""
+        order or its reverse. Use a pinned view to get all of them from one state.
+
+        within  how ids begin that the caller does not pass over; a transaction notes only these
+        """
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
-            command = Find(index, start, end, above, size, self._view, prefix, descending)
+            command = Find(
+                index, start, end, above, size, self._view, within, descending=descending
+            )
             hits = self._port.answer(self.did, command)
             return hits, hits[-1] if len(hits) == size else None
 
@@ -261,15 +269,36 @@ class Space:
 
         return paged(ask, limit=limit, first=first)
 
-    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
-        """Yield the commits of the whole space above `since`, or all that there are, oldest first."""
+    def log(
+        self,
+        *,
+        since: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> Iterator[Commit]:
+        """Yield the commits of the whole space, oldest first, or newest first.
 
-        def ask(above: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
-            above = self.oldest - 1 if above is None else above
-            commits = self._port.answer(self.did, GetLog(above, size))
+        since, before  only those above and below these versions; None: from the oldest that can be
+                       read, to the newest
+        """
+        check_flags(newest=newest)
+
+        def ask(reached: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
+            low, high = (since, reached) if newest else (reached, before)
+            commits = self._port.answer(self.did, GetLog(low, size, newest, high))
             return commits, commits[-1].version if commits else None
 
-        return paged(ask, since, limit=check_limit(limit))
+        return paged(ask, before if newest else since, limit=check_limit(limit))
+
+    def commit(self, version: int) -> Commit:
+        """Return the commit of a version, on whichever branch it was made."""
+        if type(version) is not int or version < 1:
+            raise InvalidInput("a commit has a version, an integer from 1 on")
+        found = self._port.answer(self.did, GetLog(version - 1, 1))
+        if not found:
+            raise VersionNotFound(version, newest=self._port.answer(self.did, Describe()).version)
+        return found[0]
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return selected entities and those that their links lead to, all from one state.
@@ -367,7 +396,9 @@ class Space:
         self._check_writable("transaction")
         if key is not None:
             check_key(key)
-        return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
+        port = TransactionPort(self._port, self.did, self.branch)
+        space = Space(port, self._info, turns=self._turns, branch=self.branch)
+        return Transaction(port, space, key=key, meta=meta)
 
     def run(
         self,

@@ -38,6 +38,7 @@ from rote.values.limits import (
     INDEX_PENDING_BYTES_MAX,
     INDEX_PENDING_MAX,
 )
+from rote.values.ranges import above
 
 # The start of a row that is in the store already, not among the rows about to be written.
 _STORED = 0
@@ -150,6 +151,9 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
     """Return hits in (term, id) order, or in the reverse."""
     index = declared(space.wiring.indexes, command.index)
     view, limit = command.view, page_size(command.limit)
+    own = {
+        id: Entry.showing(state) for id, state in command.own.items() if id.startswith(index.prefix)
+    }
 
     def look(version: int) -> list[Hit] | None:
         coverage = space.coverage.get(index.name)
@@ -160,11 +164,13 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
             if coverage.erasures == space.erasures:
                 space.coverage[index.name] = coverage
         is_old = version <= coverage.noted
-        changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
+        pending = () if is_old else coverage.pending
+        changed = dict.fromkeys(change.id for change in pending if change.id not in own)
         line = reads.line(view.branch, version)
-        pairs = _pairs(reads, command, line, limit=limit, without=changed)
-        if changed:
-            entries = load(reads.rows, reads.number, list(changed), line)
+        without = changed.keys() | own.keys()
+        pairs = _pairs(reads, command, line, limit=limit, without=without)
+        if changed or own:
+            entries = own | load(reads.rows, reads.number, list(changed), line)
             pairs += [
                 (term, id)
                 for id, entry in entries.items()
@@ -190,8 +196,6 @@ def _is_asked(command: Find, term: str, id: str) -> bool:
     """Whether a pair is in the range of a command, beyond the place where it goes on."""
     if term < command.start or (command.end is not None and term >= command.end):
         return False
-    if not id.startswith(command.prefix):
-        return False
     if command.after is None:
         return True
     place = (command.after.term, command.after.id)
@@ -208,11 +212,20 @@ def _pairs(
     """
     pairs: list[tuple[str, str]] = []
     after = None if command.after is None else (command.after.term, command.after.id)
+    # Under one term ids are in order, and the caller stops by itself at the end of its own.
+    prefix = "" if command.end == above(command.start) else command.within
     while len(pairs) < limit:
         rows = reads.rows.derived(
-            reads.number, command.index, line, start=command.start, end=command.end, after=after,
-            limit=limit, prefix=command.prefix, descending=command.descending,
-        )  # fmt: skip
+            reads.number,
+            command.index,
+            line,
+            start=command.start,
+            end=command.end,
+            after=after,
+            limit=limit,
+            prefix=prefix,
+            descending=command.descending,
+        )
         ids = list({row.id: None for row in rows if row.id not in without})
         branches = {fact.id: fact.branch for fact in reads.rows.newest(reads.number, ids, line)}
         pairs += [(row.term, row.id) for row in rows if branches.get(row.id) == row.branch]

@@ -1,6 +1,7 @@
 """Writing records safely: keys, conditions on versions, corrections, many records at once."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -405,7 +406,8 @@ class RecordWriteTests(RecordGround):
         newest: dict[str, Any] = {"order": "updated", "descending": True, "filters": {"limit": 1}}
         with space.run(**RUN) as run:
             since = run.memory.space.now  # the time of the snapshot, at which c was put
-            for more in ({}, {"updated_since": since}):
+            asked: list[dict[str, Any]] = [{}, {"updated_since": since}]
+            for more in asked:
                 items = run.memory.list("ops", **newest, **more)["items"]
                 assert [item["record_id"] for item in items] == ["c"]
             run.set("urn:result", 1)
@@ -416,6 +418,55 @@ class RecordWriteTests(RecordGround):
             run.memory.list("ops", **newest)
             run.set("urn:result", 2)
             memory.update("ops", "k", "b", ttl_seconds=None)
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def test_a_transaction_corrects_records(self) -> None:
+        self.memory.put(*KEY, {"a": 1}, None, {"tags": ["t"]})
+        with self.space.transaction() as tx:
+            memory = Memory(tx)
+            assert memory.update(*KEY, patch=[replacing("/a", 2)], if_version=1)["version"] is None
+            memory.update(*KEY, metadata={"source": "tx"})
+            assert memory.put_many(many("b", "c", "a"))["created"] == 3
+            assert memory.delete("ops", "k", "b")["deleted"]
+            for order, descending in (("id", True), ("created", True), ("updated", False)):
+                items = memory.list(
+                    "ops", order=order, descending=descending, include=("version",)
+                )["items"]
+                found = [(item["record_id"], item["version"]) for item in items]
+                expected = [("a", None), ("c", None)]
+                assert found == (expected[::-1] if descending else expected)
+            with pytest.raises(InvalidInput):
+                memory.put(*KEY, {}, if_version=1)  # written by the transaction itself
+            with pytest.raises(InvalidInput):
+                memory.put(*KEY, {}, key="k")
+        assert self.space.version == 2
+        record = self.record()
+        assert (record["payload"], record["metadata"]) == (
+            {"a": 2},
+            {"tags": ["t"], "source": "tx"},
+        )
+        assert self.listed("ops") == ["a", "c"]
+
+    def test_a_transaction_relies_on_what_it_was_told(self) -> None:
+        self.memory.put_many(many("a", "b"))
+        told: list[tuple[Write, Write]] = [
+            (lambda memory: memory.update("ops", "k", "x", payload={}),
+             lambda: self.memory.put("ops", "k", "x", {})),
+            (lambda memory: memory.put("ops", "k", "a", {}, if_version=7),
+             lambda: self.memory.put("ops", "k", "a", {})),
+            (lambda memory: memory.list("ops", order="id", descending=True, filters={"limit": 1}),
+             lambda: self.memory.put("ops", "k", "z", {})),
+            (lambda memory: memory.list("ops", order="updated", descending=True),
+             lambda: self.memory.put("ops", "k", "z", {})),
+        ]  # fmt: skip
+        for look, change in told:
+            with pytest.raises(Conflict), self.space.transaction() as tx:
+                with suppress(NotFound, Conflict):
+                    look(Memory(tx))
+                tx.set("urn:result", 1)
+                change()
+            assert self.space.get("urn:result") is None
 
     # -- times -------------------------------------------------------------------------------------
 

@@ -34,8 +34,10 @@ from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_contents import RecordContentTests
 from rote.testing.space_suite.record_files import RecordFileTests
+from rote.testing.space_suite.record_histories import RecordHistoryTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.record_orders import RecordOrderTests
+from rote.testing.space_suite.record_transactions import RecordTransactionTests
 from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
@@ -100,7 +102,9 @@ class SpaceSuite(
     RecordWriteTests,
     RecordContentTests,
     RecordOrderTests,
+    RecordTransactionTests,
     RecordFileTests,
+    RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
     RehearsalTests,
