@@ -13,6 +13,7 @@ from rich.status import Status
 from bench import (
     branches,
     commits,
+    differences,
     erasing,
     history,
     imports,
@@ -43,6 +44,7 @@ BENCHMARKS = [
     *runs.BENCHMARKS,
     *traces.BENCHMARKS,
     *values.BENCHMARKS,
+    *differences.BENCHMARKS,
     *imports.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,

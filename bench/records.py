@@ -21,7 +21,7 @@ from rote import Memory, Space
 from rote.bridges import import_records
 from rote.values import canonical, format_time
 
-LARGE, SMALL = 200_000, 2_000
+LARGE, HALF_LARGE, SMALL = 200_000, 100_000, 2_000
 MINUTE, EPOCH = 60_000_000, 1_767_225_600_000_000  # microseconds; 2026 begins
 BATCH = 50_000
 # Records with the same tag, source or prefix in either memory, so that their lists are equally long.
@@ -95,6 +95,28 @@ def _list_turn(effort: Effort, path: Path, arguments: tuple[Any, ...]) -> Callab
     return turn
 
 
+def offset_page(effort: Effort) -> Result:
+    """Compare a page far down a list with the first one."""
+    size = effort.count(10_000, 400)
+    path = _memory(effort, size)
+    first, far = ({"limit": 100, "offset": offset} for offset in (0, size * 9 // 10))
+    return compare_times(
+        effort,
+        _list_turn(effort, path, ("ops", None, None, None, first)),
+        _list_turn(effort, path, ("ops", None, None, None, far)),
+    )
+
+
+def common(effort: Effort, *, filters: dict[str, Any]) -> Result:
+    """Compare a list by what every tenth record has, in 100,000 records and in 2,000."""
+    arguments = ("ops", None, None, None, {**filters, "limit": 100})
+    turns = [
+        _list_turn(effort, _memory(effort, size), arguments)
+        for size in (SMALL, effort.count(HALF_LARGE, 2 * SMALL))
+    ]
+    return compare_times(effort, turns[0], turns[1])
+
+
 def bring_in(effort: Effort) -> Result:
     """Compare importing records from JSON lines with one plain commit of the same values."""
     count = effort.count(20_000, 200)
@@ -134,7 +156,10 @@ def _memory(effort: Effort, size: int) -> Path:
 
 
 def _records(size: int) -> Records:
-    """Return records; each group of SHARED has a tag, a source, a prefix and a window in common."""
+    """Return records; each group of SHARED has a tag, a source, a prefix and a window in common.
+
+    Every tenth record has the same tag, and those between them the same source.
+    """
     documents = Documents().notes(size)
     return [
         {
@@ -146,8 +171,8 @@ def _records(size: int) -> Records:
             "ttl_seconds": None,
             "payload": document,
             "metadata": {
-                "tags": [f"tag-{number // SHARED}", "all"],
-                "source": f"source-{number // SHARED}",
+                "tags": [f"tag-{number // SHARED}", "all", f"tenth-{number % 10}"],
+                "source": "tenth" if number % 10 == 5 else f"source-{number // SHARED}",
             },
         }
         for number, (_, document) in enumerate(documents)
@@ -174,6 +199,13 @@ BENCHMARKS = [
     _listed("tag", "tag", None, None, None, {"tags_any": ["tag-5"], "limit": 100}),
     _listed("source", "source", None, None, None, {"source": "source-5", "limit": 100}),
     _listed("window", "window of time", None, None, None, {**_WINDOW, "limit": 100}),
+    Benchmark("record/list-offset", "page of 100 at 9,000 of 10,000 records against the first", 3,
+              1.5, offset_page, "at most"),
+    Benchmark("record/list-common-tag", "list of 100 by a tag of every tenth, 100,000 against 2,000",
+              3, 1.2, partial(common, filters={"tags_any": ["tenth-3"]}), "at most"),
+    Benchmark("record/list-common-source",
+              "list of 100 by a source of every tenth, 100,000 against 2,000",
+              3, 1.2, partial(common, filters={"source": "tenth"}), "at most"),
     Benchmark("record/import", "import of 20,000 records against one plain commit", 0.4, 0.6,
               bring_in),
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 
 import pytest
 
@@ -53,6 +54,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "branch": None,
         "branches": "(self)",
         "checkpoint": "(self)",
+        "commit": "(self, version)",
         "compact": "(self, *, before, keep, dry_run, key, progress)",
         "create_branch": "(self, name, *, at, key)",
         "delete": "(self, id, *, key)",
@@ -67,7 +69,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
-        "log": "(self, *, since, limit)",
+        "log": "(self, *, since, before, limit, newest)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "now": None,
@@ -84,6 +86,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+        "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
         "transact": "(self, operations, *, reads, key, meta)",
         "transaction": "(self, *, key, meta)",
@@ -103,6 +106,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete": "(self, namespace, kind, id)",
         "entity_id": None,
         "get": "(self, namespace, kind, id, *, at)",
+        "history": "(self, namespace, kind, id, *, limit)",
         "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
         "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
         "prune": "(self, namespace)",
@@ -159,7 +163,7 @@ FIELDS: dict[type, list[str]] = {
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
         "id", "op", "body", "salt", "parent", "hash", "version", "index", "commit", "erased",
-        "to_dict",
+        "at", "author", "meta", "own_dict", "to_dict",
     ],
     rote.Commit: [
         "version", "hash", "previous", "branch", "facts", "at", "author", "key", "meta", "event",
@@ -235,6 +239,7 @@ ERRORS = [
 def test_the_package_exports_these_names() -> None:
     assert sorted(rote.__all__) == sorted(NAMES)
     assert all(hasattr(rote, name) for name in NAMES)
+    assert rote.__version__ == version("rote")
 
 
 @pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)

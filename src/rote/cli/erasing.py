@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from rote.cli.input import can_ask, decode_object
+from rote.cli.naming import IdsWords, ids_in, shown
 from rote.cli.options import (
     KeyOption,
     SpaceOptions,
@@ -19,7 +20,7 @@ from rote.cli.progress import spinner
 from rote.contract import Erasure, SpaceErasure
 from rote.errors import InvalidInput
 from rote.space import Space
-from rote.values import check_entity_id, check_reason
+from rote.values import check_reason
 from rote.values.blobs import meta_id
 
 ReasonOption = Annotated[
@@ -30,9 +31,7 @@ _REFUSAL = "nothing was erased"
 
 @spread_options
 def erase(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID…]", help="Entities: urn:entity:…")
-    ] = None,
+    ids: IdsWords = None,
     *,
     prefix: Annotated[
         str | None,
@@ -64,12 +63,11 @@ def erase(
         return
     if repeated is not None:
         raise InvalidInput("--confirm goes with --whole-space")
-    for id in ids or ():
-        check_entity_id(id)
-    named: Any = {"prefix": prefix} if prefix is not None else ids
+    chosen = ids_in(ids or ())
+    named: Any = {"prefix": prefix} if prefix is not None else chosen
     with options.opened_space() as space:
         if not yes and can_ask():
-            _ask(space, ids or (), prefix)
+            _ask(space, chosen, prefix)
         with spinner("erasing"):
             erasure = space.erase(named, reason=reason, key=key)
     options.print_answer(erasure.to_dict(), lambda: _print(erasure))
@@ -89,7 +87,7 @@ def _ask(space: Space, ids: Any, prefix: str | None) -> None:
 
 
 def _entities(ids: list[str]) -> str:
-    return ids[0] if len(ids) == 1 else f"{digits(len(ids))} entities"
+    return shown(ids[0]) if len(ids) == 1 else f"{digits(len(ids))} entities"
 
 
 def _was_written(space: Space, id: str) -> bool:

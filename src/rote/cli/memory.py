@@ -1,5 +1,6 @@
-"""Commands about memory records: rote memory put, get, append, list, delete, prune, stats, report."""
+"""Commands about memory records: rote memory put, append, delete, touch, prune, stats, report."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -11,28 +12,18 @@ from rote.cli.input import decode_object
 from rote.cli.options import (
     AtOption,
     BranchOptions,
-    LimitOption,
     NamespacesOption,
+    Options,
     memory_of,
     point_of,
     scratch_space,
     spread_options,
 )
 from rote.cli.outcome import no
-from rote.cli.output import (
-    compact,
-    digits,
-    plural,
-    print_json,
-    print_line,
-    print_rows,
-    print_value,
-    say,
-)
+from rote.cli.output import digits, plural, print_json, print_line, print_rows
 from rote.errors import InvalidInput
 from rote.records.memory import Memory
 from rote.space import Space
-from rote.values import parse_time
 from rote.values.limits import TTL_SECONDS_MAX
 
 commands = typer.Typer(help="Records with metadata, filters and a time to live.")
@@ -48,7 +39,6 @@ PayloadArgument = Annotated[
 ]
 # A number with more digits exceeds every time to live.
 _TTL_DIGITS_MAX = 20
-_COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class RecordArguments:
         return (self.namespace, self.kind, self.id)
 
     def __str__(self) -> str:
-        return " ".join(self.key)
+        return shlex.join(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,91 +104,36 @@ def append_entry(
     _print_written(written, f"{digits(written['entries'])} {noun}", options)
 
 
-@commands.command("get")
-@spread_options
-def get_record(record: RecordArguments, *, at: AtOption = None, options: BranchOptions) -> None:
-    """Print a record; exit 1 when there is none, or it has expired."""
-    point = point_of(at)
-    with options.opened_space() as space:
-        result = memory_of(space, at=point).get(*record.key, at=point)
-    if options.as_json:
-        print_json(result)
-    elif result["found"]:
-        print_value(result["record"])
-    else:
-        say(f"there is no record {record}" + ("" if at is None else f" at {at}"))
-    if not result["found"]:
-        raise no()
-
-
-@commands.command("list")
-@spread_options
-def list_records(
-    namespace: NamespaceArgument,
-    *,
-    kind: Annotated[str | None, typer.Option("--kind", metavar="KIND")] = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="What ids start with.")
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="TAG", help="May be given again: all of them."),
-    ] = None,
-    source: Annotated[str | None, typer.Option("--source", metavar="TEXT")] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Changed at this time or later.")
-    ] = None,
-    filters: Annotated[
-        str | None,
-        typer.Option("--filters", metavar="OBJECT", help="Any filters, as a JSON object."),
-    ] = None,
-    limit: LimitOption = None,
-    offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", min=0, help="Leave out so many.")
-    ] = None,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--include", metavar="NAME", help="payload, metadata, provenance or flags, with --json."
-        ),
-    ] = None,
-    at: AtOption = None,
-    options: BranchOptions,
-) -> None:
-    """List records by kind and id, those that match all filters."""
-    _check_since(since)
-    given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
-    if include and not options.as_json:
-        raise InvalidInput("--include goes with --json; the table has the metadata and no payload")
-    members = tuple(include or ()) if options.as_json else ("metadata",)
-    point = point_of(at)
-    with options.opened_space() as space:
-        result = memory_of(space, at=point).list(
-            namespace, kind, prefix, since, given, at=point, include=members
-        )
-    options.print_answer(result, lambda: _print_list(result))
-
-
-def _print_list(result: dict[str, Any]) -> None:
-    print_rows(_COLUMNS, (_item_row(item) for item in result["items"]))
-    if "next_offset" in result:
-        say(f"more follow: --offset {result['next_offset']}")
-
-
 @commands.command("delete")
 @spread_options
 def delete_record(record: RecordArguments, *, options: BranchOptions) -> None:
     """Delete a record; its history stays. Exit 1 when there is none."""
     with options.opened_space() as space:
         result = memory_of(space).delete(*record.key)
+    if not result["deleted"]:
+        raise absent(record, result, options)
+    options.print_answer(result, lambda: print_line(f"deleted {record}"))
+
+
+@commands.command("touch")
+@spread_options
+def touch_record(record: RecordArguments, *, options: BranchOptions) -> None:
+    """Note that a record was used; exit 1 when there is none. Nothing else notes it."""
+    with options.opened_space() as space:
+        result = memory_of(space).touch(*record.key)
+    if not result["found"]:
+        raise absent(record, result, options)
+    _print_written(result, f"used {plural(result['access_count'], 'time')}", options)
+
+
+def absent(
+    record: RecordArguments, result: dict[str, Any], options: Options, *, words: str = ""
+) -> typer.Exit:
+    """Return the exit to raise for a record that is not there; print or say so."""
     if options.as_json:
         print_json(result)
-    elif result["deleted"]:
-        print_line(f"deleted {record}")
-    else:
-        say(f"there is no record {record}")
-    if not result["deleted"]:
-        raise no()
+        return no()
+    return no(f"there is no record {record}{words}")
 
 
 @commands.command("prune")
@@ -217,10 +152,11 @@ def prune_records(
 
 @commands.command("stats")
 @spread_options
-def show_stats(*, options: BranchOptions) -> None:
+def show_stats(*, at: AtOption = None, options: BranchOptions) -> None:
     """Count the records in each namespace, and their bytes."""
+    point = point_of(at)
     with options.opened_space() as space:
-        result = memory_of(space).stats()
+        result = memory_of(options.view_at(space, point)).stats()
     options.print_answer(result, lambda: _print_counts(result, result, ("records", "bytes")))
 
 
@@ -241,11 +177,14 @@ def show_report(
         list[str] | None,
         typer.Option("--kind", metavar="KIND", help="Count only this one; may be given again."),
     ] = None,
+    at: AtOption = None,
     options: BranchOptions,
 ) -> None:
     """Count the records that have expired, that will soon, and by age."""
+    point = point_of(at)
     with options.opened_space() as space:
-        result = memory_of(space).retention_report(soon, namespace, kind)
+        view = options.view_at(space, point)
+        result = memory_of(view).retention_report(soon, namespace, kind)
     options.print_answer(result, lambda: _print_retention(result))
 
 
@@ -261,19 +200,6 @@ def _print_counts(result: dict[str, Any], totals: dict[str, Any], names: tuple[s
         ("namespace", *names),
         ((name, *(counts[column] for column in names)) for name, counts in rows),
     )
-
-
-def _filters(text: str | None, **options: Any) -> dict[str, Any]:
-    """The filters of a JSON object and those of options; no filter comes from both."""
-    given = {} if text is None else decode_object(text, member="source")
-    for name, value in options.items():
-        if value is None:
-            continue
-        if given.get(name) is not None:
-            option = "--tag" if name == "tags_all" else f"--{name}"
-            raise InvalidInput(f"{option} and {name} in --filters are one filter; give it once")
-        given[name] = value
-    return given
 
 
 def _write(
@@ -322,27 +248,8 @@ def _ttl(text: str | None) -> int | UnsetType | None:
     return seconds
 
 
-def _check_since(text: str | None) -> None:
-    try:
-        if text is not None:
-            parse_time(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"--since: {error}", **error.details) from None
-
-
 def _metadata(text: str | None) -> Any:
     return UNSET if text is None else decode_object(text, member="source", or_null=True)
-
-
-def _item_row(item: dict[str, Any]) -> tuple[str, ...]:
-    ttl, metadata = item["ttl_seconds"], item["metadata"]
-    return (
-        item["record_kind"],
-        item["record_id"],
-        item["updated_at"],
-        "" if ttl is None else str(ttl),
-        "" if metadata is None else compact(metadata),
-    )
 
 
 def _print_written(written: dict[str, Any], words: str, options: BranchOptions) -> None:

@@ -151,6 +151,18 @@ class Scan(Command[ScanPage], frozen=True, gc=False):
     view: View = HEAD
 
 
+class Skip(Command[str | None], frozen=True, gc=False):
+    """Ask for the last of the first `count` ids of existing entities with start <= id < end.
+
+    None when there are fewer, and when only a scan can tell: in the past, and on a branch with a parent.
+    """
+
+    start: str = ""
+    end: str | None = None
+    count: int = 1
+    view: View = HEAD
+
+
 class GetHistory(Command[FactPage], frozen=True, gc=False):
     """List the facts of an entity below a place, newest first."""
 
@@ -161,10 +173,12 @@ class GetHistory(Command[FactPage], frozen=True, gc=False):
 
 
 class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
-    """List commits above `since`, oldest first, over all branches."""
+    """List commits in (since, before), over all branches; oldest first, or newest first."""
 
-    since: int = 0
+    since: int | None = 0  # None: from the oldest commit on that can be read
     limit: int = PAGE_MAX
+    newest: bool = False
+    before: int | None = None  # None: up to the newest
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):

@@ -157,6 +157,15 @@ class Reader(Protocol):
         """
         ...
 
+    def entity_at(
+        self, space: int, branch: int, *, start: str, end: str | None, place: int, unless_after: int
+    ) -> str | None:
+        """Return the id at a place, from 0, among those in [start, end) that live on a branch now.
+
+        None when there are not so many, and when the branch was written after a version.
+        """
+        ...
+
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
     ) -> list[EntityRow]: ...

@@ -79,6 +79,7 @@ TABLE = Table([
     Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),
     Row(c.Scan, "scan", f"{_READING}.scans:scan", "read", "range", "always"),
+    Row(c.Skip, "skip", f"{_READING}.scans:skip", "read", "range", "always", "id"),
     Row(c.GetHistory, "history", f"{_READING}.history:history", "read", "ids", "always", None, _id),
     Row(c.GetLog, "log", f"{_READING}.history:log", "read", "none", "always", "commits"),
     Row(c.Find, "find", f"{_READING}.indexes:find", "read", "none", "always", "hits"),

@@ -49,6 +49,16 @@ class Filters(Struct, frozen=True, gc=False):
     limit: int | None = None
     offset: int = 0
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether a record may not match."""
+        return bool(self.tags_any or self.tags_all or self.source is not None or self.windows)
+
+    @property
+    def needed(self) -> int | None:
+        """The number of matching records that show a page and whether there is more; None for all."""
+        return None if self.limit is None else self.offset + self.limit + 1
+
     def match(self, record: Envelope) -> bool:
         metadata = record["metadata"]
         if self.tags_any or self.tags_all:

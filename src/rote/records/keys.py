@@ -85,12 +85,12 @@ def ids_under(namespace: str, kind: str | None = None, id_prefix: str = "") -> s
 def key_of(entity: str) -> tuple[str, str, str] | None:
     """Return the key (namespace, record_kind, record_id) in the id of a record; None for another id."""
     parts = entity.removeprefix(PREFIX).split(_END)
-    if not entity.startswith(PREFIX) or len(parts) != 4:
+    if not entity.startswith(PREFIX) or len(parts) != 4 or not _is_namespace(parts[0]):
         return None
-    namespace, kind, id = (
-        _unescaped(lambda match: chr(int(match[1], 16)), part) for part in parts[:3]
-    )
-    return (namespace, kind, id) if is_key(entity, namespace, kind, id) else None
+    namespace = parts[0]
+    kind, id = (_unescaped(lambda match: chr(int(match[1], 16)), part) for part in parts[1:3])
+    is_named = kind and id and is_key(entity, namespace, kind, id)
+    return (namespace, kind, id) if is_named else None
 
 
 def namespace_of(entity: str) -> str | None:

@@ -2,25 +2,29 @@
 
 tags, a source        the index lists their entities in the order of the list, so the search can stop
 a window of time      all entities that the index lists in the window, then sorted by id
-otherwise             a scan of the namespace, the kind or the id prefix
+otherwise             a scan of the namespace, the kind or the id prefix; an offset is skipped by ids
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import TypeVar
 
+from msgspec import structs
+
 from rote.contract import Hit
 from rote.errors import Busy, Compacted
 from rote.records.envelope import Envelope, life_of, record_of
 from rote.records.filters import Filters, Window
-from rote.records.index import NAME, instant_range, text_term
+from rote.records.index import NAME, STRAY, instant_range, text_term
 from rote.records.keys import PREFIX, ids_under, namespace_of
 from rote.space import Space
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     RECORDS_READ_AT_ONCE,
     RECORDS_READ_FIRST,
+    SKIP_ROUNDS_MAX,
 )
 from rote.values.ranges import above, prefix_end
 
@@ -46,10 +50,20 @@ def of_newest(space: Space, read: Callable[[Space], _Answer]) -> _Answer:
 
 
 def find_records(
-    view: Space, filters: Filters, *, namespace: str, kind: str | None, id_prefix: str, now: int
+    view: Space,
+    filters: Filters,
+    *,
+    namespace: str,
+    kind: str | None,
+    id_prefix: str,
+    now: int,
+    after: str | None = None,
 ) -> Iterator[Envelope]:
-    """Yield the matching records that have not expired, by kind and id. `view` is pinned."""
-    for record in _candidates(view, filters, namespace, kind, id_prefix):
+    """Yield the matching records that have not expired, by kind and id. `view` is pinned.
+
+    A list without conditions may begin `after` an id that `skip_records` has found.
+    """
+    for record in _candidates(view, filters, namespace, kind, id_prefix, after=after):
         if kind is not None and record["record_kind"] != kind:
             continue
         if not record["record_id"].startswith(id_prefix):
@@ -57,6 +71,39 @@ def find_records(
         life = life_of(record)
         if life is not None and not life.has_expired(now) and filters.match(record):
             yield record
+
+
+def skip_records(
+    view: Space, filters: Filters, *, namespace: str, kind: str | None, id_prefix: str, now: int
+) -> tuple[str | None, Filters]:
+    """Skip records by the offset of a list without reading them.
+
+    Return the id after which the list goes on, and the filters with what is left of the offset: all of
+    it where only reading the records tells which of them are listed. The store counts ids; the index
+    knows which of them are not listed.
+    """
+    offset = filters.offset
+    if not offset or filters.has_conditions or (kind is None and id_prefix):
+        return None, filters
+    within = ids_under(namespace, kind, id_prefix)
+    after, count = view.skip(within, offset), offset
+    if after is None:
+        return None, filters
+    left_out = _left_out(view, namespace, within, now)
+    left = bisect_right(left_out, after)
+    for _ in range(SKIP_ROUNDS_MAX):
+        further = view.skip(within, count + left) if left else None
+        if further is None:
+            break
+        after, count = further, count + left
+        left = offset - (count - bisect_right(left_out, after))
+    return after, structs.replace(filters, offset=left)
+
+
+def _left_out(view: Space, namespace: str, within: str, now: int) -> list[str]:
+    """Return the ids under a prefix that a list leaves out: expired records, and what is no record."""
+    expired = _listed_between(view, "expires", namespace, Window(before=now - 1), within)
+    return sorted([*expired, *_listed(view, STRAY, within)])
 
 
 def find_namespaces(view: Space) -> list[str]:
@@ -73,26 +120,31 @@ def find_namespaces(view: Space) -> list[str]:
     return found
 
 
-def read_records(view: Space, ids: Iterable[str]) -> Iterator[Envelope]:
+def read_records(view: Space, ids: Iterable[str], needed: int | None = None) -> Iterator[Envelope]:
     """Yield the records of entities, in that order."""
-    waiting, count = iter(ids), RECORDS_READ_FIRST
-    while chunk := list(islice(waiting, count)):
-        for state in view.read_many(chunk):
+    waiting = iter(ids)
+    for count in _counts(needed):
+        chunk = list(islice(waiting, count))
+        for state in view.read_many(chunk) if chunk else ():
             record = record_of(state)
             if record is not None:
                 yield record
-        count = RECORDS_READ_AT_ONCE
+        if len(chunk) < count:
+            return
 
 
-def scan_records(view: Space, prefix: str) -> Iterator[Envelope]:
+def scan_records(
+    view: Space, prefix: str, after: str | None = None, needed: int | None = None
+) -> Iterator[Envelope]:
     """Yield the records whose ids start with a prefix, in order."""
-    return (record for _, record in scan_entities(view, prefix))
+    return (record for _, record in scan_entities(view, prefix, after, needed))
 
 
-def scan_entities(view: Space, prefix: str) -> Iterator[tuple[str, Envelope]]:
+def scan_entities(
+    view: Space, prefix: str, after: str | None = None, needed: int | None = None
+) -> Iterator[tuple[str, Envelope]]:
     """Yield (entity id, record) for the records whose ids start with a prefix, in order."""
-    after, count = None, RECORDS_READ_FIRST
-    while True:
+    for count in _counts(needed):
         states = list(view.scan(prefix, after=after, limit=count))
         for state in states:
             record = record_of(state)
@@ -100,11 +152,26 @@ def scan_entities(view: Space, prefix: str) -> Iterator[tuple[str, Envelope]]:
                 yield state.id, record
         if len(states) < count:
             return
-        after, count = states[-1].id, RECORDS_READ_AT_ONCE
+        after = states[-1].id
+
+
+def _counts(needed: int | None) -> Iterator[int]:
+    """Yield how many records to read at once: few at first, and no more than needed until then."""
+    count, left = RECORDS_READ_FIRST, needed or 0
+    while True:
+        count = min(count, left) if left > 0 else count
+        yield count
+        count, left = RECORDS_READ_AT_ONCE, left - count
 
 
 def _candidates(
-    view: Space, filters: Filters, namespace: str, kind: str | None, id_prefix: str
+    view: Space,
+    filters: Filters,
+    namespace: str,
+    kind: str | None,
+    id_prefix: str,
+    *,
+    after: str | None,
 ) -> Iterator[Envelope]:
     """Yield every record that may match, in order."""
     # Without a kind an id prefix names no range of ids.
@@ -113,18 +180,18 @@ def _candidates(
     if filters.source is not None:
         terms.append(text_term("source", namespace, filters.source))
     if terms:
-        return read_records(view, _listed_under_all(view, terms, within))
+        return read_records(view, _listed_under_all(view, terms, within), filters.needed)
     if filters.tags_any:
         terms = [text_term("tag", namespace, tag) for tag in filters.tags_any]
-        return read_records(view, _listed_under_any(view, terms, within))
+        return read_records(view, _listed_under_any(view, terms, within), filters.needed)
     windows = dict(filters.windows)
     for name in _WINDOWS:
         if name in windows:
             ids = _listed_between(view, name, namespace, windows[name], within)
-            return read_records(view, ids)
+            return read_records(view, ids, filters.needed)
     if kind is None and id_prefix:
         return _scan_kinds(view, namespace, id_prefix)
-    return scan_records(view, within)
+    return scan_records(view, within, after, filters.needed)
 
 
 def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[str]:

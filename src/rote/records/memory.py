@@ -25,8 +25,9 @@ from rote.records.envelope import (
 )
 from rote.records.erasing import erase_records, selected_by
 from rote.records.filters import parse_filters
+from rote.records.history import history
 from rote.records.keys import check_kind, check_kinds, check_namespaces, entity_id, is_key
-from rote.records.listing import find_records, of_newest
+from rote.records.listing import find_records, of_newest, skip_records
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space, Transaction
 from rote.space.arguments import check_flags
@@ -290,19 +291,27 @@ class Memory:
             return {"items": []}
 
         def page_of(view: Space) -> list[dict[str, Json]]:
-            found = find_records(
-                view, wanted, namespace=namespace, kind=kind, id_prefix=id_prefix or "", now=now
-            )
-            rest = islice(found, wanted.offset, None)
+            place: dict[str, Any] = {
+                "namespace": namespace, "kind": kind, "id_prefix": id_prefix or "", "now": now,
+            }  # fmt: skip
+            after, rest = skip_records(view, wanted, **place)
+            found = find_records(view, rest, **place, after=after)
+            shown = islice(found, rest.offset, None)
             return [
                 {member: record.get(member) for member in _ITEM + included}
-                for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
+                for record in islice(shown, None if rest.limit is None else rest.limit + 1)
             ]
 
         page = of_newest(base, page_of)
         if wanted.limit is not None and len(page) > wanted.limit:
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
+
+    def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
+        """Return what happened to a record, newest first, with the record after each change."""
+        self._check_offered("history")
+        entity = self._entity(namespace, kind, id)
+        return {"items": history(self.space, entity, limit=limit)}
 
     def stats(self) -> Result:
         """Return the number and the size of records."""

@@ -22,6 +22,7 @@ _VERBS = {
     "capabilities": (0, 0),
     "delete": (3, 3),
     "get": (3, 3),
+    "history": (3, 3),
     "list": (1, 5),
     "prune": (0, 1),
     "put": (4, 6),
@@ -29,7 +30,7 @@ _VERBS = {
     "stats": (0, 0),
     "touch": (3, 3),
 }
-_NOT_IN_V1 = ("touch",)
+_NOT_IN_V1 = ("history", "touch")
 _LIMITS = {
     "filter_tags": FILTER_TAGS_MAX,
     "list_limit": LIST_LIMIT_MAX,

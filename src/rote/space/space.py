@@ -34,7 +34,6 @@ from rote.contract.commands import (
     GetBlobInfo,
     GetHead,
     GetHistory,
-    GetLog,
     GetTimes,
     GlanceAt,
     ListBranches,
@@ -44,17 +43,14 @@ from rote.contract.commands import (
     Query,
     Read,
     Scan,
+    Skip,
     Values,
     Watch,
 )
 from rote.errors import InvalidInput
-from rote.space.arguments import (
-    check_flags,
-    check_limit,
-    check_list,
-    check_timeout,
-)
+from rote.space.arguments import check_flags, check_limit, check_list, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
+from rote.space.commits import commit_at, commits_of
 from rote.space.driving import frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
@@ -228,6 +224,15 @@ class Space(Upkeep):
 
         return paged(ask, limit=check_limit(limit))
 
+    def skip(self, prefix: str, count: int) -> str | None:
+        """Return the last of the first `count` ids that start with `prefix`, without reading values.
+
+        None when there are fewer, and when only a scan can tell: of the past, or on a branch that has
+        a parent.
+        """
+        check_text(prefix, "prefix")
+        return self._port.answer(self.did, Skip(prefix, prefix_end(prefix), count, self._view))
+
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """Return the facts of an entity, newest first."""
         return list(self._fact_pages(id, check_limit(limit), PAGE_MAX))
@@ -244,15 +249,23 @@ class Space(Upkeep):
 
         return paged(ask, limit=limit, first=first)
 
-    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
-        """Yield the commits of the whole space above `since`, or all that there are, oldest first."""
+    def log(
+        self,
+        *,
+        since: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> Iterator[Commit]:
+        """Yield the commits of the whole space above `since` and below `before`, or all that there
+        are, oldest first or newest first."""
+        return commits_of(
+            self._port, self.did, since=since, before=before, limit=limit, newest=newest
+        )
 
-        def ask(above: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
-            above = self.oldest - 1 if above is None else above
-            commits = self._port.answer(self.did, GetLog(above, size))
-            return commits, commits[-1].version if commits else None
-
-        return paged(ask, since, limit=check_limit(limit))
+    def commit(self, version: int) -> Commit:
+        """Return the commit of a version, on whichever branch it was made."""
+        return commit_at(self._port, self.did, version)
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return selected entities and those that their links lead to, all from one state.

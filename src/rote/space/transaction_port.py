@@ -40,6 +40,7 @@ from rote.contract.commands import (
     MakeCommit,
     Read,
     Scan,
+    Skip,
     Watch,
     Work,
 )
@@ -71,6 +72,7 @@ class TransactionPort(PortLayer):
             GlanceAt: self._glance,
             GetHistory: self._history,
             Scan: self._scan,
+            Skip: self._skip,
             Find: self._find,
             GetHead: self._head_of,
             GetTimes: lambda *_: self._now(),
@@ -229,6 +231,17 @@ class TransactionPort(PortLayer):
             return ScanPage(tuple(states), page.version, page.next)
         kept = states[: command.limit]
         return ScanPage(tuple(kept), page.version, kept[-1].id)
+
+    def _skip(self, space: str, command: Skip) -> str | None:
+        if not self._shows(command.view):
+            return self._port.answer(space, command)
+        start, end = command.start, command.end
+        if any(id >= start and (end is None or id < end) for id in self.buffer.written()):
+            return None  # only a scan lays own writes over the stored entities
+        last = self._port.answer(space, structs.replace(command, view=self._view))
+        if last is not None:
+            self._ranges_read.append([start, above(last)])
+        return last
 
     def _find(self, space: str, command: Find) -> tuple[Hit, ...]:
         if not self._shows(command.view):

@@ -19,7 +19,11 @@ BAD_INPUT: list[tuple[str, ...]] = [
     ("put", *KEY, "{}", "--ttl", "soon"), ("put", *KEY, "{}", "--ttl", "0"),
     ("put", *KEY, "{}", "--metadata", "5"), ("get", "nowhere", "k", "i"),
     ("list", "ops", "--filters", "[]"), ("list", "ops", "--filters", '{"x":1}'),
-    ("list", "ops", "--since", "today"), ("prune", "nowhere"),
+    ("list", "ops", "--since", "someday"), ("prune", "nowhere"),
+    ("get", *KEY, "--at", "someday"), ("list", "--at", "someday"), ("show", *KEY, "--at", "x"),
+    ("history", *KEY, "--at", "x"), ("history", *KEY, "--limit", "1001"), ("list", "nowhere"),
+    ("history", "nowhere", "k", "i"), ("show", "nowhere", "k", "i"), ("touch", "nowhere", "k", "i"),
+    ("stats", "--at", "99"), ("report", "--at", "x"),
     ("export", "--format", "xml"), ("export", "--namespace", "nowhere"),
     ("import", "absent.jsonl"), ("validate", "absent.jsonl"),
 ]  # fmt: skip
@@ -55,10 +59,12 @@ def test_get_prints_the_record_or_says_no(store: Path) -> None:
 def test_list_has_a_row_for_each_record_and_tells_of_more(store: Path) -> None:
     run_ok("memory", "put", "ops", "deploy", "api", "{}", "--ttl", "60", store=store)
     rows = [line.split("\t") for line in run_ok("memory", "list", "ops", store=store).splitlines()]
-    assert [row[:2] + row[3:] for row in rows] == [
-        ["deploy", "api", "60", ""],
-        ["deploy", "web", "", '{"source":"runner","tags":["prod"]}'],
-    ]
+    assert [row[:3] + row[4:] for row in rows] == [
+        ["ops", "deploy", "api", "60", "", "{}"],
+        [
+            "ops", "deploy", "web", "", '{"source":"runner","tags":["prod"]}', '{"status":"done"}',
+        ],
+    ]  # fmt: skip
     first = run("memory", "list", "ops", "--limit", "1", store=store)
     assert (first.exit_code, first.stderr) == (0, "more follow: --offset 1\n")
     for options in (
@@ -217,7 +223,7 @@ def test_options_and_other_filters_are_combined(store: Path) -> None:
         (("put", *KEY, "{}", "--ttl", "0"), "--ttl takes seconds from 1 to"),
         (("put", *KEY, "{}", "--ttl", "9" * 19), "--ttl takes seconds from 1 to"),
         (("put", *KEY, "{}", "--metadata", '{"tags":[1]}'), "metadata.tags must hold texts"),
-        (("list", "ops", "--since", "today"), "--since: 'today'"),
+        (("list", "ops", "--since", "someday"), "--since: 'someday'"),
         (("report", "--soon", "9" * 15), "--soon"),
         (("list", "ops", "--include", "payload"), "--include goes with --json"),
         (("list", "ops", "--include", "foo", "--json"), "provenance, flags, not 'foo'"),

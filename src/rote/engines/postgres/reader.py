@@ -262,6 +262,18 @@ class PostgresReader:
         rows = self._all(text, space, *_line_arrays(line), limit, *bounds)
         return sorted({id for (id,) in rows})[:limit]
 
+    def entity_at(
+        self, space: int, branch: int, *, start: str, end: str | None, place: int, unless_after: int
+    ) -> str | None:
+        within, bounds = _within("id", start, end, first=5)
+        rows = self._all(
+            f"select id from {self._schema}.entities where space = $1 and branch = $2 and {within}"
+            f" and not exists (select 1 from {self._schema}.facts"
+            " where space = $1 and branch = $2 and version > $3) order by id limit 1 offset $4",
+            space, branch, unless_after, place, *bounds,
+        )  # fmt: skip
+        return rows[0][0] if rows else None
+
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
     ) -> list[EntityRow]:

@@ -349,6 +349,17 @@ class SqliteReader:
         )
         return {branch for (branch,) in rows}
 
+    def entity_at(
+        self, space: int, branch: int, *, start: str, end: str | None, place: int, unless_after: int
+    ) -> str | None:
+        rows = self._all(
+            "select id from entities where space = ?1 and branch = ?2 and id >= ?3 and id < ?4"
+            " and not exists (select 1 from facts indexed by facts_by_log"
+            " where space = ?1 and branch = ?2 and version > ?5) order by id limit 1 offset ?6",
+            (space, branch, start, UNBOUNDED if end is None else end, unless_after, place),
+        )
+        return rows[0][0] if rows else None
+
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
     ) -> list[EntityRow]:

@@ -1,17 +1,37 @@
 """Scans: existing entities in id order, page by page, all from one state."""
 
 from rote.contract import ScanPage, State
-from rote.contract.commands import Scan
+from rote.contract.commands import Scan, Skip
+from rote.errors import InvalidInput
 from rote.kernel.log.entries import load, state_of
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
-from rote.values.limits import PAGE_BYTES_MAX, ROWS_READ_FIRST
+from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, ROWS_READ_FIRST
 from rote.values.ranges import above
 
 
 def scan(space: OpenSpace, command: Scan) -> ScanPage:
     return page_of(space.reader(), command)
+
+
+def skip(space: OpenSpace, command: Skip) -> str | None:
+    """Return the last of the first ids in [start, end) without reading the entities."""
+    start, end, count, view = command.start, command.end, command.count, command.view
+    if type(count) is not int or not 1 <= count <= INTEGER_MAX:
+        raise InvalidInput("skip takes a count from 1 on", argument="count")
+    reads = space.reader()
+
+    def look(version: int) -> str | None:
+        line = reads.line(view.branch, version)
+        if len(line) > 1:
+            return None
+        branch, cap = line[0]
+        return reads.rows.entity_at(
+            reads.number, branch, start=start, end=end, place=count - 1, unless_after=cap
+        )
+
+    return reads.steadily(view.version, look)
 
 
 def page_of(reads: SpaceReader, command: Scan) -> ScanPage:

@@ -115,3 +115,18 @@ class EntityTests(EngineGround):
             EntityRow(MAIN, "urn:b", 2, 0, False),
         ]
         assert none == []
+
+    def test_the_entity_at_a_place_is_the_candidate_there(self) -> None:
+        self.write(*(fact(id, 1, index=index) for index, id in enumerate(ORDERED_IDS)))
+        self.write(fact("urn:a", 2, op=DELETE))
+
+        def at(place: int, start: str = "", end: str | None = None, after: int = 2) -> str | None:
+            return self.engine.reader().entity_at(
+                self.space, MAIN, start=start, end=end, place=place, unless_after=after
+            )
+
+        for start, end in (("", None), ("urn:a:", "urn:a;"), ("urn:a:1\0", None)):
+            ids = self.candidates(start, end)
+            assert [at(place, start, end) for place in range(len(ids) + 1)] == [*ids, None]
+        assert at(0, after=1) is None
+        assert at(0, after=3) == at(0)

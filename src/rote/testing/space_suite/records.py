@@ -493,12 +493,13 @@ class RecordTests(RecordGround):
         assert memory.call("list", ["workflow", "checkpoint", "cp", AT, None])["items"]
         assert memory.capabilities()["memory_profile"] == "v1"
         assert memory.capabilities()["filters"] == []
-        assert "touch" not in memory.capabilities()["verbs"]
+        assert not {"history", "touch"} & set(memory.capabilities()["verbs"])
         refused: list[Callable[[], Any]] = [
             lambda: memory.call("put", [*KEY, {}, 60, {}]),
             lambda: memory.call("append", [*KEY, {}, 60, None]),
             lambda: memory.call("list", ["workflow", None, None, None, {}]),
             lambda: memory.call("touch", KEY),
+            lambda: memory.history(*KEY),
             lambda: memory.get(*KEY, at=1),
             lambda: memory.list("workflow", at=1),
             lambda: memory.list("workflow", include=("payload",)),

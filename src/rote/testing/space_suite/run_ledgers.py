@@ -230,7 +230,7 @@ class RunLedgerTests(RunGround):
         assert self.notes.get(A) == 2
 
     def test_an_erasure_of_what_no_answer_showed_aborts_nobody(self) -> None:
-        """The entity is in the range of the question, so that is asked again before anything is stored."""
+        """The entity is in the range of the question, so the answer is asked again before it is stored."""
         for id in (A, B):
             self.notes.set(id, 1)
         self.notes.delete(B)

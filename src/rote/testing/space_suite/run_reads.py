@@ -35,6 +35,7 @@ class RunReadTests(RunGround):
             lambda run: run.retrieve({**VAULT, "store_paths": [_path(run)]}),
             lambda run: run.memory.space.at(1).diff(run.memory.space.version),
             lambda run: run.memory.space.at(1).diff(run.memory.space),
+            lambda run: list(run.memory.space.log(newest=True)),
         ],
     )
     def test_the_snapshot_is_read_by_its_version_or_a_time_too(

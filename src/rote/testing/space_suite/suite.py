@@ -35,6 +35,7 @@ from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_erasures import RecordErasureTests
 from rote.testing.space_suite.record_files import RecordFileTests
+from rote.testing.space_suite.record_histories import RecordHistoryTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
 from rote.testing.space_suite.record_transactions import RecordTransactionTests
 from rote.testing.space_suite.records import RecordTests
@@ -103,6 +104,7 @@ class SpaceSuite(
     RecordErasureTests,
     RecordTransactionTests,
     RecordFileTests,
+    RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
     RehearsalTests,
