@@ -14,10 +14,10 @@ TEXT = PAGE.read_text()
 # Options whose names differ from the parameters they set.
 OTHERWISE = {
     "as_json": "--json",
-    "ids": "ID",
-    "repeated": "--confirm",
+    "ids": "ID…",
     "open_only": "--open",
     "output": "-o",
+    "repeated": "--confirm",
 }
 
 

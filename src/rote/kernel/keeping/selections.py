@@ -116,9 +116,12 @@ def _matching(space: OpenSpace, prefix: str, where: Mapping[str, Json]) -> Match
     reads, conditions = space.reader(), _conditions(space, prefix, where)
 
     def find(newest: int) -> Matching:
-        found = ids_that_met(reads, conditions, prefix, after=None, until=newest)
+        met = ids_that_met(reads, conditions, prefix, after=None, until=newest)
+        found = frozenset(islice(met, ERASE_ENTITIES_MAX + 1))
+        if len(found) > ERASE_ENTITIES_MAX:
+            raise too_many(len(found))
         call = {"name": "erase", "prefix": prefix, "where": dict(where)}
-        return Matching(call, prefix, conditions, frozenset(found), newest)
+        return Matching(call, prefix, conditions, found, newest)
 
     return reads.steadily(None, find)
 
