@@ -124,7 +124,7 @@ def list_records(
     with options.opened_space() as space:
         memory = memory_of(options.view_at(space, point))
         named = memory.namespaces if namespace is None else (namespace,)
-        result = _list(memory, named, given, arguments, newest=newest)
+        result = _list(memory, named, given, arguments)
     options.print_answer(result, lambda: _print_list(result))
 
 
@@ -133,14 +133,12 @@ def _list(
     namespaces: tuple[str, ...],
     filters: dict[str, Any],
     arguments: dict[str, Any],
-    *,
-    newest: bool,
 ) -> dict[str, Any]:
     """List the records of some namespaces, as the memory lists those of one."""
     asked = parse_filters(filters, None)
     offset, limit = asked.offset, asked.limit
     # As many of each as a page of all of them may need, and one to see whether more follow.
-    needed = None if limit is None or newest else offset + limit + 1
+    needed = None if limit is None else offset + limit + 1
     wanted = {"offset": None, "limit": None if (needed or 0) > LIST_LIMIT_MAX else needed}
     items = [
         {"namespace": namespace, **item}
