@@ -29,6 +29,7 @@ SHARED = 120
 WARM_UP = 32
 
 Records = list[dict[str, Any]]
+Order = dict[str, Any]
 
 
 def put(effort: Effort, *, durability: str) -> Result:
@@ -74,23 +75,26 @@ def append(effort: Effort) -> Result:
     return compare_times(effort, partial(turn, 10), partial(turn, 10_000))
 
 
-def lists(effort: Effort, *, arguments: tuple[Any, ...]) -> Result:
+def lists(effort: Effort, *, arguments: tuple[Any, ...], order: Order) -> Result:
     """Compare the same list in a memory of 200,000 records and in one of 2,000."""
     turns = [
-        _list_turn(effort, _memory(effort, size), arguments)
+        _list_turn(effort, _memory(effort, size), arguments, order)
         for size in (SMALL, effort.count(LARGE, 2 * SMALL))
     ]
     return compare_times(effort, turns[0], turns[1])
 
 
-def _list_turn(effort: Effort, path: Path, arguments: tuple[Any, ...]) -> Callable[[], Measure]:
+def _list_turn(
+    effort: Effort, path: Path, arguments: tuple[Any, ...], order: Order | None = None
+) -> Callable[[], Measure]:
+    order = order or {}
     count = effort.count(30, 3)
 
     def turn() -> Measure:
         with rote.open(path, durability="os") as store:
             memory = Memory(store.space("bench"))
-            assert memory.list(*arguments)["items"]
-            return timed(count, lambda: [memory.list(*arguments) for _ in range(count)])
+            assert memory.list(*arguments, **order)["items"]
+            return timed(count, lambda: [memory.list(*arguments, **order) for _ in range(count)])
 
     return turn
 
@@ -179,9 +183,9 @@ def _records(size: int) -> Records:
     ]
 
 
-def _listed(name: str, words: str, *arguments: Any) -> Benchmark:
-    operation = f"list of 100 by {words}, 200,000 records against 2,000"
-    run = partial(lists, arguments=("ops", *arguments))
+def _listed(name: str, words: str, *arguments: Any, **order: Any) -> Benchmark:
+    operation = f"list of {words}, 200,000 records against 2,000"
+    run = partial(lists, arguments=("ops", *arguments), order=order)
     return Benchmark(f"record/list-{name}", operation, 3, 1.2, run, "at most")
 
 
@@ -195,10 +199,13 @@ BENCHMARKS = [
     Benchmark("record/put/os", "put of a new record against a set, os", 0.5, 0.8,
               partial(put, durability="os")),
     Benchmark("record/append", "append to 10,000 entries against 10", 1.5, 1.05, append, "at most"),
-    _listed("prefix", "kind and prefix", "kind-0", "000005/", None, {"limit": 100}),
-    _listed("tag", "tag", None, None, None, {"tags_any": ["tag-5"], "limit": 100}),
-    _listed("source", "source", None, None, None, {"source": "source-5", "limit": 100}),
-    _listed("window", "window of time", None, None, None, {**_WINDOW, "limit": 100}),
+    _listed("prefix", "100 by kind and prefix", "kind-0", "000005/", None, {"limit": 100}),
+    _listed("tag", "100 by tag", None, None, None, {"tags_any": ["tag-5"], "limit": 100}),
+    _listed("source", "100 by source", None, None, None, {"source": "source-5", "limit": 100}),
+    _listed("window", "100 by window of time", None, None, None, {**_WINDOW, "limit": 100}),
+    _listed("newest", "the last 20 by time", "kind-0", None, None, {"limit": 20}, order="updated",
+            descending=True),
+    _listed("last", "the last 20 by id", "kind-0", None, None, {"limit": 20}, descending=True),
     Benchmark("record/list-offset", "page of 100 at 9,000 of 10,000 records against the first", 3,
               1.5, offset_page, "at most"),
     Benchmark("record/list-common-tag", "list of 100 by a tag of every tenth, 100,000 against 2,000",

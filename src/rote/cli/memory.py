@@ -1,4 +1,4 @@
-"""Commands about memory records: rote memory put, append, delete, touch, prune, stats, report."""
+"""Commands about memory records: rote memory put, append, update, delete, touch, prune, stats, report."""
 
 import shlex
 from collections.abc import Callable
@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 from msgspec import UNSET, UnsetType
 
-from rote.cli.input import decode_object
+from rote.cli.input import decode_object, decode_operations
 from rote.cli.options import (
     AtOption,
     BranchOptions,
+    KeyOption,
     NamespacesOption,
     Options,
     memory_of,
@@ -37,6 +38,14 @@ NamespaceArgument = Annotated[
 PayloadArgument = Annotated[
     str, typer.Argument(metavar="OBJECT", help="A JSON object, @file, or - for stdin.")
 ]
+TtlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ttl",
+        metavar="SECONDS|never",
+        help="How long it lives after each write; its history stays.",
+    ),
+]
 # A number with more digits exceeds every time to live.
 _TTL_DIGITS_MAX = 20
 
@@ -61,18 +70,31 @@ class RecordArguments:
 class WriteOptions:
     """Options of a write beside its payload."""
 
-    ttl: Annotated[
-        str | None,
-        typer.Option(
-            "--ttl",
-            metavar="SECONDS|never",
-            help="How long it lives after each write; its history stays.",
-        ),
-    ] = None
+    ttl: TtlOption = None
     metadata: Annotated[
         str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
     ] = None
     namespaces: NamespacesOption = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionOptions:
+    """Options that make a write happen once, or only on a known version."""
+
+    key: KeyOption = None
+    if_version: Annotated[
+        int | None,
+        typer.Option(
+            "--if-version",
+            metavar="VERSION",
+            min=0,
+            help="Only if the record was last written then; 0: only if there is none.",
+        ),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {"key": self.key, "if_version": self.if_version}
 
 
 @commands.command("put")
@@ -82,10 +104,11 @@ def put_record(
     payload: PayloadArgument,
     *,
     write: WriteOptions,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> None:
     """Store a record whole; makes the store and the space when they are new."""
-    written = _write(Memory.put, record, payload, write, options)
+    written = _write(Memory.put, record, payload, write=write, condition=condition, options=options)
     _print_written(written, "created" if written["created"] else "replaced", options)
 
 
@@ -96,20 +119,60 @@ def append_entry(
     entry: PayloadArgument,
     *,
     write: WriteOptions,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> None:
     """Add an entry to a record's list of entries; makes the record when it is new."""
-    written = _write(Memory.append, record, entry, write, options)
+    written = _write(
+        Memory.append, record, entry, write=write, condition=condition, options=options
+    )
     noun = "entry" if written["entries"] == 1 else "entries"
     _print_written(written, f"{digits(written['entries'])} {noun}", options)
 
 
+@commands.command("update")
+@spread_options
+def update_record(
+    record: RecordArguments,
+    *,
+    payload: Annotated[
+        str | None,
+        typer.Option("--payload", metavar="OBJECT", help="A new payload: JSON, @file, or -."),
+    ] = None,
+    patch: Annotated[
+        str | None,
+        typer.Option(
+            "--patch", metavar="ARRAY", help="Patch operations on the payload: JSON, @file, or -."
+        ),
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option("--metadata", metavar="OBJECT", help="Members to replace; null removes one."),
+    ] = None,
+    ttl: TtlOption = None,
+    condition: ConditionOptions,
+    options: BranchOptions,
+) -> None:
+    """Change parts of a record; what is not given stays."""
+    changes: Any = {
+        "payload": UNSET if payload is None else decode_object(payload),
+        "patch": UNSET if patch is None else decode_operations(patch),
+        "metadata": _metadata(metadata),
+        "ttl_seconds": _ttl(ttl),
+    }
+    with options.opened_space() as space:
+        result = memory_of(space).update(*record.key, **(changes | condition.given))
+    _print_written(result, "updated", options)
+
+
 @commands.command("delete")
 @spread_options
-def delete_record(record: RecordArguments, *, options: BranchOptions) -> None:
+def delete_record(
+    record: RecordArguments, *, condition: ConditionOptions, options: BranchOptions
+) -> None:
     """Delete a record; its history stays. Exit 1 when there is none."""
     with options.opened_space() as space:
-        result = memory_of(space).delete(*record.key)
+        result = memory_of(space).delete(*record.key, **condition.given)
     if not result["deleted"]:
         raise absent(record, result, options)
     options.print_answer(result, lambda: print_line(f"deleted {record}"))
@@ -206,7 +269,9 @@ def _write(
     verb: Callable[..., dict[str, Any]],
     record: RecordArguments,
     payload: str,
+    *,
     write: WriteOptions,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> dict[str, Any]:
     """Write to a record with put or append; a refused write leaves no new space behind."""
@@ -214,7 +279,7 @@ def _write(
 
     def written(space: Space) -> dict[str, Any]:
         memory = _writable(space, record.namespace, write.namespaces)
-        return verb(memory, *record.key, *given)
+        return verb(memory, *record.key, *given, **condition.given)
 
     if not options.is_there():
         with scratch_space() as scratch:

@@ -88,9 +88,18 @@ def list_records(
     include: Annotated[
         list[str] | None,
         typer.Option(
-            "--include", metavar="NAME", help="payload, metadata, provenance or flags, with --json."
+            "--include",
+            metavar="NAME",
+            help="payload, metadata, provenance, flags or version; with --json.",
         ),
     ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option("--order", metavar="id|created|updated", help="What it is sorted by."),
+    ] = None,
+    descending: Annotated[
+        bool, typer.Option("--descending", help="The other way round: by time, newest first.")
+    ] = False,
     at: AtOption = None,
     options: BranchOptions,
 ) -> None:
@@ -100,12 +109,16 @@ def list_records(
     """
     if include and not options.as_json:
         raise InvalidInput("--include goes with --json; the table has the metadata and the text")
+    if newest and (order is not None or descending):
+        raise InvalidInput("--newest is --order updated --descending; give one of them")
     given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
     arguments: dict[str, Any] = {
         "kind": kind,
         "id_prefix": prefix,
         "updated_since": _since(since),
         "include": tuple(include or ()) if options.as_json else ("payload", "metadata"),
+        "order": "updated" if newest else order or "id",
+        "descending": newest or descending,
     }
     point = point_of(at)
     with options.opened_space() as space:
@@ -134,8 +147,11 @@ def _list(
         for namespace in namespaces
         for item in memory.list(namespace, filters={**filters, **wanted}, **arguments)["items"]
     ]
-    if newest:
-        items.sort(key=lambda item: parse_time(item["updated_at"]), reverse=True)
+    order, is_reversed = arguments["order"], arguments["descending"]
+    if order != "id":
+        items.sort(key=lambda item: parse_time(item[f"{order}_at"]), reverse=is_reversed)
+    elif is_reversed:
+        items.sort(key=lambda item: item["namespace"], reverse=True)
     if limit is None:
         return {"items": items[offset:]}
     end = offset + limit

@@ -1,5 +1,6 @@
 """Commands about trust in the data: verify, checkpoint, backup."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +29,7 @@ from rote.cli.output import (
     short,
 )
 from rote.cli.progress import bar, spinner
-from rote.contract import UNDECIDED, VerifyReport
+from rote.contract import UNDECIDED, Fault, VerifyReport
 from rote.errors import RoteError
 from rote.space import Space, Store
 from rote.values import canonical
@@ -129,15 +130,22 @@ def print_report(report: VerifyReport, space: str) -> None:
     if report.ok:
         head = "" if report.head is None else f", head {short(report.head)}"
         print_line(f"ok: {place}{head}; {checked}", style="green")
+        _print_found("warning", report.warnings)
         return
     if _is_undecided(report):
         print_line(f"cannot say: {place}; {checked}", style="yellow")
     else:
         faults = plural(len(report.faults), "fault")
         print_line(f"not ok: {place}; {faults}; {checked}", style="red")
-    columns = ("kind", "version", "entity or row", "fault")
+    _print_found("fault", report.faults)
+    _print_found("warning", report.warnings)
+
+
+def _print_found(noun: str, found: Sequence[Fault]) -> None:
+    if not found:
+        return
     print_rows(
-        columns,
+        ("kind", "version", "entity or row", noun),
         (
             (
                 fault.kind,
@@ -145,7 +153,7 @@ def print_report(report: VerifyReport, space: str) -> None:
                 shown(fault.id or ""),
                 fault.message,
             )
-            for fault in report.faults
+            for fault in found
         ),
     )
 

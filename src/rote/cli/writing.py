@@ -4,11 +4,11 @@ Checks that need no store come first, so that bad input creates no file.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rote.cli.input import decode_argument
+from rote.cli.input import decode_argument, decode_operations
 from rote.cli.naming import IdWords, id_in, shown
 from rote.cli.options import (
     BranchOptions,
@@ -52,9 +52,7 @@ def patch_entity(id: _PatchWords, *, key: KeyOption = None, options: BranchOptio
     """Change parts of an entity's value."""
     entity, ops = _parted(id, "OPS")
     check_key_option(key)
-    operations: Any = decode_argument(ops)
-    if not isinstance(operations, list):
-        raise InvalidInput("a patch is a list of operations: put [ ] around it")
+    operations = decode_operations(ops)
     _write(options, key, lambda space: space.patch(entity, operations, key=key))
 
 

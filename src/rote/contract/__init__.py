@@ -13,7 +13,14 @@ from rote.contract.copies import (
     SidePage,
     check_row_follows,
 )
-from rote.contract.declarations import Conditions, Erased, Matcher, Questions, SideRule
+from rote.contract.declarations import (
+    Conditions,
+    ContentRule,
+    Erased,
+    Matcher,
+    Questions,
+    SideRule,
+)
 from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
@@ -52,6 +59,7 @@ __all__ = [
     "Commit",
     "Compaction",
     "Conditions",
+    "ContentRule",
     "CopyPage",
     "CopyReport",
     "Erased",

@@ -142,13 +142,15 @@ class GlanceAt(Command[Glance], frozen=True, gc=False):
 
 
 class Scan(Command[ScanPage], frozen=True, gc=False):
-    """List existing entities with start <= id < end and id > after, in code point order."""
+    """List existing entities with start <= id < end and id > after, in code point order; with
+    `descending` those with id < after, in the reverse order."""
 
     start: str = ""
     end: str | None = None
     after: str | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
+    descending: bool = False
 
 
 class Skip(Command[str | None], frozen=True, gc=False):
@@ -182,7 +184,8 @@ class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
-    """List entities that a declared index has under terms in [start, end), in (term, id) order.
+    """List entities that a declared index has under terms in [start, end), above a hit, in (term, id)
+    order; with `descending` those below it, in the reverse order.
 
     The states in `own` take the place of those in the view.
     """
@@ -193,8 +196,9 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     after: Hit | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
-    within: str = ""  # the caller passes over ids that do not start with it
+    within: str = ""  # ids that do not start with it may be left out
     own: Mapping[str, State] = {}
+    descending: bool = False
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):
@@ -239,6 +243,18 @@ class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
     view: View = HEAD
 
 
+class GetMade(Command[Commit | None], frozen=True, gc=False):
+    """Ask for the commit that a key has made for a call; None when the key was not used.
+
+    PayloadMismatch when the key stands for something else.
+    """
+
+    key: str
+    call: Mapping[str, Any]  # as in MakeCommit
+    ids: Sequence[str]  # that the call writes, in that order
+    branch: str = "main"
+
+
 class MakeCommit(Command[Commit], frozen=True, gc=False):
     """Validate, append and make durable, or raise and write nothing."""
 
@@ -252,6 +268,8 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     unerased_since: int | None = (
         None  # raise Conflict when an entity that it writes was erased after this version
     )
+    # What the key stands for, where the operations depend on the state; None: the operations.
+    call: Mapping[str, Any] | None = None
 
 
 class CreateBranch(Command[Commit], frozen=True, gc=False):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rote.contract.requests import AnswerRead, SideRow
 from rote.errors import Busy
-from rote.values import Json
+from rote.values import Encoded, Json
 
 if TYPE_CHECKING:
     from rote.contract.port import Port
@@ -48,6 +48,26 @@ class Erased(Struct, frozen=True):
     at: str  # the time of its commit
     since: int  # when the first of them was first written, microseconds; MICROS_MIN if unknown
     has_written: Callable[[int], bool]  # whether a commit wrote one of them, or may have
+
+
+class ContentRule(Protocol):
+    """Decide what entities whose ids have a prefix may hold, and how two of their values merge."""
+
+    prefix: str
+
+    def fault(self, id: str, value: Json | Encoded, /) -> str | None:
+        """Return why an entity may not hold a value, or None when it may.
+
+        It is asked at each write, also of a small patch to a large value: it must not walk the value.
+        """
+        ...
+
+    def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:
+        """Return both sides of a merge by path, with equal values in members that both may change.
+
+        `base` is None when there was nothing. No argument is changed.
+        """
+        ...
 
 
 class SideRule(Protocol):

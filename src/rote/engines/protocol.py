@@ -149,9 +149,10 @@ class Reader(Protocol):
         ...
 
     def entities(
-        self, space: int, line: Line, *, start: str, end: str | None, limit: int
-    ) -> list[str]:
-        """Return ids in [start, end) that may exist on the line, in code point order.
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int,
+        descending: bool = False,
+    ) -> list[str]:  # fmt: skip
+        """Return ids in [start, end) that may exist on the line, in code point order or its reverse.
 
         All that exist are among them, and some that a nearer branch has deleted.
         """
@@ -206,11 +207,14 @@ class Reader(Protocol):
         end: str | None,
         after: tuple[str, str] | None,
         limit: int,
+        prefix: str = "",
+        descending: bool = False,
     ) -> list[DerivedRow]:
-        """Return rows with a term in [start, end) above (term, id), in (term, id) order.
+        """Return rows with a term in [start, end) above (term, id), in (term, id) order; with
+        `descending` those below it, in the reverse order.
 
-        Each is on a branch of the line and open at its cap. A (term, id) pair is never split
-        between two pages.
+        Each is on a branch of the line and open at its cap, and has an id that starts with
+        `prefix`. A (term, id) pair is never split between two pages.
         """
         ...
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from rote.contract import (
     Caller,
     Clock,
+    ContentRule,
     IdSource,
     Index,
     KeyRing,
@@ -89,6 +90,7 @@ TABLE = Table([
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
+    Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),
     Row(c.MakeCommit, "commit", f"{_COMMITTING}.commits:make_commit", "write", "ids", "key",
         None, _written, by_caller=True),
     Row(c.CreateBranch, "create_branch", f"{_BRANCHES}:create_branch", "write", "none", "key",
@@ -157,6 +159,7 @@ class Kernel:
         indexes: Sequence[Index] = (),
         side_rules: Sequence[SideRule] = (),
         matchers: Sequence[Matcher] = (),
+        content_rules: Sequence[ContentRule] = (),
         presumes: bool = False,
     ) -> None:
         """Wire the parts together.
@@ -165,6 +168,7 @@ class Kernel:
         seed        of the key of the next space that is made
         side_rules  decide what erasures and compactions do about side rows of the layers above
         matchers    read the conditions by which layers above select entities to erase
+        content_rules  decide what entities with a prefix may hold
         presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
                     look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
                     kernel asks them once more
@@ -179,6 +183,8 @@ class Kernel:
             indexes={index.name: index for index in indexes},
             side_rules={rule.kind: rule for rule in side_rules},
             matchers=tuple(matchers),
+            content_rules=tuple(content_rules),
+            guarded=tuple(rule.prefix for rule in content_rules),
             port=lambda: self,
             presumes=presumes,
         )

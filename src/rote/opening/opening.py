@@ -10,6 +10,7 @@ from rote.opening.deferred import DeferredQuestions, DeferredRuns
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.runs.leases import check_lease_seconds
@@ -83,6 +84,7 @@ def open(
         indexes=(RECORDS,),
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
+        content_rules=(RECORD_CONTENTS,),
         presumes=ids is None,
     )
     if folder is None and location.path is not None:

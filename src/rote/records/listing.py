@@ -3,10 +3,14 @@
 tags, a source        the index lists their entities in the order of the list, so the search can stop
 a window of time      all entities that the index lists in the window, then sorted by id
 otherwise             a scan of the namespace, the kind or the id prefix; an offset is skipped by ids
+
+by time               the index lists the entities in that order, so the search can stop
+by time, with tags, a source, an id prefix or a window of another time, and backwards with any of them:
+                      all that match, then sorted
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import TypeVar
@@ -16,10 +20,11 @@ from msgspec import structs
 from rote.contract import Hit
 from rote.errors import Busy, Compacted
 from rote.records.envelope import Envelope, life_of, record_of
-from rote.records.filters import Filters, Window
+from rote.records.filters import BY_ID, Filters, Order, Window, record_instant
 from rote.records.index import NAME, STRAY, instant_range, text_term
-from rote.records.keys import PREFIX, ids_under, namespace_of
+from rote.records.keys import PREFIX, entity_id, ids_under, namespace_of
 from rote.space import Space
+from rote.values import Json
 from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     RECORDS_READ_AT_ONCE,
@@ -57,13 +62,25 @@ def find_records(
     kind: str | None,
     id_prefix: str,
     now: int,
+    order: Order = BY_ID,
     after: str | None = None,
 ) -> Iterator[Envelope]:
-    """Yield the matching records that have not expired, by kind and id. `view` is pinned.
+    """Yield the matching records that have not expired, in their order. `view` is pinned.
 
-    A list without conditions may begin `after` an id that `skip_records` has found.
+    A list by id without conditions may begin `after` an id that `skip_records` has found.
     """
-    for record in _candidates(view, filters, namespace, kind, id_prefix, after=after):
+    if order == BY_ID:
+        found = _candidates(view, filters, namespace, kind, id_prefix, after=after)
+    elif _is_walked(filters, kind, id_prefix, order):
+        found = _walked(
+            view, filters, namespace=namespace, kind=kind, id_prefix=id_prefix, order=order
+        )
+    else:
+        ids = _sorted(
+            view, filters, namespace=namespace, kind=kind, id_prefix=id_prefix, now=now, order=order
+        )
+        found = read_records(view, ids)
+    for record in found:
         if kind is not None and record["record_kind"] != kind:
             continue
         if not record["record_id"].startswith(id_prefix):
@@ -106,6 +123,78 @@ def _left_out(view: Space, namespace: str, within: str, now: int) -> list[str]:
     return sorted([*expired, *_listed(view, STRAY, within)])
 
 
+def _is_walked(filters: Filters, kind: str | None, id_prefix: str, order: Order) -> bool:
+    """Whether the store can walk in the order of a list, so that the search can stop."""
+    if filters.tags_any or filters.tags_all or filters.source is not None:
+        return False
+    if order.name is None:
+        # Without a kind an id prefix names no range of ids.
+        return not filters.windows and not (kind is None and id_prefix)
+    return not id_prefix and all(name == order.name for name, _ in filters.windows)
+
+
+def _walked(
+    view: Space,
+    filters: Filters,
+    *,
+    namespace: str,
+    kind: str | None,
+    id_prefix: str,
+    order: Order,
+) -> Iterator[Envelope]:
+    """Yield every record that may match, in the order of the list."""
+    if order.name is None:
+        within = ids_under(namespace, kind, id_prefix)
+        return scan_records(view, within, needed=filters.needed, descending=True)
+    window = dict(filters.windows).get(order.name, Window())
+    start, end = instant_range(order.name, namespace, window.after, window.before)
+    hits = view.find(
+        NAME, start=start, end=end, descending=order.descending,
+        within=ids_under(namespace, kind),
+    )  # fmt: skip
+    return read_records(view, (hit.id for hit in hits), filters.needed)
+
+
+def _sorted(
+    view: Space,
+    filters: Filters,
+    *,
+    namespace: str,
+    kind: str | None,
+    id_prefix: str,
+    now: int,
+    order: Order,
+) -> list[str]:
+    """Return the ids of the matching records in the order of a list; only times and ids are held."""
+    found = find_records(
+        view, filters, namespace=namespace, kind=kind, id_prefix=id_prefix, now=now
+    )
+    keys = [
+        (
+            0 if order.name is None else record_instant(record, order.name),
+            entity_id(namespace, record["record_kind"], record["record_id"]),
+        )
+        for record in found
+    ]
+    return [id for _, id in sorted(keys, reverse=order.descending)]
+
+
+def with_versions(
+    view: Space, namespace: str, items: Sequence[dict[str, Json]]
+) -> list[dict[str, Json]]:
+    """Return the items of a list with the versions in which their records were last written."""
+    ids = [entity_id(namespace, str(item["record_kind"]), str(item["record_id"])) for item in items]
+    states = [
+        state
+        for first in range(0, len(ids), RECORDS_READ_AT_ONCE)
+        for state in view.read_many(ids[first : first + RECORDS_READ_AT_ONCE])
+    ]
+    return [
+        {**item, "version": state.version or None}
+        for item, state in zip(items, states, strict=True)
+    ]
+
+
 def find_namespaces(view: Space) -> list[str]:
     """Return the namespaces that hold records; one record of each is read."""
     found: list[str] = []
@@ -134,18 +223,32 @@ def read_records(view: Space, ids: Iterable[str], needed: int | None = None) -> 
 
 
 def scan_records(
-    view: Space, prefix: str, after: str | None = None, needed: int | None = None
+    view: Space,
+    prefix: str,
+    after: str | None = None,
+    needed: int | None = None,
+    *,
+    descending: bool = False,
 ) -> Iterator[Envelope]:
-    """Yield the records whose ids start with a prefix, in order."""
-    return (record for _, record in scan_entities(view, prefix, after, needed))
+    """Yield the records whose ids start with a prefix, in order or in the reverse."""
+    return (
+        record for _, record in scan_entities(view, prefix, after, needed, descending=descending)
+    )
 
 
 def scan_entities(
-    view: Space, prefix: str, after: str | None = None, needed: int | None = None
+    view: Space,
+    prefix: str,
+    after: str | None = None,
+    needed: int | None = None,
+    *,
+    descending: bool = False,
 ) -> Iterator[tuple[str, Envelope]]:
-    """Yield (entity id, record) for the records whose ids start with a prefix, in order."""
+    """Yield (entity id, record) for the records whose ids start with a prefix, in order or reverse."""
+    end = prefix_end(prefix)
     for count in _counts(needed):
-        states = list(view.scan(prefix, after=after, limit=count))
+        page = view.scan_range(prefix, end, after=after, limit=count, descending=descending)
+        states = list(page)
         for state in states:
             record = record_of(state)
             if record is not None:

@@ -37,6 +37,7 @@ from rote.contract.commands import (
     GetHead,
     GetHistory,
     GetLog,
+    GetMade,
     GetSnapshot,
     GetTimes,
     GlanceAt,
@@ -183,6 +184,9 @@ class SnapshotPort(PortLayer):
     def _scan(self, space: str, command: Scan) -> ScanPage:
         if not self._shows(command.view) or not self._reads.is_kept:
             return self._port.answer(space, command)
+        if command.descending:
+            self._reads.add_range(command.start, command.end)
+            return self._port.answer(space, command)
         scan, page = self._scans.ask(command, partial(self._port.answer, space))
         self._reads.add_page(scan, page, command.end)
         return page
@@ -279,7 +283,7 @@ class BufferPort(PortLayer):
     def answer(self, space: str, command: Command[R], /) -> R:
         self._check()
         answer: Any
-        if isinstance(command, MakeCommit):
+        if isinstance(command, MakeCommit | GetMade):
             answer = self._commit(command)
         elif isinstance(command, GlanceAt) and (own := self._buffer.own(command.id)) is not None:
             answer = own.glance(command)
@@ -303,8 +307,8 @@ class BufferPort(PortLayer):
     def for_caller(self, caller: Caller, /) -> Port:
         raise InvalidInput("a run is of who started it")
 
-    def _commit(self, command: MakeCommit) -> Commit:
-        if command.key is not None or command.meta is not None:
+    def _commit(self, command: MakeCommit | GetMade) -> Commit:
+        if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
             raise InvalidInput("a run makes one commit, whose key is its own; leave key and meta")
         return self._buffer.add(command.operations, command.reads)
 

@@ -34,6 +34,7 @@ from rote.contract.commands import (
     GetBlobInfo,
     GetHead,
     GetHistory,
+    GetMade,
     GetTimes,
     GlanceAt,
     ListBranches,
@@ -71,8 +72,9 @@ from rote.values.limits import (
     PAGE_MAX,
     ROWS_READ_FIRST,
 )
-from rote.values.names import check_text
+from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
+from rote.values.times import as_text
 
 if TYPE_CHECKING:
     from rote.runs.run import Run
@@ -193,15 +195,18 @@ class Space(Upkeep):
         after: Hit | None = None,
         within: str = "",
         limit: int | None = None,
+        descending: bool = False,
     ) -> Iterator[Hit]:
-        """Yield entities that an index lists under terms in [start, end), above a hit, in (term, id)
-        order. Use a pinned view to get all of them from one state.
+        """Yield entities that an index lists under terms in [start, end), beyond a hit, in (term, id)
+        order or its reverse. Use a pinned view to get all of them from one state.
 
         within  how ids begin that the caller does not pass over; a transaction notes only these
         """
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
-            command = Find(index, start, end, above, size, self._view, within)
+            command = Find(
+                index, start, end, above, size, self._view, within, descending=descending
+            )
             hits = self._port.answer(self.did, command)
             return hits, hits[-1] if len(hits) == size else None
 
@@ -211,14 +216,28 @@ class Space(Upkeep):
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
     ) -> Iterator[State]:
         """Yield existing entities whose ids start with `prefix`, in id order, all from one state."""
-        check_text(prefix, "prefix")
+        check_prefix(prefix)
+        return self.scan_range(prefix, prefix_end(prefix), after=after, limit=limit)
+
+    def scan_range(
+        self,
+        start: str,
+        end: str | None,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        descending: bool = False,
+    ) -> Iterator[State]:
+        """Yield existing entities with start <= id < end, in id order or its reverse, beyond `after`."""
+        check_text(start, "start")
+        if end is not None:
+            check_text(end, "end")
         if after is not None:
             check_text(after, "after")
-        end = prefix_end(prefix)
 
         def ask(place: tuple[str | None, View] | None, size: int) -> _StatePage:
             above, view = place or (after, self._view)
-            page = self._port.answer(self.did, Scan(prefix, end, above, size, view))
+            page = self._port.answer(self.did, Scan(start, end, above, size, view, descending))
             pinned = View(view.branch, page.version)
             return page.states, None if page.next is None else (page.next, pinned)
 
@@ -273,12 +292,12 @@ class Space(Upkeep):
         {"select": {"<id>" | "<prefix>*" | "*": {"path": [...], "schema": ...}}, ...}, with branch,
         at, since, limit, cursor, max_depth and max_entities; see docs/queries.md.
         """
-        return self._port.answer(self.did, Query(query, self._view))
+        return self._port.answer(self.did, Query(_sendable(query), self._view))
 
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return the values of selected entities at their paths, with the linked values in the places
         of followed links, and with the defaults of schemas."""
-        return self._port.answer(self.did, Values(query, self._view))
+        return self._port.answer(self.did, Values(_sendable(query), self._view))
 
     def watch(
         self,
@@ -319,13 +338,25 @@ class Space(Upkeep):
         reads: Sequence[Mapping[str, Any]] | None = None,
         key: str | None = None,
         meta: Json = None,
+        call: Mapping[str, Json] | None = None,
     ) -> Commit:
-        """Commit all operations together, or raise Conflict when a read no longer holds."""
+        """Commit all operations together, or raise Conflict when a read no longer holds.
+
+        The key stands for the operations; or for `call`, where operations depend on what was read.
+        """
         if self._pinned is not None:
             self._check_writable("set(), patch(), delete() or transact")
         relied_on = () if reads is None else reads
-        command = MakeCommit(operations, self._view.branch, relied_on, (), key, meta)
+        command = MakeCommit(
+            operations, self._view.branch, relied_on, (), key, meta, (), None, call
+        )
         return self._port.answer(self._did, command)
+
+    def made(self, key: str, call: Mapping[str, Json], ids: Sequence[str]) -> Commit | None:
+        """Return the commit that a key has made for a call that writes these ids; None when the key
+        is new. PayloadMismatch when it stands for something else."""
+        self._check_writable("made")
+        return self._port.answer(self.did, GetMade(key, call, ids, self.branch))
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to what `function` returns for its value (None when it does not exist).
@@ -525,3 +556,9 @@ class Space(Upkeep):
 
     def _head(self) -> Head:
         return self._port.answer(self.did, GetHead()) if self._pinned is None else self._pinned
+
+
+def _sendable(query: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a query with its time as text: a command holds plain data."""
+    at = query.get("at") if type(query) is dict else None
+    return {**query, "at": as_text(at)} if isinstance(at, datetime) else query

@@ -35,6 +35,7 @@ from rote.contract.commands import (
     Find,
     GetHead,
     GetHistory,
+    GetMade,
     GetTimes,
     GlanceAt,
     MakeCommit,
@@ -46,7 +47,7 @@ from rote.contract.commands import (
 )
 from rote.errors import InvalidInput
 from rote.space.buffer import Buffer, Own
-from rote.space.scan_pages import ScanPages, first_id
+from rote.space.scan_pages import ScanPages, covered_ids
 from rote.values import canonical, check_entity_id, decode_canonical
 from rote.values.ranges import above, prefix_end
 
@@ -77,6 +78,7 @@ class TransactionPort(PortLayer):
             GetHead: self._head_of,
             GetTimes: lambda *_: self._now(),
             Describe: port.answer,
+            GetMade: self._keep,
             MakeCommit: self._keep,
         }
 
@@ -207,6 +209,9 @@ class TransactionPort(PortLayer):
         if not self._shows(command.view):
             return self._port.answer(space, command)
         command = structs.replace(command, view=self._view)
+        if command.descending:
+            self._ranges_read.append([command.start, command.end])
+            return self._page(space, command)
         covered, page = self._scans.ask(command, lambda asked: self._page(space, asked))
         covered[1] = command.end if page.next is None else above(page.next)
         return page
@@ -219,14 +224,14 @@ class TransactionPort(PortLayer):
     def _page(self, space: str, command: Scan) -> ScanPage:
         """Return a page of stored entities with own writes laid over them."""
         page = self._port.answer(space, command)
-        end = command.end if page.next is None else above(page.next)
-        first = first_id(command)
+        first, end = covered_ids(command, page)
         own = [id for id in self.buffer.written() if id >= first and (end is None or id < end)]
         if not own:
             return page
         shown = {state.id: state for state in page.states}
         shown |= {id: _shown(self.buffer.own(id)) for id in own}
-        states = [shown[id] for id in sorted(shown) if shown[id].exists]
+        ids = sorted(shown, reverse=command.descending)
+        states = [shown[id] for id in ids if shown[id].exists]
         if len(states) <= command.limit:
             return ScanPage(tuple(states), page.version, page.next)
         kept = states[: command.limit]
@@ -267,9 +272,9 @@ class TransactionPort(PortLayer):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def _keep(self, _: str, command: MakeCommit) -> Commit:
+    def _keep(self, _: str, command: MakeCommit | GetMade) -> Commit:
         self.check_open()
-        if command.key is not None or command.meta is not None:
+        if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
             raise InvalidInput("a transaction makes one commit; give key and meta to transaction()")
         return self.buffer.add(command.operations, command.reads)
 

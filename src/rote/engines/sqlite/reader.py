@@ -309,8 +309,9 @@ class SqliteReader:
         return found
 
     def entities(
-        self, space: int, line: Line, *, start: str, end: str | None, limit: int
-    ) -> list[str]:
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int,
+        descending: bool = False,
+    ) -> list[str]:  # fmt: skip
         bound = UNBOUNDED if end is None else end
         self._on_line(line)
         parts = []
@@ -321,19 +322,20 @@ class SqliteReader:
                 break  # nothing was written at version 0, and the caps farther up are no higher
             inherited = f" and {_NOT_DELETED_NEARER}" if nearer else ""
             page = f"where space = ?1 and branch = ?2 and id >= ?3 and id < ?4{inherited}"
+            order = f"order by id{' desc' if descending else ''} limit ?6"
             # One statement, so that an entity that moves from one table to the other is seen in one.
             rows = self._all(
                 f"select id from (select id from entities as e {page}"
-                f" and (version <= ?5 or {_WRITTEN_BY_THEN}) order by id limit ?6)"
+                f" and (version <= ?5 or {_WRITTEN_BY_THEN}) {order})"
                 " union all"
                 " select id from (select id from tombstones as e indexed by tombstones_by_version"
-                f" {page} and version > ?5 and {_WRITTEN_BY_THEN} order by id limit ?6)",
+                f" {page} and version > ?5 and {_WRITTEN_BY_THEN} {order})",
                 (space, branch, start, bound, cap, limit, *([_numbers(nearer)] if nearer else ())),
             )
-            parts.append(sorted(id for (id,) in rows))
+            parts.append(sorted((id for (id,) in rows), reverse=descending))
             if branch in deleting:
                 nearer.append(branch)
-        return [id for id, _ in islice(groupby(merge(*parts)), limit)]
+        return [id for id, _ in islice(groupby(merge(*parts, reverse=descending)), limit)]
 
     def _deleting(self, space: int, line: Line) -> set[int]:
         """Return the branches of a line that have tombstones; the others need no test for deletions.
@@ -440,16 +442,30 @@ class SqliteReader:
         end: str | None,
         after: tuple[str, str] | None,
         limit: int,
+        prefix: str = "",
+        descending: bool = False,
     ) -> list[DerivedRow]:
         bound = UNBOUNDED if end is None else end
         columns = "select term, id, branch, start, until from derived"
         is_open = "start <= cap_of(branch) and (until is null or until > cap_of(branch))"
+        # A function of the id, so that the planner does not walk by entity.
+        is_within = " and substr(id, 1, ?) = ?" if prefix else ""
+        # Only one bound on the side where the walk begins: with two, the planner might walk from
+        # the wrong one.
+        if descending:
+            page = "(term, id) < (?, ?) and term >= ?"
+            is_above = after is None or (end is not None and end <= after[0])
+            bounds: tuple[Any, ...] = (*((bound, "") if is_above else after or ()), start)
+            order = "term desc, id desc, branch"
+        else:
+            page = "(term, id) > (?, ?) and term < ?"
+            bounds = (*max(after or ("", ""), (start, "")), bound)
+            order = "term, id, branch"
         self._on_line(line)
         rows = self._all(
-            # Only one lower bound: with two, the planner might walk from the wrong one.
-            f"{columns} where space = ? and name = ? and (term, id) > (?, ?) and term < ?"
-            f" and {is_open} order by term, id, branch limit ?",
-            (space, index, *max(after or ("", ""), (start, "")), bound, limit),
+            f"{columns} where space = ? and name = ? and {page}{is_within}"
+            f" and {is_open} order by {order} limit ?",
+            (space, index, *bounds, *((len(prefix), prefix) if prefix else ()), limit),
         )
         if len(rows) == limit:
             # The last pair may continue past the page; it is read whole.

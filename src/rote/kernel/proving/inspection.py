@@ -31,6 +31,7 @@ class Inspection:
         self.branches = Branches([])
         self.lineage = Lineage(space.did)
         self.faults: list[Fault] = []
+        self.warnings: list[Fault] = []
         self.commits = 0
         self.facts = 0
         self.erased = 0  # of the facts
@@ -48,6 +49,10 @@ class Inspection:
     ) -> None:
         if len(self.faults) < FAULTS_MAX:
             self.faults.append(Fault(kind, version, id, message))
+
+    def warn(self, kind: str, message: str, *, version: int, id: str) -> None:
+        if len(self.warnings) < FAULTS_MAX:
+            self.warnings.append(Fault(kind, version, id, message))
 
     def advance(self, blob_bytes: int = 0) -> None:
         """Report progress, counted in commits and mebibytes of blobs."""

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from rote.contract import (
     Clock,
+    ContentRule,
     IdSource,
     Index,
     KeyRing,
@@ -31,6 +32,8 @@ class Wiring(Struct, frozen=True, eq=False):
     questions: Questions  # computes an answer again that a commit relies on
     side_rules: Mapping[str, SideRule]  # by kind of side row
     matchers: Sequence[Matcher]  # read conditions of erasures
+    content_rules: tuple[ContentRule, ...]
+    guarded: tuple[str, ...]  # their prefixes
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
 

@@ -76,14 +76,15 @@ class Counting:
 
 class RecordListTests(RecordGround):
     def test_the_namespaces_that_hold_records_are_found_without_reading_all(self) -> None:
-        memory = Memory(self.space, namespaces=["a", "a-b", "ab", "none", "z"])
+        space = self.open_fresh("old", content_rules=()).space("notes")
+        memory = Memory(space, namespaces=["a", "a-b", "ab", "none", "z"])
         for namespace, id in product(["z", "ab", "a", "a-b"], "12345"):
             memory.put(namespace, "kind", id, {})
         for odd in ("record:a", "record:Big!!k!!i!!", "record:!!k!!i!!", "recorded:x!!k!!i!!"):
-            self.space.set(odd, 1)
+            space.set(odd, 1)
         memory.put("none", "kind", "1", {})
         memory.delete("none", "kind", "1")
-        scans = Counting(self.space)
+        scans = Counting(space)
         assert find_namespaces(scans) == ["a", "a-b", "ab", "z"]  # type: ignore[arg-type]
         assert scans.states == 4 + 3
 

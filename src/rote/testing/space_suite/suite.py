@@ -33,11 +33,14 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_contents import RecordContentTests
 from rote.testing.space_suite.record_erasures import RecordErasureTests
 from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_histories import RecordHistoryTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
+from rote.testing.space_suite.record_orders import RecordOrderTests
 from rote.testing.space_suite.record_transactions import RecordTransactionTests
+from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
@@ -102,6 +105,9 @@ class SpaceSuite(
     ErasedFoundationTests,
     RecordTests,
     RecordErasureTests,
+    RecordWriteTests,
+    RecordContentTests,
+    RecordOrderTests,
     RecordTransactionTests,
     RecordFileTests,
     RecordHistoryTests,
