@@ -33,7 +33,7 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
-from rote.errors import Busy, Unavailable
+from rote.errors import Busy, Denied, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
@@ -53,6 +53,13 @@ class Contended(Busy):
 
     def __init__(self) -> None:
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
+
+
+def refused_write() -> Denied:
+    """Return the error for a write to a store that was opened read only."""
+    return Denied(
+        "the store was opened read only; open it without read_only to write", read_only=True
+    )
 
 
 class Reader(Protocol):
@@ -285,13 +292,24 @@ class Writer(Reader, Protocol):
 
 class Engine(Protocol):
     is_remote: bool  # every read of the store is a round trip
+    read_only: bool  # every write raises `refused_write`
 
     def now(self) -> int | None:
         """Return the time of a clock that all users of the store share, in microseconds since the
         epoch; None where there is no such clock."""
         ...
 
-    def spaces(self) -> list[SpaceRow]: ...
+    def spaces(self) -> list[SpaceRow]:
+        """Return all spaces, by name."""
+        ...
+
+    def space(self, name: str) -> SpaceRow | None:
+        """Return the space of that name or did."""
+        ...
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        """Return the spaces that have side rows of the kind `lease`, by one look at the store."""
+        ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
         """Make the space with its main branch; when name or did is taken, return the space that has it."""

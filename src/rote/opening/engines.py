@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rote.engines import Engine
-from rote.engines.sqlite import SqliteEngine
+from rote.engines.sqlite import SqliteEngine, SqliteLook
 from rote.errors import InvalidInput, Unavailable
 from rote.space.arguments import check_path
 
@@ -46,18 +46,24 @@ def locate(url: object, *, keys: object = None) -> Location:
 
 
 def open_engine(
-    url: str, *, durability: str, create: bool, schema: str, keys: object
+    url: str, *, durability: str, create: bool, read_only: bool, schema: str, keys: object
 ) -> tuple[Engine, Location]:
     location = locate(url, keys=keys)
     if _is_postgres(url):
         plain, named = _schema_of(url)
         if named is not None and schema not in (SCHEMA_DEFAULT, named):
             raise InvalidInput(f"the URL names the schema {named!r}, the call {schema!r}")
-        engine = _postgres()(plain, schema=named or schema, durability=durability, create=create)
+        engine = _postgres()(
+            plain, schema=named or schema, durability=durability, create=create, read_only=read_only
+        )
         return engine, location
     if schema != SCHEMA_DEFAULT:
         raise InvalidInput("schema is for PostgreSQL; name another file instead")
-    return SqliteEngine(location.path, durability=durability, create=create), location
+    if not read_only:
+        return SqliteEngine(location.path, durability=durability, create=create), location
+    if location.path is None:
+        raise InvalidInput("a store in memory begins empty; there is nothing to open read only")
+    return SqliteLook(location.path), location
 
 
 def _is_postgres(url: str) -> bool:

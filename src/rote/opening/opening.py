@@ -37,6 +37,7 @@ def open(
     ids: IdSource | None = None,
     create: bool = True,
     recover: bool = True,
+    read_only: bool = False,
     key: bytes | None = None,
 ) -> Store:
     """Open a store: a path, ":memory:", "sqlite:///path" or "postgresql://user@host/database".
@@ -53,6 +54,7 @@ def open(
     clock, ids  sources of time and randomness; the system's when left out
     create      make the store and its spaces on first use; otherwise they must be there
     recover     end runs whose owners are gone, as store.recover() does
+    read_only   make, recover and write nothing; every write is Denied
     key         32 bytes: the seed of the next space that is made
     """
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
@@ -63,10 +65,10 @@ def open(
         check_author(author)
     check_modes(modes)
     check_lease_seconds(lease_seconds)
-    check_flags(create=create, recover=recover)
+    check_flags(create=create, recover=recover, read_only=read_only)
     folder = None if traces is None else check_path(traces).absolute()
     engine, location = open_engine(
-        url, durability=durability, create=create, schema=schema, keys=keys
+        url, durability=durability, create=create, read_only=read_only, schema=schema, keys=keys
     )
     tokens = SystemTokens()
     kernel = Kernel(
@@ -82,13 +84,27 @@ def open(
         side_rules=SIDE_RULES,
         presumes=ids is None,
     )
-    if folder is None and location.path is not None:
+    if folder is None and location.path is not None and not read_only:
         folder = location.path.with_name(TRACES_NAME)
-    settings = {"ids": ids or SystemIds(), "tokens": tokens, "modes": modes, "folder": folder}
-    runs = DeferredRuns(kernel, lease_seconds=lease_seconds, **settings)
-    if recover:
+    runs = DeferredRuns(
+        kernel,
+        ids=ids or SystemIds(),
+        tokens=tokens,
+        modes=modes,
+        lease_seconds=lease_seconds,
+        folder=folder,
+        read_only=read_only,
+    )
+    if recover and not read_only:
         runs.recover_if_possible()
-    return Store(kernel, url=location.shown, local=kernel, create=create, runs=runs)
+    return Store(
+        kernel,
+        url=location.shown,
+        local=kernel,
+        create=create and not read_only,
+        read_only=read_only,
+        runs=runs,
+    )
 
 
 def _check_sources(clock: object, ids: object) -> None:

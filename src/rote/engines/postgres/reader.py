@@ -63,6 +63,22 @@ class PostgresReader:
         rows = self._all(f"select number, did, name, seal from {self._schema}.spaces order by name")
         return [SpaceRow(*row) for row in rows]
 
+    def space(self, name: str) -> SpaceRow | None:
+        """Return the space of that name or did."""
+        rows = self._all(
+            f"select number, did, name, seal from {self._schema}.spaces"
+            " where name = $1 or did = $1",
+            name,
+        )
+        return SpaceRow(*rows[0]) if rows else None
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        rows = self._all(
+            f"select number, did, name, seal from {self._schema}.spaces where number in"
+            f" (select space from {self._schema}.sides where kind = 'lease'::bytea) order by name"
+        )
+        return [SpaceRow(*row) for row in rows]
+
     def branches(self, space: int) -> list[BranchRow]:
         rows = self._all(
             "select branch, name, parent, fork_version, created_version, deleted_version, seal"

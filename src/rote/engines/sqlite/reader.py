@@ -55,23 +55,27 @@ UNBOUNDED = b""
 class SqliteReader:
     """The reads of one connection, which belongs to one thread."""
 
+    _by_event = "indexed by commits_with_event"
     _wants_mark = True  # whether to look for commits in SQLite's shared memory, once it is mapped
 
     def __init__(
         self, connection: apsw.Connection, failed: Callable[[Exception], Exception]
     ) -> None:
-        self.connection = connection
         self._failed = failed  # called with every driver error; returns the one to raise
-        self._cursor = connection.cursor()
         self.in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
-        self._state: bytes | int | None = None  # of the file when `_heads` was last cleared
+        self._state: object = None  # of the file when `_heads` was last cleared
         self._log_mark: LogMark | None = None
         self._chunk_bytes = 0  # of data read since memory was last given back
         # The caps of the line that is being read, by branch. SQLite refuses a condition with 1,000
         # ancestors; a function that looks into a dictionary costs the same for any number.
         self._line: Line = ()
         self._caps: dict[int, int] = {}
+        self._use(connection)
+
+    def _use(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._cursor = connection.cursor()
         # Not a method of the reader: SQLite would keep the reader, and with it the connection, for ever.
         connection.create_scalar_function("cap_of", self._caps.get, 1)  # type: ignore[arg-type]
 
@@ -98,7 +102,7 @@ class SqliteReader:
             head = self._heads[space] = HeadRow(*rows[0])
         return head
 
-    def _look_for_commits(self) -> bytes | int:
+    def _look_for_commits(self) -> object:
         """Return a value that changes when another connection, of any process, has committed."""
         data_version: int = self._cursor.execute("pragma data_version").get
         if self._wants_mark:
@@ -124,6 +128,21 @@ class SqliteReader:
         rows = self._all("select number, did, name, seal from spaces order by name", ())
         return [SpaceRow(*row) for row in rows]
 
+    def space(self, name: str) -> SpaceRow | None:
+        """Return the space of that name or did."""
+        rows = self._all(
+            "select number, did, name, seal from spaces where name = ?1 or did = ?1", (name,)
+        )
+        return SpaceRow(*rows[0]) if rows else None
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        rows = self._all(
+            "select number, did, name, seal from spaces where number in"
+            " (select space from sides indexed by leases where kind = 'lease') order by name",
+            (),
+        )
+        return [SpaceRow(*row) for row in rows]
+
     def branches(self, space: int) -> list[BranchRow]:
         rows = self._all(
             "select branch, name, parent, fork_version, created_version, deleted_version, seal"
@@ -143,7 +162,7 @@ class SqliteReader:
     def events(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
         rows = self._all(
             "select version, branch, hash, at, author, key, meta, event, attempt"
-            " from commits indexed by commits_with_event"
+            f" from commits {self._by_event}"
             " where space = ? and version > ? and event is not null order by version limit ?",
             (space, after, limit),
         )
