@@ -2,6 +2,7 @@
 
 from rote.engines.abandoning import Abandoning
 from rote.engines.protocol import (
+    ASKED_FOR,
     Contended,
     Engine,
     OutcomeUnknown,
@@ -11,6 +12,7 @@ from rote.engines.protocol import (
 )
 
 __all__ = [
+    "ASKED_FOR",
     "Abandoning",
     "Contended",
     "Engine",

@@ -55,15 +55,19 @@ class Contended(Busy):
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
 
 
-def refused_write() -> Denied:
+# Why a store is read only, where its user wants that.
+ASKED_FOR = "it was opened with read_only=True; open it without that to write"
+
+
+def refused_write(why: str) -> Denied:
     """Return the error for a write to a store that was opened read only."""
-    return Denied(
-        "the store was opened read only; open it without read_only to write", read_only=True
-    )
+    return Denied(f"nothing can be written to this store: {why}", read_only=True)
 
 
 class Reader(Protocol):
     """Reads of one space. Each sees one committed state; inside a writer also its own writes."""
+
+    is_audit: bool  # of a store that was opened read only: what is read is checked by its hashes
 
     def head(self, space: int) -> HeadRow | None:
         """Return the newest commit, at least as new as any that another process has been answered for."""
@@ -292,7 +296,11 @@ class Writer(Reader, Protocol):
 
 class Engine(Protocol):
     is_remote: bool  # every read of the store is a round trip
-    read_only: bool  # every write raises `refused_write`
+    read_only: str | None  # why every write raises `refused_write`; None where all can be written
+
+    def why_not_written(self) -> str | None:
+        """Return the reason why this user could write nothing, as far as a look can tell; or None."""
+        ...
 
     def now(self) -> int | None:
         """Return the time of a clock that all users of the store share, in microseconds since the

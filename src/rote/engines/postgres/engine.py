@@ -45,21 +45,22 @@ class PostgresEngine:
         schema: str = "rote",
         durability: str = "fsync",
         create: bool = True,
-        read_only: bool = False,
+        read_only: str | None = None,
     ) -> None:
         if durability not in ("fsync", "os"):
             raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
         self._schema = quoted(check_schema(schema))
         self._durability = durability
         self.read_only = read_only
-        self._target = Target(url, writes=not read_only)
+        self._target = Target(url, writes=read_only is None)
         self._pool = Pool(self._target)
         self._own = _Own()
         self._known: dict[int, Known] = {}
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
+        self._reader.is_audit = read_only is not None
         try:
             with self._pool.lent() as session:
-                if read_only:
+                if read_only is not None:
                     check_format(session, schema)
                 else:
                     prepare(session, schema, create=create)
@@ -67,14 +68,15 @@ class PostgresEngine:
             self._pool.close()
             raise
 
-    def may_write(self) -> bool:
-        """Whether this user may write to the tables, and this server takes writes."""
+    def why_not_written(self) -> str | None:
         rows = self._pool.rows(
-            "select has_table_privilege($1, 'insert') and has_table_privilege($1, 'update')"
-            " and not pg_is_in_recovery()",
-            (f"{self._schema}.spaces",),
+            "select has_table_privilege($1, 'insert'), pg_is_in_recovery()",
+            (f"{self._schema}.commits",),
         )
-        return bool(rows[0][0])
+        may_insert, is_standby = rows[0]
+        if is_standby:
+            return f"{self._target.place} is a standby, which only reads; name the primary"
+        return None if may_insert else f"{self._target.place}: this user may only read"
 
     @staticmethod
     def place_of(url: str) -> str:
@@ -132,8 +134,8 @@ class PostgresEngine:
         return self._reader
 
     def _check_writable(self) -> None:
-        if self.read_only:
-            raise refused_write()
+        if self.read_only is not None:
+            raise refused_write(self.read_only)
 
     def writer(self, space: int, *, optimistic: bool = False) -> "_Block":
         self._check_writable()

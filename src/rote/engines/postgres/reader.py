@@ -40,6 +40,8 @@ class Known(Struct, frozen=True, gc=False):
 class PostgresReader:
     """Reads through a function that runs statements: that of the pool, or of a block's session."""
 
+    is_audit = False
+
     def __init__(self, ask: Ask, schema: str, remember: Callable[[int, Known], None]) -> None:
         self._ask = ask
         self._schema = schema

@@ -34,8 +34,6 @@ from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER
 class SqliteEngine(SqliteReading):
     """Implements Engine. `path` None keeps everything in memory."""
 
-    read_only = False
-
     def __init__(
         self,
         path: Path | None,

@@ -38,7 +38,7 @@ def is_store(connection: apsw.Connection) -> bool:
     if identity != (APPLICATION_ID, FORMAT):
         raise _refusal(connection.filename, identity, {sql for _, _, sql in made}, names)
     roots = {root for _, root, _ in made}
-    if not _NAMES <= names or len(roots) < len(made):
+    if not names >= _NAMES or len(roots) < len(made):
         raise Corrupt(f"{connection.filename}: its tables are damaged; restore a backup")
     return True
 
@@ -50,7 +50,7 @@ def identity_of(connection: apsw.Connection) -> tuple[int, int]:
 def has_added_indexes(connection: apsw.Connection) -> bool:
     """Whether the file has the indexes that files of an earlier Rote lack."""
     found = connection.execute("select name from sqlite_schema where type = 'index'").fetchall()
-    return _ADDED_LATER <= {name for (name,) in found}
+    return {name for (name,) in found} >= _ADDED_LATER
 
 
 def no_database(filename: str, error: apsw.NotADBError, *, vfs: str | None) -> RoteError:
@@ -72,7 +72,7 @@ def _refusal(
         return Unavailable(
             f"{filename} has format {format}, this Rote knows {FORMAT}; upgrade Rote"
         )
-    if is_ours or _NAMES <= names:
+    if is_ours or names >= _NAMES:
         return Corrupt(f"{filename}: its header or its tables are damaged; restore a backup")
     return InvalidInput(f"{filename} is a database, but is not a Rote store; name another file")
 

@@ -12,7 +12,6 @@ In the last two cases SQLite notices no other process. The reader then compares 
 files after every statement. When they have changed, it connects anew and asks once more.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from weakref import WeakSet
 import apsw
 
 from rote.engines.forks import FORKS, hold_at_forks
-from rote.engines.protocol import refused_write
+from rote.engines.protocol import ASKED_FOR, refused_write
 from rote.engines.rows import BranchRow
 from rote.engines.sqlite.connections import connect
 from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
@@ -62,9 +61,8 @@ def making_way(filename: str) -> Iterator[None]:
 class SqliteLook(SqliteReading):
     """Implements Engine for a file that nothing is written to."""
 
-    read_only = True
-
-    def __init__(self, path: Path, *, vfs: str | None = None) -> None:
+    def __init__(self, path: Path, *, why: str = ASKED_FOR, vfs: str | None = None) -> None:
+        self.read_only = why
         super().__init__(str(prepare_file(path, create=False)), vfs=vfs)
         try:
             self._check_identity()
@@ -103,23 +101,25 @@ class SqliteLook(SqliteReading):
     # -- writes, all refused -----------------------------------------------------------------------
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> NoReturn:
-        raise refused_write()
+        raise refused_write(self.read_only)
 
     def writer(self, space: int, *, optimistic: bool = False) -> NoReturn:
-        raise refused_write()
+        raise refused_write(self.read_only)
 
     def harden(self) -> NoReturn:
-        raise refused_write()
+        raise refused_write(self.read_only)
 
     def settle(self, space: int, version: int, attempt: bytes) -> NoReturn:
-        raise refused_write()
+        raise refused_write(self.read_only)
 
     def scrub(self, *, payloads: bool = False) -> NoReturn:
-        raise refused_write()
+        raise refused_write(self.read_only)
 
 
 class LookingReader(SqliteReader):
     """The reads of one connection that may write nothing."""
+
+    is_audit = True
 
     def __init__(
         self, filename: str, failed: Callable[[Exception], Exception], *, vfs: str | None
@@ -134,7 +134,9 @@ class LookingReader(SqliteReader):
     def _connected(self) -> apsw.Connection:
         mark = _mark_of(self._filename)
         _, log, shared = mark
-        self._mark = None if log and shared else mark  # of the files, where SQLite does not watch them
+        self._mark = (
+            None if log and shared else mark
+        )  # of the files, where SQLite does not watch them
         self._wants_mark = self._mark is None
         if self._mark is None:
             connection = _connect(self._filename, "?readonly_shm=1", vfs=self._vfs)
@@ -148,7 +150,7 @@ class LookingReader(SqliteReader):
 
     def let_go(self, filename: str) -> None:
         """Close the connection, because a writer opens the file."""
-        if self._forks != len(FORKS) or not os.path.samefile(filename, self._filename):
+        if self._forks != len(FORKS) or not Path(filename).samefile(self._filename):
             return
         # A signal handler may open the file in the middle of a statement of the same thread.
         if self.in_use.acquire(timeout=WAKE_SECONDS_MAX):
@@ -207,7 +209,7 @@ def _mark_of(filename: str) -> Mark:
 
 def _status(path: str) -> _Status:
     try:
-        found = os.stat(path)
+        found = Path(path).stat()
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns

@@ -55,6 +55,7 @@ UNBOUNDED = b""
 class SqliteReader:
     """The reads of one connection, which belongs to one thread."""
 
+    is_audit = False
     _by_event = "indexed by commits_with_event"
     _wants_mark = True  # whether to look for commits in SQLite's shared memory, once it is mapped
 

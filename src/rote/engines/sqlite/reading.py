@@ -21,6 +21,7 @@ class SqliteReading:
     """Reads of a store's file."""
 
     is_remote = False
+    read_only: str | None = None
     _is_memory = False
     _writer: SqliteReader
 
@@ -36,6 +37,9 @@ class SqliteReading:
 
     def now(self) -> None:
         """Return None: processes that share a file share a machine, and the caller has its clock."""
+
+    def why_not_written(self) -> str | None:
+        return self.read_only
 
     def spaces(self) -> list[SpaceRow]:
         return self.reader().spaces()

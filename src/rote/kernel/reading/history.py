@@ -4,7 +4,9 @@ from rote.contract import Commit, FactPage, Head, SpaceSummary
 from rote.contract.commands import Describe, GetHead, GetHistory, GetLog
 from rote.engines.rows import CommitRow, FactRow, HeadRow, Line
 from rote.errors import Compacted, Corrupt, InvalidInput
+from rote.kernel.log.chain import commit_hash
 from rote.kernel.log.commits import commit_of, fact_of
+from rote.kernel.log.erased_facts import check_fact
 from rote.kernel.log.page_sizes import page_size, size_of
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
@@ -46,6 +48,8 @@ def _facts(
             before = None
             break
         before, wanted = (chunk[-1].version, chunk[-1].index), wanted * 4
+    for row in rows:
+        check_fact(row)
     hashes = {version: _hash_of(reads, version) for version in {row.version for row in rows}}
     facts = tuple(fact_of(row, hashes[row.version]) for row in rows)
     return FactPage(facts, before)
@@ -89,12 +93,29 @@ def _log(reads: SpaceReader, *, since: int, limit: int, newest: int) -> tuple[Co
             facts[fact.version].append(fact)
             size += size_of(fact)
         for row in rows:
-            branch = reads.space.branches.name(row.branch)
-            commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
+            commits.append(_checked(reads, row, facts[row.version], previous))
             previous = row.hash
         # Chunks grow while commits are small.
         since, wanted = rows[-1].version, wanted * 4
     return tuple(commits)
+
+
+def _checked(
+    reads: SpaceReader, row: CommitRow, facts: list[FactRow], previous: bytes | None
+) -> Commit:
+    """Return a commit; Corrupt unless it and its facts have the hashes of their content."""
+    branch, at = reads.space.branches.name(row.branch), format_time(row.at)
+    for fact in facts:
+        check_fact(fact)
+    # After a compaction the hash of the commit before the oldest one is gone.
+    if previous is not None or row.version == 1:
+        hash = commit_hash(
+            space=reads.space.did, version=row.version, branch=branch, previous=previous,
+            facts=facts, at=at, author=row.author, key=row.key, meta=row.meta, event=row.event,
+        )  # fmt: skip
+        if hash != row.hash:
+            raise Corrupt(f"commit {row.version} was changed; run `rote verify`")
+    return commit_of(row, facts, previous=previous, branch=branch, at=at)
 
 
 def head(space: OpenSpace, command: GetHead) -> Head:

@@ -202,7 +202,7 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         hits = reads.steadily(view.version, look)
         if hits is not None:
             return tuple(hits)
-        if space.engine.read_only:
+        if space.engine.read_only is not None:
             return tuple(reads.steadily(view.version, walk))
         catch_up(space, index)
     raise Busy("others commit to this space all the time; try again")

@@ -90,13 +90,14 @@ class Spaces:
         return identity.seed()
 
     def _check_writable(self) -> None:
-        if self.wiring.engine.read_only:
-            raise refused_write()
+        if self.wiring.engine.read_only is not None:
+            raise refused_write(self.wiring.engine.read_only)
 
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:
             if row.did not in self.opened:
-                _check(row)
+                if self.wiring.engine.read_only is not None:
+                    _check(row)
                 self.opened[row.did] = OpenSpace(row, self.wiring)
         return SpaceInfo(row.did, row.name)
 
@@ -135,6 +136,9 @@ def list_spaces(spaces: Spaces, command: ListSpaces) -> SpacePage:
     limit, after = page_size(command.limit), command.after
     engine = spaces.wiring.engine
     rows = engine.leased_spaces() if command.leased else engine.spaces()
+    if engine.read_only is not None:
+        for row in rows:
+            _check(row)
     infos = [SpaceInfo(row.did, row.name) for row in rows if after is None or row.name > after]
     page = tuple(infos[:limit])
     return SpacePage(page, page[-1].name if len(infos) > limit else None)
