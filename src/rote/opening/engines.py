@@ -57,7 +57,9 @@ def open_engine(
         plain, named = _schema_of(url)
         if named is not None and schema not in (SCHEMA_DEFAULT, named):
             raise InvalidInput(f"the URL names the schema {named!r}, the call {schema!r}")
-        looking = partial(_postgres(), plain, schema=named or schema, durability=durability)
+        looking: Callable[..., Engine] = partial(
+            _postgres(), plain, schema=named or schema, durability=durability
+        )
         writing: Callable[[], Engine] = partial(looking, create=create)
     elif schema != SCHEMA_DEFAULT:
         raise InvalidInput("schema is for PostgreSQL; name another file instead")

@@ -101,19 +101,22 @@ class SqliteLook(SqliteReading):
     # -- writes, all refused -----------------------------------------------------------------------
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> NoReturn:
-        raise refused_write(self.read_only)
+        self._refuse()
 
     def writer(self, space: int, *, optimistic: bool = False) -> NoReturn:
-        raise refused_write(self.read_only)
+        self._refuse()
 
     def harden(self) -> NoReturn:
-        raise refused_write(self.read_only)
+        self._refuse()
 
     def settle(self, space: int, version: int, attempt: bytes) -> NoReturn:
-        raise refused_write(self.read_only)
+        self._refuse()
 
     def scrub(self, *, payloads: bool = False) -> NoReturn:
-        raise refused_write(self.read_only)
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise refused_write(self.read_only or "")
 
 
 class LookingReader(SqliteReader):

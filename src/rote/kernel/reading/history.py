@@ -58,11 +58,9 @@ def _facts(
 def _hash_of(reads: SpaceReader, version: int) -> str | None:
     """Return the hash of the commit at a version; None when it was compacted away."""
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
-    if rows and rows[0].version == version:
-        return rows[0].hash.hex()
-    if version < reads.space.oldest:
+    if version < reads.space.oldest and (not rows or rows[0].version != version):
         return None
-    raise Corrupt(f"commit {version} is missing; run `rote verify`")
+    return commit_row(reads, version).hash.hex()
 
 
 def log(space: OpenSpace, command: GetLog) -> tuple[Commit, ...]:
@@ -120,7 +118,10 @@ def _checked(
 
 def head(space: OpenSpace, command: GetHead) -> Head:
     if command.version is None and command.at is None:
-        row = space.reader().sync()
+        reads = space.reader()
+        row = reads.sync()
+        if row is not None and reads.rows.is_audit:
+            commit_row(reads, row.version)
         return EMPTY if row is None else Head(row.version, row.hash.hex(), row.at)
     return head_at(space.reader(), version=command.version, at=command.at)
 
@@ -168,4 +169,13 @@ def commit_row(reads: SpaceReader, version: int) -> CommitRow:
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
     if not rows or rows[0].version != version:
         raise Corrupt(f"commit {version} is missing; run `rote verify`")
+    if reads.rows.is_audit:
+        _check(reads, rows[0])
     return rows[0]
+
+
+def _check(reads: SpaceReader, row: CommitRow) -> None:
+    before = reads.rows.commits(reads.number, after=row.version - 2, limit=1)
+    previous = before[0].hash if before and before[0].version == row.version - 1 else None
+    facts = reads.rows.facts(reads.number, after=row.version - 1, until=row.version)
+    _checked(reads, row, facts, previous)
