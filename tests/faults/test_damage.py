@@ -30,6 +30,9 @@ SECONDS_MAX = 10
 SHOWN_MAX = 0.06
 EVERYTHING = {"select": {"*": {}}}
 
+# In the quick lane a change meets one in so many calls.
+PARTS = 3
+
 Call = Callable[[], object]
 
 
@@ -133,7 +136,10 @@ class Findings:
         assert not self.wrong, f"{dict(self.counts)}\n{told}"
 
 
-def examine(patient: Patient, changed: bytes, place: int, findings: Findings) -> None:
+def examine(
+    patient: Patient, changed: bytes, place: int, findings: Findings, *, part: int | None = None
+) -> None:
+    """Make all reading calls, or one part of them; then verify, if an answer has changed."""
     patient.path.write_bytes(changed)
     started, shown = time.monotonic(), list[str]()
     try:
@@ -142,7 +148,8 @@ def examine(patient: Patient, changed: bytes, place: int, findings: Findings) ->
         findings.counts["not opened"] += 1
         return
     with store:
-        for call, answer in patient.calls(store):
+        calls = list(patient.calls(store))
+        for call, answer in calls if part is None else calls[part::PARTS]:
             try:
                 if answer() != patient.answers[call]:
                     shown.append(f"{call} differs")
@@ -153,7 +160,7 @@ def examine(patient: Patient, changed: bytes, place: int, findings: Findings) ->
             except Exception as error:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 findings.note(f"{call}: {error!r} in {where.name}", place)
-        if not patient.verifies(store):
+        if (shown or part is None) and not patient.verifies(store):
             findings.counts["found"] += 1
         elif shown:
             findings.note(f"not found by verify, but {shown[0]}", place)
@@ -165,15 +172,16 @@ def examine(patient: Patient, changed: bytes, place: int, findings: Findings) ->
 def test_a_changed_byte_gives_equal_answers_or_corrupt(patient: Patient) -> None:
     random, findings, count = Random(19), Findings(), examples(400, 20_000)
     folder = {path.name for path in patient.path.parent.iterdir()}
-    for place in places(patient.content, count, random):
+    for number, place in enumerate(places(patient.content, count, random)):
         changed = bytearray(patient.content)
         changed[place] ^= random.randrange(1, 256)
-        examine(patient, bytes(changed), place, findings)
+        part = None if SLOW else number % PARTS
+        examine(patient, bytes(changed), place, findings, part=part)
         if patient.path.read_bytes() != changed:
             findings.note("opening it to look has written", place)
     assert {path.name for path in patient.path.parent.iterdir()} == folder
     findings.check()
-    assert findings.counts["Corrupt"] > count / 2  # many calls of many changes
+    assert findings.counts["Corrupt"] > count / 10  # of the calls
     assert findings.counts["shown"] < count * SHOWN_MAX
 
 
@@ -195,7 +203,7 @@ def test_every_page_and_every_table_is_hit(patient: Patient, tmp_path: Path) -> 
 @pytest.mark.parametrize("place", [0, 15, 16, 18, 19, 21, 56, 59, 60, 63, 68, 71])
 def test_a_damaged_header_does_not_make_a_store_another_file(patient: Patient, place: int) -> None:
     """The name of the format, its version and Rote's own mark stand there."""
-    for bit in range(8):
+    for bit in range(0, 8, examples(3, 1)):
         findings, changed = Findings(), bytearray(patient.content)
         changed[place] ^= 1 << bit
         examine(patient, bytes(changed), place, findings)

@@ -62,6 +62,8 @@ class SqliteEngine(SqliteReading):
             except BaseException:
                 self._writer.close()
                 raise
+        except apsw.NotADBError as error:
+            raise no_database(self.filename, error, vfs=vfs) from error
         except DRIVER_ERRORS as error:
             raise translate(error, filename=self.filename) from error
         hold_at_forks(self)
@@ -250,8 +252,6 @@ class SqliteEngine(SqliteReading):
         try:
             if not is_store(connection) and not (create or self._is_memory):
                 raise InvalidInput(f"{self.filename} is not a Rote store; name another file")
-        except apsw.NotADBError as error:
-            raise no_database(self.filename, error, vfs=self._vfs) from error
         finally:
             connection.close()
 

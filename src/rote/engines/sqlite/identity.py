@@ -66,7 +66,8 @@ def _refusal(
     application, format = identity
     is_ours = application == APPLICATION_ID
     # A newer format has other tables, so a number that does not fit to the tables was damaged.
-    if _normal(statements) >= _normal(TABLES.split(";")) - _normal(INDEXES.split(";")):
+    ours = _normal(TABLES.split(";"))
+    if ours - _normal(INDEXES.split(";")) <= _normal(statements) <= ours:
         return Corrupt(f"{filename}: its header is damaged; restore a backup")
     if is_ours and format > FORMAT:
         return Unavailable(
