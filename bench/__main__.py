@@ -16,6 +16,7 @@ from bench import (
     history,
     imports,
     jsonl,
+    opening,
     postgres,
     postgres_spaces,
     queries,
@@ -42,6 +43,7 @@ BENCHMARKS = [
     *traces.BENCHMARKS,
     *values.BENCHMARKS,
     *imports.BENCHMARKS,
+    *opening.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,
 ]

@@ -155,8 +155,8 @@ def examine(
                     shown.append(f"{call} differs")
             except Corrupt:
                 findings.counts["Corrupt"] += 1
-            except rote.RoteError as error:
-                shown.append(f"{call}: {type(error).__name__}")
+            except NotFound:
+                shown.append(f"{call} finds nothing")
             except Exception as error:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 findings.note(f"{call}: {error!r} in {where.name}", place)

@@ -102,7 +102,7 @@ def _checked(
     reads: SpaceReader, row: CommitRow, facts: list[FactRow], previous: bytes | None
 ) -> Commit:
     """Return a commit; Corrupt unless it and its facts have the hashes of their content."""
-    branch, at = reads.space.branches.name(row.branch), format_time(row.at)
+    branch, at = reads.space.branches.name(row.branch), _time_of(row)
     for fact in facts:
         check_fact(fact)
     # After a compaction the hash of the commit before the oldest one is gone.
@@ -114,6 +114,13 @@ def _checked(
         if hash != row.hash:
             raise Corrupt(f"commit {row.version} was changed; run `rote verify`")
     return commit_of(row, facts, previous=previous, branch=branch, at=at)
+
+
+def _time_of(row: CommitRow) -> str:
+    try:
+        return format_time(row.at)
+    except InvalidInput as error:
+        raise Corrupt(f"commit {row.version} has no possible time; run `rote verify`") from error
 
 
 def head(space: OpenSpace, command: GetHead) -> Head:
