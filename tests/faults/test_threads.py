@@ -223,8 +223,8 @@ class Line:
         self.space.set(IDS[0], 0)
         self._clock = clock
         kernel = cast(Kernel, store._port)
-        queue = kernel.spaces.open(self.space.did).part(Committer).queue
-        clock.in_line = lambda: len(queue._queue)
+        self.queue = kernel.spaces.open(self.space.did).part(Committer).queue
+        clock.in_line = lambda: len(self.queue.waiting)
 
     def run(self, *calls: Callable[[], Commit]) -> list[Future[Commit]]:
         """Run the calls, the first as the leader of the others; return their futures, which are done."""

@@ -60,10 +60,10 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "diff": "(self, other)",
         "erase": "(self, id, *, reason, key)",
         "facts": "(self, id)",
-        "find": "(self, index, *, start, end, after, limit)",
+        "find": "(self, index, *, start, end, after, within, limit)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
-        "glance": "(self, id, *, values, sizes, may_be_new)",
+        "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
         "log": "(self, *, since, limit)",
@@ -104,7 +104,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
         "prune": "(self, namespace)",
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
-        "retention_report": "(self, expire_soon_seconds)",
+        "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
     },
@@ -255,7 +255,7 @@ def test_instances_have_these_attributes_of_their_own() -> None:
         transaction = space.transaction()
         assert public(vars(store)) == {"url"}
         assert public(vars(space)) == set()
-        assert public(vars(transaction)) == {"commit"}
+        assert public(vars(transaction)) == {"commit", "space"}
 
 
 @pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)

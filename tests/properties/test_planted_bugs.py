@@ -23,7 +23,7 @@ from rote.kernel.log import branches
 from rote.kernel.log.entries import ABSENT, Entry
 from rote.kernel.state.space_reader import SpaceReader
 from rote.patch import overlap
-from rote.space import Transaction
+from rote.space.transaction_port import TransactionPort
 from rote.testing.machine import make_machine
 from tests.properties.test_model import open_file
 
@@ -141,14 +141,7 @@ def scan_the_past_without_what_was_deleted_since(monkeypatch: pytest.MonkeyPatch
 
 
 def forget_what_a_transaction_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
-    scan = Transaction.scan
-
-    def unrecorded(self: Transaction, *arguments: Any, **bounds: Any) -> Any:
-        found = list(scan(self, *arguments, **bounds))
-        self._ranges_read.clear()
-        return iter(found)
-
-    monkeypatch.setattr(Transaction, "scan", unrecorded)
+    monkeypatch.setattr(TransactionPort, "_begin_scan", lambda self, start: [start, start])
 
 
 def let_children_see_what_the_parent_writes_later(monkeypatch: pytest.MonkeyPatch) -> None:

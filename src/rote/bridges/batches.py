@@ -21,6 +21,7 @@ class Incoming(Struct, frozen=True):
     place: str  # where it was found, for people
     record: Envelope
     timeless: bool = False  # the file has no times and no ttl; it gets those of a put
+    whole: bool = False  # of a timeless one: the file says more of it than its payload
 
 
 class Checked(Struct, frozen=True, gc=False):
@@ -32,6 +33,7 @@ class Checked(Struct, frozen=True, gc=False):
     data: bytes  # canonical, in its normal form
     life: Life | None  # None when it is timeless
     size: int  # what it takes up in a commit, in bytes
+    whole: bool = False  # as above
 
     @property
     def timeless(self) -> bool:
@@ -63,7 +65,8 @@ class Keys:
             return True
         if note is not None and self._notes.get(key) == note:
             return False
-        reason = f"has the key of {self._places[key]}; keep one of them"
+        advice = "keep one of them" + (", or --skip one" if item.timeless else "")
+        reason = f"has the key of {self._places[key]}; {advice}"
         raise InvalidInput(f"{item.place} {reason}", place=item.place, reason=f"it {reason}")
 
 

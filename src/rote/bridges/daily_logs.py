@@ -28,6 +28,7 @@ that cannot be seen is a numeric reference (&#13;). Frozen: a new form gets a ne
 Bullets are by time. An entry without one stays behind the entry it follows. Where that is not the
 order of the record, `order` has the place in the record of each bullet. `more` has the members of
 the payload beside its entries; a payload whose `entries` are no list of objects is in `payload`.
+`provenance` and `flags` are there when the record carries them.
 """
 
 import re
@@ -37,7 +38,7 @@ from typing import Any
 from rote.bridges.pages import Page
 from rote.bridges.validator import Problem
 from rote.errors import InvalidInput
-from rote.records.envelope import Envelope
+from rote.records.envelope import CARRIED, Envelope
 from rote.records.metadata import instant_of
 from rote.values import Json, canonical, decode
 from rote.values.times import MICROS_MIN
@@ -47,7 +48,7 @@ FORM = "daily_log/1"
 _FENCE = "---"
 _FIRST = f'rote: "{FORM}"'
 _ENVELOPE = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds", "metadata")
-_EXTRA = ("more", "payload", "order")
+_EXTRA = (*CARRIED, "more", "payload", "order")
 # Members that may hold the time of an entry; the name of the first is not written.
 _TIMES = ("at", "ts", "time")
 _TIME_CHARACTERS_MAX = 64
@@ -56,7 +57,7 @@ _TIME_CHARACTERS_MAX = 64
 _DAMAGED_LINES = 20
 
 _front_line = re.compile(r"([a-z_]+): (.*)").fullmatch
-_front_name = re.compile(r"\s*(?:rote|record_kind|record_id)\s*:").match
+_front_name = re.compile(r"\s*(rote|record_kind|record_id)\s*:").match
 _odd_time = re.compile(r" {0,3}[-*+] +(\[(?:(?:ts|time) )?[0-9]{4}-[0-9]{2}.*)").match
 _star = re.compile(r"[*+]( |$)|[0-9]{1,9}[.)]( |$)").match
 _time_mark = re.compile(r"\[(?:(ts|time) )?([0-9][^\[\]]{0,63})\](?: |$)").match
@@ -81,15 +82,19 @@ def begins_log(data: bytes) -> bool:
 def check_no_log(page: Page) -> None:
     """Check that a page is no damaged daily log; InvalidInput when it is.
 
-    Taken as a note, it would replace the record and lose the members of the front matter.
+    Taken as a note, it would replace the record and lose the members of the front matter. One name
+    of such a member alone may stand in any page.
     """
+    names: set[str] = set()
     for number, line in enumerate(page.lines[:_DAMAGED_LINES], start=1):
-        if _front_name(line):
+        match = _front_name(line)
+        names.update([match[1]] if match else [])
+        if len(names) > 1:
             raise page.fault(
                 number,
                 "this looks like an export, but its front matter is damaged: the first line must be"
                 f" {_FENCE} and the second {_FIRST}, without blanks around them; mend it, or remove"
-                " all of the front matter to make it a note",
+                " all of the front matter to make it a note; --skip leaves the file out",
             )
 
 
@@ -122,12 +127,15 @@ def entry_time(entry: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def timed(text: str) -> tuple[dict[str, Json], str]:
-    """Return the time in brackets at the beginning of a text, as a member, and the rest of it."""
+def timed(text: str, *, name: str = _TIMES[0]) -> tuple[dict[str, Json], str]:
+    """Return the time in brackets at the beginning of a text, as a member, and the rest of it.
+
+    name  of the member, where the brackets name none
+    """
     match = _time_mark(text)
     if match is None or instant_of(match[2]) is None:
         return {}, text
-    return {match[1] or _TIMES[0]: match[2]}, text[match.end() :]
+    return {match[1] or name: match[2]}, text[match.end() :]
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -136,7 +144,8 @@ def timed(text: str) -> tuple[dict[str, Json], str]:
 def render_log(record: Envelope) -> str:
     """Return the Markdown text of a record."""
     payload = record["payload"]
-    front: dict[str, Json] = {name: record[name] for name in _ENVELOPE}
+    carried = [name for name in CARRIED if name in record]
+    front: dict[str, Json] = {name: record[name] for name in (*_ENVELOPE, *carried)}
     bullets: list[str] = []
     if _has_entries(payload):
         more = {name: value for name, value in payload.items() if name != "entries"}
@@ -221,6 +230,7 @@ def parse_log(page: Page) -> Envelope:
     front, lines, body = _front_matter(page)
     entries = [_entry(page, number, lines) for number, lines in _bullets(page, body)]
     record: Envelope = {"namespace": NAMESPACE, **{name: front.get(name) for name in _ENVELOPE}}
+    record |= {name: front[name] for name in CARRIED if name in front}
     if "payload" in front:
         if entries or "more" in front or "order" in front:
             raise page.fault(
@@ -266,6 +276,7 @@ def _member(page: Page, number: int, name: str, text: str) -> Json:
         return _decoded(page, number, text)
     except InvalidInput as error:
         like = {"ttl_seconds": "86400, or null for never", "metadata": '{"tags":["tea"]}, or null'}
+        like |= {"provenance": '{"authored_by":"Ada"}', "flags": '{"curated":true}'}
         like |= {"more": '{"title":"A day"}', "payload": '{"text":"tea"}', "order": "[1,0]"}
         example = like.get(name, '"text in quotes"')
         raise page.fault(

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from rote.bridges.batches import Checked
 from rote.bridges.named import first_named
-from rote.bridges.past import last_put, was
+from rote.bridges.past import last_put, was, without_touches
 from rote.bridges.validator import key_in, normal_times
 from rote.contract import State
 from rote.errors import InvalidInput
-from rote.records.envelope import Envelope, life_of, record_of
+from rote.records.envelope import CARRIED, Envelope, life_of, read_record, record_of
 from rote.records.memory import Memory
 from rote.values import Encoded, Json, canonical, micros_of
 from rote.values.limits import NAMED_IN_ERROR_MAX, PAGE_MAX
@@ -161,7 +161,6 @@ def _judge_note(
     """Compare a note; the last import tells whether the file or the store has changed since."""
     there = _living(state, now)
     record = item.record
-    payload = record["payload"]
 
     def outcome(name: str, *, written: bool) -> Difference:
         value, stamp = record, _TIMES
@@ -173,14 +172,14 @@ def _judge_note(
 
     if there is None:
         return outcome(NEW, written=True)
-    if _same(there["payload"], payload):
+    if _same(item, there, record):
         return outcome(UNCHANGED, written=False)
     before = _imported(memory, item.entity, record)
-    if before is None and _begins_with(there["payload"], payload):
+    if before is None and _begins_with(there["payload"], record["payload"]):
         return outcome(UNCHANGED, written=False)
-    if before is not None and _same(before, there["payload"]):
+    if before is not None and _same(item, before, there):
         return outcome(CHANGED, written=True)
-    if before is not None and _same(before, payload):
+    if before is not None and _same(item, before, record):
         return outcome(OUTDATED, written=False)
     return outcome(NEWER, written=overwrite)
 
@@ -191,18 +190,27 @@ def _living(state: State, now: int) -> Envelope | None:
     return None if life is None or life.has_expired(now) else there
 
 
-def _imported(memory: Memory, entity: str, record: Envelope) -> Json:
-    """Return the payload that the last import of notes wrote; None when others wrote last."""
-    before = last_put(memory.space, entity)
-    metadata = None if before is None else before.get("metadata")
-    if before is None or type(metadata) is not dict or record["metadata"] is None:
+def _imported(memory: Memory, entity: str, record: Envelope) -> Envelope | None:
+    """Return the record that the last import of notes wrote; None when others wrote last."""
+    found = read_record(entity, last_put(memory.space, entity))
+    metadata = None if found is None else found[0]["metadata"]
+    if found is None or metadata is None or record["metadata"] is None:
         return None
-    is_import = metadata.get("source") == record["metadata"]["source"]
-    return before.get("payload") if is_import else None
+    # Where the front matter gave another source, `file` tells that it was an import.
+    is_import = metadata.get("source") == record["metadata"]["source"] or "file" in metadata
+    return found[0] if is_import else None
 
 
-def _same(left: Json, right: Json) -> bool:
-    return canonical(left) == canonical(right)
+def _same(item: Checked, left: Envelope, right: Envelope) -> bool:
+    """Whether two states of a record are the same, as far as the file says anything of it."""
+    return canonical(_said(item, left)) == canonical(_said(item, right))
+
+
+def _said(item: Checked, record: Envelope) -> Json:
+    if not item.whole:
+        return record["payload"]
+    metadata = without_touches(record)["metadata"]
+    return [record["payload"], metadata, *(record.get(name) for name in CARRIED)]
 
 
 def _begins_with(there: dict[str, Any], payload: dict[str, Any]) -> bool:
@@ -210,4 +218,4 @@ def _begins_with(there: dict[str, Any], payload: dict[str, Any]) -> bool:
     entries, wanted = there.get("entries"), payload.get("entries")
     if type(entries) is list and type(wanted) is list:
         there = {**there, "entries": entries[: len(wanted)]}
-    return _same(there, payload)
+    return canonical(there) == canonical(payload)

@@ -14,7 +14,7 @@ from rote.bridges.record_files import check_binary
 from rote.errors import InvalidInput
 from rote.records.envelope import Envelope
 from rote.records.filters import Filters
-from rote.records.keys import check_kind
+from rote.records.keys import check_kinds
 from rote.records.listing import find_records
 from rote.records.memory import Memory
 from rote.retrieval import memory_line
@@ -54,11 +54,6 @@ def living_records(
         yield from find_records(
             view, Filters(), namespace=namespace, kind=kind, id_prefix="", now=now
         )
-
-
-def check_kinds(kind: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the kinds, checked and in order; an empty tuple means all."""
-    return tuple(check_kind(one) for one in _several(kind))
 
 
 def _several(names: str | Sequence[str] | None) -> tuple[str, ...]:

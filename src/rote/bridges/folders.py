@@ -9,14 +9,20 @@ import os
 import stat
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rote.errors import InvalidInput, LimitExceeded
-from rote.values.limits import FILE_NAME_BYTES_MAX, MARKDOWN_DEPTH_MAX, MARKDOWN_NAMES_MAX
+from rote.values.limits import (
+    FILE_NAME_BYTES_MAX,
+    MARKDOWN_DEPTH_MAX,
+    MARKDOWN_NAMES_MAX,
+    MARKDOWN_SKIPS_MAX,
+)
 
 # Names that stand for devices on some systems, with any extension.
 _DEVICES = frozenset(
@@ -64,6 +70,34 @@ def same_name(name: str) -> str:
     return unicodedata.normalize("NFC", folded)
 
 
+class Skip:
+    """Patterns of the names to leave out, as shells have them; a * takes slashes too.
+
+    A pattern is compared with the name of a file or folder, and with its path.
+    """
+
+    def __init__(self, globs: Sequence[str]) -> None:
+        if isinstance(globs, str) or not isinstance(globs, Sequence):
+            raise InvalidInput("skip is a list of patterns", argument="skip")
+        if len(globs) > MARKDOWN_SKIPS_MAX:
+            raise LimitExceeded("the number of --skip", size=len(globs), limit=MARKDOWN_SKIPS_MAX)
+        for glob in globs:
+            if type(glob) is not str or not glob.strip("/"):
+                raise InvalidInput(f"{glob!r:.80} is no pattern to skip by", argument="skip")
+        self.unused = dict.fromkeys(globs)  # the patterns that have left nothing out so far
+        self._globs = [(glob, glob.removeprefix("./").rstrip("/")) for glob in self.unused]
+
+    def match(self, path: str) -> str | None:
+        """Return the first pattern that leaves a path out; None when none does."""
+        # With a slash before it, `**/x.md` is also the x.md at the top.
+        forms = (path, path.rpartition("/")[2], f"/{path}")
+        for glob, pattern in self._globs:
+            if any(fnmatchcase(form, pattern) for form in forms):
+                self.unused.pop(glob, None)
+                return glob
+        return None
+
+
 class Folder:
     """An open folder. Names in it are paths with slashes."""
 
@@ -81,10 +115,10 @@ class Folder:
     ) -> None:
         os.close(self._root)
 
-    def files(self) -> tuple[list[str], list[tuple[str, str]]]:
+    def files(self, skip: Skip | None = None) -> tuple[list[str], list[tuple[str, str]]]:
         """(Markdown files here and below, (name, reason) of everything that is not read).
 
-        Both are sorted. Hidden files and folders are in neither.
+        Both are sorted. A folder that is left out stands for everything in it.
         """
         files, others, waiting, count = list[str](), list[tuple[str, str]](), [""], 0
         while waiting:
@@ -94,9 +128,12 @@ class Folder:
                     count += 1
                     _check_number(count)
                     name = f"{folder}/{item.name}" if folder else item.name
-                    if item.name.startswith("."):
-                        continue
-                    if item.is_symlink():
+                    glob = None if skip is None else skip.match(name)
+                    if glob is not None:
+                        others.append((shown_name(name), f"left out by --skip {glob}"))
+                    elif item.name.startswith("."):
+                        others.append((shown_name(name), "it is hidden; it is left out"))
+                    elif item.is_symlink():
                         others.append((shown_name(name), "a link is not followed"))
                     elif item.is_dir(follow_symlinks=False):
                         _check_depth(name)
@@ -175,7 +212,7 @@ class Folder:
 
 
 def is_markdown(name: str) -> bool:
-    return name.casefold().endswith(".md")
+    return name.casefold().endswith((".md", ".markdown"))
 
 
 def shown_name(name: str) -> str:

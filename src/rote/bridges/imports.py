@@ -135,7 +135,7 @@ def check_incoming(memory: Memory, incoming: Iterable[Incoming]) -> Iterator[Che
             raise InvalidInput(f"{item.place}: {error}", place=item.place) from None
         size = len(orjson.dumps(entity)) + len(data)
         if item.timeless:
-            yield Checked(item.place, entity, data, None, size + _STAMPS_BYTES)
+            yield Checked(item.place, entity, data, None, size + _STAMPS_BYTES, item.whole)
         else:
             yield Checked(item.place, entity, data, life, size)
 

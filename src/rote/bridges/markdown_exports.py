@@ -13,7 +13,7 @@ from os import PathLike
 from msgspec import Struct
 
 from rote.bridges.daily_logs import NAMESPACE, begins_log, has_kind, parse_log, render_log
-from rote.bridges.exports import Told, check_kinds, living_records
+from rote.bridges.exports import Told, living_records
 from rote.bridges.folders import Folder, check_file_name, check_path, same_name
 from rote.bridges.named import first_named
 from rote.bridges.pages import parse_page
@@ -21,7 +21,7 @@ from rote.bridges.past import was
 from rote.bridges.validator import key_in
 from rote.errors import InvalidInput, LimitExceeded
 from rote.records.envelope import Envelope
-from rote.records.keys import entity_id
+from rote.records.keys import check_kinds, entity_id
 from rote.records.memory import Memory
 from rote.records.metadata import instant_of
 from rote.values import Json, format_time, micros_of

@@ -3,12 +3,13 @@
     a daily log that was exported      that record, exactly
     a file named after a day           a daily log
     MEMORY.md, or a file by itself     facts and preferences
+    any other page of a folder         one fact or preference, the page as a whole
 
 Other files of a folder are left out and links are not followed; the report names them. An import
 writes all or nothing, unless it runs in batches.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from os import PathLike
 from pathlib import Path
@@ -18,10 +19,11 @@ from msgspec import Struct
 from rote.bridges.batches import Incoming, Keys
 from rote.bridges.daily_logs import check_no_log, is_daily_log, odd_times, parse_log
 from rote.bridges.differences import NEWER, OUTDATED, Counts, Difference
-from rote.bridges.folders import Folder, check_path, is_markdown
+from rote.bridges.folders import Folder, Skip, check_path, is_markdown
+from rote.bridges.front_matter import read_front_matter
 from rote.bridges.imports import ImportReport, Manner, problems_of, write_incoming
 from rote.bridges.named import first_named
-from rote.bridges.notes import LONG_TERM, SOURCE, Notes, day_in, facts_of, is_memory, log_of
+from rote.bridges.notes import LONG_TERM, SOURCE, Notes, notes_of
 from rote.bridges.pages import Page, parse_page
 from rote.bridges.validator import Problem
 from rote.errors import InvalidInput, LimitExceeded, RoteError
@@ -37,7 +39,6 @@ from rote.values.limits import (
 )
 
 Told = Callable[[int], None]  # how many files are done
-_OTHER = "it is neither MEMORY.md, nor named after a day, nor an export; it is left out"
 
 
 class Made(Struct, frozen=True):
@@ -59,12 +60,14 @@ class Made(Struct, frozen=True):
 class MarkdownReport(ImportReport, frozen=True):
     """Report of an import of Markdown, or of a dry run."""
 
-    files: int  # the number of files with records
+    pages: int  # the number of files that were read
+    files: int  # the number of those with records
     made: tuple[Made, ...]  # by namespace and kind
     warnings: tuple[Problem, ...]  # about files and records that were left out
 
     def to_dict(self) -> dict[str, Json]:
         return {
+            "pages": self.pages,
             "files": self.files,
             **ImportReport.to_dict(self),
             "made": [made.to_dict() for made in self.made],
@@ -81,6 +84,7 @@ def import_markdown(
     memory: Memory,
     path: str | PathLike[str],
     *,
+    skip: Sequence[str] = (),
     batch: int | None = None,
     dry_run: bool = False,
     overwrite: bool = False,
@@ -88,17 +92,22 @@ def import_markdown(
 ) -> MarkdownReport:
     """Bring in a file or a folder of Markdown.
 
+    skip       patterns of files and folders to leave out
     batch      records in one commit; without it everything is one commit or nothing
     dry_run    everything but the commits, and what would be refused as newer is a warning
     overwrite  replace what is newer there, too
     """
+    pages = _pages(check_path(path), skip)
     reading = _Reading(
-        progress, size_bytes_max=MARKDOWN_FOLDER_BYTES_MAX if batch is None else None
+        memory.namespaces,
+        progress,
+        alone=not check_path(path).is_dir(),
+        size_bytes_max=MARKDOWN_FOLDER_BYTES_MAX if batch is None else None,
     )
     counts: dict[tuple[str, str], Counts] = {}
     commits = 0
     manner = Manner(batch, dry_run, overwrite)
-    for found in write_incoming(memory, reading.records(check_path(path)), manner):
+    for found in write_incoming(memory, reading.records(pages), manner):
         for key, some in _by_kind(found):
             counts[key] = counts.get(key, Counts()).plus(Counts.of(some))
         written = any(difference.value is not None for difference in found)
@@ -107,7 +116,9 @@ def import_markdown(
     reading.warn(_not_in_files(memory, reading.facts_of, reading.facts))
     made = tuple(Made(*key, counted) for key, counted in sorted(counts.items()))
     total = reduce(Counts.plus, counts.values(), Counts())
-    return MarkdownReport(total, commits, reading.files, made, tuple(reading.warnings))
+    return MarkdownReport(
+        total, commits, reading.pages, reading.files, made, tuple(reading.all_warnings())
+    )
 
 
 def _by_kind(found: list[Difference]) -> Iterator[tuple[tuple[str, str], list[Difference]]]:
@@ -162,19 +173,30 @@ def _not_in_files(memory: Memory, files: set[str], facts: set[str]) -> Iterator[
 
 
 class _Reading:
-    """A reader of the records of a path; it also collects warnings."""
+    """A reader of the records of pages; it also collects warnings."""
 
-    def __init__(self, progress: Told | None, *, size_bytes_max: int | None) -> None:
-        self.files = 0
-        self.warnings: list[Problem] = []
+    def __init__(
+        self,
+        namespaces: Collection[str],
+        progress: Told | None,
+        *,
+        alone: bool,
+        size_bytes_max: int | None,
+    ) -> None:
+        self.pages = self.files = 0
         self.facts_of: set[str] = set()  # the files whose notes are facts
         self.facts: set[str] = set()  # their ids
+        self._namespaces = namespaces
         self._progress = progress
+        self._alone = alone
         self._size_bytes_max = size_bytes_max
+        self._warnings: list[Problem] = []
+        self._more = 0  # warnings beyond those
+        self._known: dict[tuple[str, ...], tuple[str, Json]] = {}  # by key: place, metadata
 
-    def records(self, path: Path) -> Iterator[Incoming]:
-        size = done = 0
-        for item in _pages(path):
+    def records(self, pages: Iterable[tuple[str, bytes] | Problem]) -> Iterator[Incoming]:
+        size = 0
+        for item in pages:
             if isinstance(item, Problem):
                 self.warn([item])
                 continue
@@ -185,35 +207,59 @@ class _Reading:
                     "the folder in bytes", size=size, limit=self._size_bytes_max,
                     advice="import it in batches",
                 )  # fmt: skip
-            notes = _notes_of(parse_page(name, data), alone=not path.is_dir())
+            notes = _notes_of(parse_page(name, data), self._namespaces, alone=self._alone)
             self.files += 1 if notes.records else 0
             self.warn(notes.warnings)
             if notes.facts_of is not None:
                 self.facts_of.add(notes.facts_of)
                 self.facts.update(item.record["record_id"] for item in notes.records)
+                self.warn(filter(None, map(self._repeated, notes.records)))
             yield from notes.records
-            done += 1
+            self.pages += 1
             if self._progress is not None:
-                self._progress(done)
+                self._progress(self.pages)
+
+    def _repeated(self, item: Incoming) -> Problem | None:
+        """Return a warning for a fact that another page has too, under other headings."""
+        record = item.record
+        said = {name: record["metadata"].get(name) for name in ("title", "tags")}
+        key = record["namespace"], record["record_kind"], record["record_id"]
+        place, known = self._known.setdefault(key, (item.place, said))
+        if known == said:
+            return None
+        words = f"the text of {place} again, so one record; its headings here are left out"
+        return Problem("warning", item.place, words)
 
     def warn(self, problems: Iterable[Problem]) -> None:
-        self.warnings += problems
-        del self.warnings[MARKDOWN_WARNINGS_MAX:]
+        for problem in problems:
+            if len(self._warnings) < MARKDOWN_WARNINGS_MAX:
+                self._warnings.append(problem)
+            else:
+                self._more += 1
+
+    def all_warnings(self) -> Iterator[Problem]:
+        yield from self._warnings
+        if self._more:
+            yield Problem("warning", "", f"{self._more:,} more warnings; validate lists them all")
 
 
 def validate_markdown(
-    path: str | PathLike[str], *, namespaces: Iterable[str], profile: str = V1_1
+    path: str | PathLike[str],
+    *,
+    namespaces: Iterable[str],
+    profile: str = V1_1,
+    skip: Sequence[str] = (),
 ) -> Iterator[tuple[int, list[Problem]]]:
     """(number of records, problems) for each file; paths of problems begin with file and line."""
     check_profile(profile)
     root, known, keys = check_path(path), tuple(namespaces), Keys()
-    for item in _pages(root):
+    for item in _pages(root, skip):
         if isinstance(item, Problem):
             yield 0, [item]
             continue
         name, data = item
         try:
-            notes = _notes_of(parse_page(name, data), alone=not root.is_dir())
+            notes = _notes_of(parse_page(name, data), known, alone=not root.is_dir())
         except RoteError as error:
             place = f"{name}:{error.details['line']}" if "line" in error.details else name
             yield 0, [Problem("error", place, error.details.get("reason", str(error)))]
@@ -232,33 +278,37 @@ def validate_markdown(
         yield count, problems
 
 
-def _pages(path: Path) -> Iterator[tuple[str, bytes] | Problem]:
-    """(name, bytes) of each Markdown file, and a problem for each other file."""
-    if not path.is_dir():
-        with path.open("rb") as stream:
-            yield path.name, stream.read(MARKDOWN_FILE_BYTES_MAX + 1)
-        return
+def _pages(path: Path, skip: Sequence[str]) -> Iterator[tuple[str, bytes] | Problem]:
+    """(name, bytes) of each Markdown file, and a problem for everything else in a folder."""
+    skipping = Skip(skip)
+    return _pages_of_folder(path, skipping) if path.is_dir() else _page(path, skipping)
+
+
+def _page(path: Path, skip: Skip) -> Iterator[tuple[str, bytes]]:
+    if skip.unused:
+        raise InvalidInput("--skip leaves files of a folder out, and this is no folder")
+    with path.open("rb") as stream:
+        yield path.name, stream.read(MARKDOWN_FILE_BYTES_MAX + 1)
+
+
+def _pages_of_folder(path: Path, skip: Skip) -> Iterator[tuple[str, bytes] | Problem]:
     with Folder(path) as folder:
-        files, others = folder.files()
+        files, others = folder.files(skip)
         for name, reason in others:
             yield Problem("warning", name, reason)
+        for glob in skip.unused:
+            yield Problem("warning", glob, "--skip leaves nothing out: no name here is like this")
         for name in files:
             data = folder.read(name, size_bytes_max=MARKDOWN_FILE_BYTES_MAX)
             if data is not None:
                 yield name, data
 
 
-def _notes_of(page: Page, *, alone: bool) -> Notes:
+def _notes_of(page: Page, namespaces: Collection[str], *, alone: bool) -> Notes:
     if is_daily_log(page):
         record = parse_log(page)
         if record["record_id"] != page.stem:
             raise page.fault(1, f"the record_id is not the name of the file, {page.stem!r:.80}")
         return Notes([Incoming(page.place(1), record)], odd_times(page))
     check_no_log(page)
-    day = day_in(page.stem)
-    if day is not None:
-        notes = log_of(page, day)
-        return Notes(notes.records, notes.warnings + odd_times(page))
-    if alone or is_memory(page):
-        return facts_of(page)
-    return Notes([], [Problem("warning", page.name, _OTHER)])
+    return notes_of(page, read_front_matter(page, namespaces), alone=alone)

@@ -20,9 +20,14 @@ class Page(Struct, frozen=True):
     def stem(self) -> str:
         return PurePosixPath(self.name).stem
 
-    def place(self, number: int) -> str:
-        """Return the place of a line, for people; the first line is 1."""
-        return f"{self.name}:{number}"
+    @property
+    def path(self) -> str:
+        """Its path without the ending."""
+        return str(PurePosixPath(self.name).with_suffix(""))
+
+    def place(self, number: int, last: int = 0) -> str:
+        """Return the place of a line, or of all from one to another; the first line is 1."""
+        return f"{self.name}:{number}" + (f"-{last}" if last > number else "")
 
     def fault(self, number: int, reason: str) -> InvalidInput:
         """Return the error for a line."""

@@ -34,7 +34,7 @@ def _is_before_touches(record: Envelope, newest: Envelope) -> bool:
     """Whether only touches lie between the two. Each touch raises the count, so no history is needed,
     and a compaction changes nothing."""
     return _count(record) < _count(newest) and (
-        _normal(_without_touches(record)) == _normal(_without_touches(newest))
+        _normal(without_touches(record)) == _normal(without_touches(newest))
     )
 
 
@@ -69,7 +69,7 @@ def _count(record: Envelope) -> int:
     return count if type(count) is int else 0
 
 
-def _without_touches(record: Envelope) -> Envelope:
+def without_touches(record: Envelope) -> Envelope:
     if type(record["metadata"]) not in (dict, type(None)):
         return record
     kept = {name: value for name, value in _metadata(record).items() if name not in _TOUCHED}

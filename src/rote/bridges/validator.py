@@ -7,16 +7,16 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
-from rote.records.envelope import FIELDS, Envelope, Life, check_object, check_ttl, life_of
+from rote.records.envelope import CARRIED, FIELDS, Envelope, Life, check_object, check_ttl, life_of
 from rote.records.keys import entity_id
 from rote.records.metadata import check_metadata, instant_of
 from rote.records.profiles import V1, V1_1, check_profile
 from rote.values import Json, canonical, format_time, parse_time
 from rote.values.limits import VALUE_BYTES_MAX
 
-_MEMBERS = frozenset(FIELDS)
-_OPTIONAL = frozenset({"metadata"})
-_REQUIRED = _MEMBERS - _OPTIONAL
+_FIELDS = frozenset(FIELDS)
+_MEMBERS = _FIELDS.union(CARRIED)
+_REQUIRED = _FIELDS - {"metadata"}
 TIMES = ("created_at", "updated_at")
 _TIME_CHARACTERS = len("YYYY-MM-DDTHH:MM:SS.ffffffZ")
 
@@ -53,8 +53,12 @@ def normal_record(
     in it, other than those of `sized`."""
     if type(value) is not dict:
         return None
-    if value.keys() != _MEMBERS and not _REQUIRED <= value.keys() <= _MEMBERS:
-        return None
+    if value.keys() != _FIELDS:
+        if not _REQUIRED <= value.keys() <= _MEMBERS:
+            return None
+        value = {name: member for name, member in value.items() if not _is_none(name, member)}
+        if any(type(value.get(name, {})) is not dict for name in CARRIED):
+            return None
     _, metadata = metadata_in(value)
     try:
         entity = entity_id(*key_in(value))
@@ -70,6 +74,11 @@ def normal_record(
     if record["created_at"] != life.created_at:
         life = Life(record["created_at"], life.updated_at, life.ttl_seconds)
     return entity, record, life
+
+
+def _is_none(name: str, member: Json) -> bool:
+    """Whether a member says that the record carries no such object; it is then not stored."""
+    return member is None and name in CARRIED
 
 
 def normal_times(record: Envelope) -> Envelope:
@@ -97,15 +106,19 @@ def _shape(record: dict[str, Any], profile: str) -> Iterator[Problem]:
 def _key(record: dict[str, Any], namespaces: tuple[str, ...]) -> Iterator[Problem]:
     namespace = record.get("namespace")
     if "namespace" in record and namespace not in namespaces:
-        message = (
-            f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)};"
-            " name a new one in --namespaces (in Python: of the Memory)"
-        )
-        yield Problem("error", "/namespace", message)
+        yield Problem("error", "/namespace", no_namespace(namespace, namespaces))
     if "record_kind" in record:
         yield from _told("/record_kind", lambda: entity_id("x", record["record_kind"], "id"))
     if "record_id" in record:
         yield from _told("/record_id", lambda: entity_id("x", "kind", record["record_id"]))
+
+
+def no_namespace(namespace: Json, namespaces: Iterable[str]) -> str:
+    """Return words for a namespace that is none of these."""
+    return (
+        f"there is no namespace {namespace!r:.80}; there are {', '.join(namespaces)};"
+        " name a new one in --namespaces (in Python: of the Memory)"
+    )
 
 
 def _times(record: dict[str, Any]) -> Iterator[Problem]:
@@ -121,6 +134,9 @@ def _times(record: dict[str, Any]) -> Iterator[Problem]:
 def _contents(record: dict[str, Any], profile: str) -> Iterator[Problem]:
     if "payload" in record:
         yield from _told("/payload", lambda: check_object(record["payload"], "payload"))
+    for name in CARRIED:
+        if record.get(name) is not None:
+            yield from _told(f"/{name}", partial(check_object, record[name], name))
     if profile == V1_1:
         path, metadata = metadata_in(record)
         yield from _told(path, lambda: check_metadata(metadata))

@@ -54,8 +54,14 @@ FileArgument = Annotated[
         help="JSON lines or a JSON array, - for stdin; a folder or a .md file is Markdown.",
     ),
 ]
-
-
+SkipOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip",
+        metavar="GLOB",
+        help="Leave files of a folder out, or folders; may be given again.",
+    ),
+]
 OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Replace also what is newer, or was edited.")
 ]
@@ -157,6 +163,7 @@ def import_memory(
         bool, typer.Option("--dry-run", help="Check and count, but write nothing.")
     ] = False,
     overwrite: OverwriteOption = False,
+    skip: SkipOption = None,
     namespaces: NamespacesOption = None,
     options: BranchOptions,
 ) -> None:
@@ -176,16 +183,21 @@ def import_memory(
 
     if _is_markdown(file):
         check_path(file).stat()  # raises for a missing file before a store is made
+        skipped = skip or []
         if rehearse:
             with _scratch(namespaces) as scratch:
-                import_markdown(scratch, file)
+                import_markdown(scratch, file, skip=skipped)
         with target() as memory, count_bar("importing files") as count:
             made = import_markdown(
-                memory, file, batch=batch, dry_run=dry_run, overwrite=overwrite, progress=count
-            )
+                memory, file, skip=skipped, batch=batch, dry_run=dry_run, overwrite=overwrite,
+                progress=count,
+            )  # fmt: skip
         print_words = partial(_print_markdown_report, made, dry_run=dry_run, overwrite=overwrite)
         options.print_answer(made.to_dict(), print_words)
+        if not made.records and (made.pages or skipped):
+            raise no()
         return
+    _check_not_skipping(skip)
     with opened_file(file) as (given, size):
         stream = _rehearsed(given, namespaces) if rehearse else given
         with target() as memory, byte_bar("importing", size) as advance:
@@ -194,6 +206,11 @@ def import_memory(
             )
     print_words = partial(_print_counts, report.counts, dry_run=dry_run, overwrite=overwrite)
     options.print_answer(report.to_dict(), print_words)
+
+
+def _check_not_skipping(skip: list[str] | None) -> None:
+    if skip:
+        raise InvalidInput("--skip leaves files of a folder out, and this is no folder")
 
 
 def _print_markdown_report(report: MarkdownReport, *, dry_run: bool, overwrite: bool) -> None:
@@ -254,6 +271,7 @@ def validate_file(
     file: FileArgument,
     *,
     profile: Annotated[str, typer.Option("--profile", metavar="v1|v1.1-…")] = V1_1,
+    skip: SkipOption = None,
     namespaces: NamespacesOption = None,
     options: Options,
 ) -> None:
@@ -263,7 +281,7 @@ def validate_file(
 
     def found() -> Iterator[tuple[int | None, Problem]]:
         nonlocal failed, count
-        for records, number, problems in _checked(file, known, profile):
+        for records, number, problems in _checked(file, known, profile, skip or []):
             count += records
             failed = failed or any(problem.kind == "error" for problem in problems)
             for problem in problems:
@@ -277,16 +295,17 @@ def validate_file(
 
 
 def _checked(
-    file: str, namespaces: Iterable[str], profile: str
+    file: str, namespaces: Iterable[str], profile: str, skip: list[str]
 ) -> Iterator[tuple[int, int | None, list[Problem]]]:
     """(records, number, problems) for each record of a JSON file, or for each Markdown file."""
     if _is_markdown(file):
         with count_bar("validating files") as count:
-            found = validate_markdown(file, namespaces=namespaces, profile=profile)
+            found = validate_markdown(file, namespaces=namespaces, profile=profile, skip=skip)
             for done, (records, problems) in enumerate(found, start=1):
                 count(done)
                 yield records, None, problems
         return
+    _check_not_skipping(skip)
     with opened_file(file) as (stream, size), byte_bar("validating", size) as advance:
         checked = check_file(stream, namespaces=namespaces, profile=profile, progress=advance)
         for number, problems in checked:

@@ -154,7 +154,9 @@ def list_records(
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option("--include", metavar="NAME", help="payload or metadata, with --json."),
+        typer.Option(
+            "--include", metavar="NAME", help="payload, metadata, provenance or flags, with --json."
+        ),
     ] = None,
     at: AtOption = None,
     options: BranchOptions,
@@ -228,11 +230,18 @@ def show_report(
             "--soon", metavar="SECONDS", min=0, max=TTL_SECONDS_MAX, help="What counts as soon."
         ),
     ] = 86_400,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", metavar="NS", help="Count only this one.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help="Count only this one; may be given again."),
+    ] = None,
     options: BranchOptions,
 ) -> None:
     """Count the records that have expired, that will soon, and by age."""
     with options.opened_space() as space:
-        result = memory_of(space).retention_report(soon)
+        result = memory_of(space).retention_report(soon, namespace, kind)
     options.print_answer(result, lambda: _print_retention(result))
 
 

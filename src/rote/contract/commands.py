@@ -128,6 +128,7 @@ class GlanceAt(Command[Glance], frozen=True, gc=False):
     sizes: Sequence[str] = ()
     view: View = HEAD
     may_be_new: bool = False
+    is_noted: bool = True  # False: the caller names in its commit what it relies on
 
 
 class Scan(Command[ScanPage], frozen=True, gc=False):
@@ -157,7 +158,10 @@ class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
-    """List entities that a declared index has under terms in [start, end), in (term, id) order."""
+    """List entities that a declared index has under terms in [start, end), in (term, id) order.
+
+    The states in `own` take the place of those in the view.
+    """
 
     index: str
     start: str = ""
@@ -165,6 +169,8 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     after: Hit | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
+    within: str = ""  # the caller passes over ids that do not start with it
+    own: Mapping[str, State] = {}
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):

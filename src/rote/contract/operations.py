@@ -51,9 +51,11 @@ def parse_operations(raw: Sequence[Mapping[str, Any]]) -> list[Operation]:
         raise InvalidInput("a commit needs at least one operation")
     if len(raw) > OPERATIONS_MAX:
         raise LimitExceeded(
-            "the number of operations", size=len(raw), limit=OPERATIONS_MAX,
+            "the number of operations",
+            size=len(raw),
+            limit=OPERATIONS_MAX,
             advice="split the commit",
-        )  # fmt: skip
+        )
     return list(map(_parse, range(len(raw)), raw))
 
 
@@ -170,7 +172,9 @@ def value_bytes(value: Json | Encoded) -> bytes:
     data = value.data if type(value) is Encoded else canonical(value)
     if len(data) > VALUE_BYTES_MAX:
         raise LimitExceeded(
-            "the value in bytes", size=len(data), limit=VALUE_BYTES_MAX,
+            "the value in bytes",
+            size=len(data),
+            limit=VALUE_BYTES_MAX,
             advice="split it into several entities",
-        )  # fmt: skip
+        )
     return data

@@ -179,9 +179,16 @@ class Reader(Protocol):
         ...
 
     def derived(
-        self, space: int, index: str, line: Line, *, start: str, end: str | None,
-        after: tuple[str, str] | None, limit: int,
-    ) -> list[DerivedRow]:  # fmt: skip
+        self,
+        space: int,
+        index: str,
+        line: Line,
+        *,
+        start: str,
+        end: str | None,
+        after: tuple[str, str] | None,
+        limit: int,
+    ) -> list[DerivedRow]:
         """Return rows with a term in [start, end) above (term, id), in (term, id) order.
 
         Each is on a branch of the line and open at its cap. A (term, id) pair is never split

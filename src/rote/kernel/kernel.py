@@ -157,11 +157,17 @@ class Kernel:
                     kernel asks them once more
         """
         wiring = Wiring(
-            engine=engine, clock=clock, ids=ids, tokens=tokens, keys=keys, questions=questions,
+            engine=engine,
+            clock=clock,
+            ids=ids,
+            tokens=tokens,
+            keys=keys,
+            questions=questions,
             indexes={index.name: index for index in indexes},
             side_rules={rule.kind: rule for rule in side_rules},
-            port=lambda: self, presumes=presumes,
-        )  # fmt: skip
+            port=lambda: self,
+            presumes=presumes,
+        )
         self.spaces = Spaces(wiring, seed=seed)
         self._bind(caller)
 

@@ -31,10 +31,8 @@ from rote.values.limits import (
     SELECTORS_MAX,
 )
 
-_KEYS = (
-    "select", "branch", "at", "since", "limit", "cursor", "max_depth", "max_entities",
-)  # fmt: skip
 _NOT_WATCHED = ("at", "since", "limit", "cursor")
+_KEYS = ("select", "branch", *_NOT_WATCHED, "max_depth", "max_entities")
 
 
 class Selector(Struct, frozen=True, gc=False):
@@ -220,9 +218,8 @@ def _cursor(raw: Any, digest: str) -> Cursor | None:
         query, space, branch, version, after = _parts(raw)
     except (TypeError, ValueError, InvalidInput):
         query, space, branch, version, after = None, None, None, None, None
-    if type(raw) is not str or [type(part) for part in (query, space, branch, version, after)] != [
-        str, str, str, int, str,
-    ]:  # fmt: skip
+    kinds = [type(part) for part in (query, space, branch, version, after)]
+    if type(raw) is not str or kinds != [str, str, str, int, str]:
         raise InvalidInput("cursor: take it from the page before, as it is", key="cursor")
     if query != digest:
         raise foreign_cursor()

@@ -74,10 +74,14 @@ class Node:
     def says_nothing(self) -> bool:
         """Whether it is like true, apart from its options and its reference."""
         return (
-            self.kinds is None and self.allowed is None and not self.required
-            and self.properties is None and self.additional is None
-            and self.prefix is None and self.items is None
-        )  # fmt: skip
+            self.kinds is None
+            and self.allowed is None
+            and not self.required
+            and self.properties is None
+            and self.additional is None
+            and self.prefix is None
+            and self.items is None
+        )
 
 
 TRUE = Node()

@@ -61,10 +61,8 @@ class Request(Struct, frozen=True):
 
 def parse_request(request: Any, *, has_store: bool) -> Request:
     """Return the checked request; raise InvalidInput for its first fault."""
-    given = _section(
-        request, "the request", "invalid_input",
-        ("query", "store_paths", "budget", "scoring", "trust_filter", "now_utc"),
-    )  # fmt: skip
+    names = ("query", "store_paths", "budget", "scoring", "trust_filter", "now_utc")
+    given = _section(request, "the request", "invalid_input", names)
     query = _query(given.get("query"))
     store_paths = _store_paths(given.get("store_paths"), has_store)
     budget = _budget(given.get("budget"))
@@ -130,10 +128,8 @@ def _normal_path(path: str) -> str:
 
 def _budget(budget: Any) -> Budget:
     code = "invalid_budget"
-    given = _section(
-        budget, "budget", code,
-        ("max_excerpt_tokens", "per_item_max_excerpt_tokens", "max_items"),
-    )  # fmt: skip
+    names = ("max_excerpt_tokens", "per_item_max_excerpt_tokens", "max_items")
+    given = _section(budget, "budget", code, names)
     whole = _positive(given, "budget.max_excerpt_tokens", code, None)
     item = _positive(given, "budget.per_item_max_excerpt_tokens", code, whole)
     items = _positive(given, "budget.max_items", code, _MAX_ITEMS_DEFAULT)
@@ -142,10 +138,8 @@ def _budget(budget: Any) -> Budget:
 
 def _scoring(scoring: Any, query: str) -> Scoring:
     code = "invalid_scoring"
-    given = _section(
-        {} if scoring is None else scoring, "scoring", code,
-        ("enable_recency_weight", "recency_half_life_days", "enable_tag_overlap", "query_terms"),
-    )  # fmt: skip
+    names = ("enable_recency_weight", "recency_half_life_days", "enable_tag_overlap", "query_terms")
+    given = _section({} if scoring is None else scoring, "scoring", code, names)
     recency = _switch(given, "scoring.enable_recency_weight", False)
     half_life = _positive(given, "scoring.recency_half_life_days", code, _HALF_LIFE_DAYS_DEFAULT)
     tags = _switch(given, "scoring.enable_tag_overlap", True)
@@ -164,10 +158,8 @@ def _scoring(scoring: Any, query: str) -> Scoring:
 
 def _trust_filter(trust_filter: Any) -> TrustFilter:
     code = "invalid_trust_filter"
-    given = _section(
-        {} if trust_filter is None else trust_filter, "trust_filter", code,
-        ("deny_classifications", "trust_snapshot_path"),
-    )  # fmt: skip
+    names = ("deny_classifications", "trust_snapshot_path")
+    given = _section({} if trust_filter is None else trust_filter, "trust_filter", code, names)
     denied = given.get("deny_classifications")
     if denied is None:
         denied = list(_DENIED_DEFAULT)

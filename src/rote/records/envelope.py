@@ -1,4 +1,7 @@
-"""The envelope: a record as it is stored, with its times and its time to live. Frozen: its members."""
+"""The envelope: a record as it is stored, with its times and its time to live.
+
+Frozen: its members, described in docs/formats/records.md.
+"""
 
 from typing import Any
 
@@ -18,7 +21,9 @@ FIELDS = (
     "namespace", "record_kind", "record_id", "created_at", "updated_at", "ttl_seconds", "payload",
     "metadata",
 )  # fmt: skip
-_MEMBERS = frozenset(FIELDS)
+# Objects that an imported record may carry: kept as given, and used by nothing.
+CARRIED = ("provenance", "flags")
+_FIELDS = frozenset(FIELDS)
 
 
 class Life(Struct, frozen=True, gc=False):
@@ -70,7 +75,7 @@ def record_of(state: State) -> Envelope | None:
 
 def read_record(id: str, value: Json) -> tuple[Envelope, Life] | None:
     """Return a value as a record, with its life; None when another program wrote something else."""
-    if type(value) is not dict or value.keys() != _MEMBERS:
+    if type(value) is not dict or not has_members(value):
         return None
     if type(value["payload"]) is not dict or type(value["metadata"]) not in (dict, type(None)):
         return None
@@ -78,6 +83,14 @@ def read_record(id: str, value: Json) -> tuple[Envelope, Life] | None:
         return None
     life = life_of(value)
     return None if life is None else (value, life)
+
+
+def has_members(value: dict[str, Any]) -> bool:
+    """Whether an object has the members of a stored envelope, and no others."""
+    if value.keys() == _FIELDS:
+        return True  # the most frequent case, handled directly because it is faster
+    carried = value.keys() & CARRIED
+    return value.keys() - carried == _FIELDS and all(type(value[name]) is dict for name in carried)
 
 
 def life_of(record: Envelope) -> Life | None:

@@ -93,6 +93,16 @@ def check_kind(kind: object) -> str:
     return kind
 
 
+def check_kinds(kinds: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return one kind or several, each once and in order; an empty tuple means all."""
+    if kinds is None:
+        return ()
+    if not isinstance(kinds, Iterable):
+        raise InvalidInput("kinds are a list of names", argument="kinds")
+    named = [kinds] if isinstance(kinds, str) else kinds
+    return tuple(sorted({check_kind(kind) for kind in named}))
+
+
 def _part(text: object, argument: str, bytes_max: int) -> str:
     if type(text) is str and len(text) <= bytes_max and _plain(text):
         return text  # the most frequent case, handled directly because it is faster

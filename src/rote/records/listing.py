@@ -142,7 +142,9 @@ def _listed_under_all(view: Space, terms: list[str], within: str) -> Iterator[st
         # Every id ends with `!!`, so no id lies between an id and the id without its last character.
         after = place if agreed == 0 else place[:-1]
         term = terms[turn % len(terms)]
-        hits = view.find(NAME, start=term, end=above(term), after=Hit(term, after), limit=1)
+        hits = view.find(
+            NAME, start=term, end=above(term), after=Hit(term, after), within=within, limit=1
+        )
         hit = next(hits, None)
         if hit is None or (end is not None and hit.id >= end):
             return
@@ -164,7 +166,7 @@ def _listed_under_any(view: Space, terms: list[str], within: str) -> Iterator[st
 
 def _listed(view: Space, term: str, within: str) -> Iterator[str]:
     end = prefix_end(within)
-    for hit in view.find(NAME, start=term, end=above(term), after=Hit(term, within)):
+    for hit in view.find(NAME, start=term, end=above(term), after=Hit(term, within), within=within):
         if end is not None and hit.id >= end:
             return
         yield hit.id
@@ -174,7 +176,7 @@ def _listed_between(
     view: Space, name: str, namespace: str, window: Window, within: str
 ) -> list[str]:
     start, end = instant_range(name, namespace, window.after, window.before)
-    hits = view.find(NAME, start=start, end=end)
+    hits = view.find(NAME, start=start, end=end, within=within)
     return sorted(hit.id for hit in hits if hit.id.startswith(within))
 
 

@@ -14,12 +14,20 @@ from msgspec import UNSET, Struct, UnsetType
 from rote.contract import Commit, Glance
 from rote.errors import InvalidInput, NotFound, PatchFailed
 from rote.records import profiles, retention
-from rote.records.envelope import Life, check_object, check_ttl, envelope, read_life, record_of
+from rote.records.envelope import (
+    CARRIED,
+    Life,
+    check_object,
+    check_ttl,
+    envelope,
+    read_life,
+    record_of,
+)
 from rote.records.filters import parse_filters
-from rote.records.keys import check_kind, check_namespaces, entity_id, is_key
+from rote.records.keys import check_kind, check_kinds, check_namespaces, entity_id, is_key
 from rote.records.listing import find_records, of_newest
 from rote.records.metadata import Metadata, check_metadata
-from rote.space import Space
+from rote.space import Space, Transaction
 from rote.values import Json, micros_of
 from rote.values.limits import RECORD_ATTEMPTS_MAX
 from rote.values.names import check_text
@@ -32,25 +40,30 @@ _LIFE = ("/created_at", "/updated_at", "/ttl_seconds")
 _KEY = ("/namespace", "/record_kind", "/record_id")
 _ENTRIES = "/payload/entries"
 _ITEM = ("record_kind", "record_id", "created_at", "updated_at", "ttl_seconds")
-_INCLUDED = ("payload", "metadata")
+_INCLUDED = ("payload", "metadata", *CARRIED)
 
 
 class Memory:
-    """The memory verbs on a space, on its branch; on a pinned view the reading ones."""
+    """The memory verbs on a space, on its branch; on a pinned view the reading ones.
+
+    In a transaction answers have no version and no time, because only its commit will have them.
+    """
 
     def __init__(
         self,
-        space: Space,
+        space: Space | Transaction,
         *,
         namespaces: Iterable[str] | None = None,
         profile: str = profiles.V1_1,
         default_ttl_by_namespace: Mapping[str, int | None] | None = None,
         prune_strategy_by_namespace: Mapping[str, str] | None = None,
     ) -> None:
+        if isinstance(space, Transaction):
+            space = space.space
         if not isinstance(space, Space):
             raise InvalidInput(
-                "a memory is made of a space: Memory(store.space(name)); records and entities in one"
-                " commit are written by a run, with run.memory"
+                "a memory is made of a space, Memory(store.space(name)), or of a transaction;"
+                " a run has one, run.memory"
             )
         self.space = space
         self.profile = profiles.check_profile(profile)
@@ -167,12 +180,9 @@ class Memory:
 
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
-        if namespace is not None:
-            self.check_namespace(namespace)
-        chosen = self.namespaces if namespace is None else (namespace,)
         pruned = sum(
             retention.prune_namespace(self.space, name)
-            for name in chosen
+            for name in self._chosen(namespace)
             if self._retention.prunes(name)
         )
         return {"ok": True, "pruned": pruned}
@@ -186,6 +196,7 @@ class Memory:
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
         if life is None:
+            self.space.glance(entity)  # a transaction notes that the answer relies on it
             return {
                 "ok": True, "found": False, "last_accessed": None, "access_count": None,
                 "version": None,
@@ -260,7 +271,7 @@ class Memory:
             )
             rest = islice(found, wanted.offset, None)
             return [
-                {member: record[member] for member in _ITEM + included}
+                {member: record.get(member) for member in _ITEM + included}
                 for record in islice(rest, None if wanted.limit is None else wanted.limit + 1)
             ]
 
@@ -273,13 +284,22 @@ class Memory:
         """Return the number and the size of records."""
         return of_newest(self.space, lambda view: retention.stats(view, self.namespaces))
 
-    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
-        """Return the records that have expired or will soon, and the ages of all."""
+    def retention_report(
+        self,
+        expire_soon_seconds: int = 86_400,
+        namespace: str | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Result:
+        """Return the records that have expired or will soon, and the ages of all.
+
+        namespace, kinds  count these only
+        """
         now = micros_of(self.space.now)
+        chosen, wanted = self._chosen(namespace), check_kinds(kinds)
         return of_newest(
             self.space,
             lambda view: retention.retention_report(
-                view, self.namespaces, now=now, expire_soon_seconds=expire_soon_seconds
+                view, chosen, wanted, now=now, expire_soon_seconds=expire_soon_seconds
             ),
         )
 
@@ -303,9 +323,16 @@ class Memory:
         sizes: tuple[str, ...] = (),
         may_be_new: bool = False,
     ) -> tuple[Glance, Life | None]:
-        """Return a glance at a record, and its life; None for one that is absent or has expired."""
+        """Return a glance at a record, and its life; None for one that is absent or has expired.
+
+        The verb names in the reads of its commit what it relies on.
+        """
         seen = self.space.glance(
-            entity, values=(*_LIFE, *_KEY, *values), sizes=sizes, may_be_new=may_be_new
+            entity,
+            values=(*_LIFE, *_KEY, *values),
+            sizes=sizes,
+            may_be_new=may_be_new,
+            is_noted=False,
         )
         life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
         if life is not None and life.has_expired(micros_of(self.space.now)):
@@ -334,6 +361,13 @@ class Memory:
                 f"there is no namespace {namespace!r:.80}; there are {', '.join(self.namespaces)}",
                 argument="namespace",
             )
+
+    def _chosen(self, namespace: str | None) -> tuple[str, ...]:
+        """Return one namespace of this memory, or all."""
+        if namespace is None:
+            return self.namespaces
+        self.check_namespace(namespace)
+        return (namespace,)
 
     def default_ttl(self, namespace: str) -> int | None:
         """Return the time to live of records of a namespace that are put without one."""
@@ -405,6 +439,6 @@ def check_included(include: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in _INCLUDED:
             raise InvalidInput(
-                f"include knows payload and metadata, not {name!r:.80}", argument="include"
+                f"include knows {', '.join(_INCLUDED)}, not {name!r:.80}", argument="include"
             )
     return names

@@ -25,7 +25,7 @@ _VERBS = {
     "list": (1, 5),
     "prune": (0, 1),
     "put": (4, 6),
-    "retention_report": (0, 1),
+    "retention_report": (0, 3),
     "stats": (0, 0),
     "touch": (3, 3),
 }

@@ -92,7 +92,8 @@ def _prune_some(space: Space, namespace: str) -> int:
     start, end = instant_range("expires", namespace, None, now - 1)
 
     def expired_in(view: Space) -> list[State]:
-        ids = [hit.id for hit in islice(view.find(NAME, start=start, end=end), PRUNE_BATCH)]
+        hits = view.find(NAME, start=start, end=end, within=ids_under(namespace))
+        ids = [hit.id for hit in islice(hits, PRUNE_BATCH)]
         return [state for state in view.read_many(ids) if _has_expired(record_of(state), now)]
 
     expired = of_newest(space, expired_in)
@@ -138,7 +139,12 @@ def stats(view: Space, namespaces: tuple[str, ...]) -> dict[str, Any]:
 
 
 def retention_report(
-    view: Space, namespaces: tuple[str, ...], *, now: int, expire_soon_seconds: Any
+    view: Space,
+    namespaces: tuple[str, ...],
+    kinds: tuple[str, ...] = (),
+    *,
+    now: int,
+    expire_soon_seconds: Any,
 ) -> dict[str, Any]:
     if type(expire_soon_seconds) is not int or not 0 <= expire_soon_seconds <= TTL_SECONDS_MAX:
         raise InvalidInput(
@@ -150,7 +156,7 @@ def retention_report(
     by_kind: dict[str, Counter[str]] = {}
     named: dict[str, list[dict[str, Any]]] = {"expired": [], "expiring_soon": []}
     soon = now + expire_soon_seconds * SECOND
-    for record in _all_records(view, namespaces):
+    for record in _all_records(view, namespaces, kinds):
         life = life_of(record)
         assert life is not None
         found = _standing(life, now, soon)
@@ -173,9 +179,12 @@ def retention_report(
     }
 
 
-def _all_records(view: Space, namespaces: tuple[str, ...]) -> Iterator[Envelope]:
+def _all_records(
+    view: Space, namespaces: tuple[str, ...], kinds: tuple[str, ...] = ()
+) -> Iterator[Envelope]:
     for namespace in namespaces:
-        yield from scan_records(view, ids_under(namespace))
+        for kind in kinds or (None,):
+            yield from scan_records(view, ids_under(namespace, kind))
 
 
 def _standing(life: Life, now: int, soon: int) -> list[str]:

@@ -159,9 +159,11 @@ def _scores(pairs: Iterable[Any]) -> dict[str, float]:
     found = list(islice(pairs, APPROXIMATE_CANDIDATES_MAX + 1))
     if len(found) > APPROXIMATE_CANDIDATES_MAX:
         raise LimitExceeded(
-            "what the backend returned", size=len(found), limit=APPROXIMATE_CANDIDATES_MAX,
+            "what the backend returned",
+            size=len(found),
+            limit=APPROXIMATE_CANDIDATES_MAX,
             advice="let it return no more than it is asked for",
-        )  # fmt: skip
+        )
     for place, pair in enumerate(found):
         if type(pair) not in (tuple, list) or len(pair) != 2:
             raise InvalidInput(f"answer {place} of the backend is no pair of record id and score")

@@ -123,8 +123,12 @@ class Corpus:
         instant, ts_utc = self._times[given_time]
         tags = self._tags[tuple(given_tags or ())]
         form: Json = {
-            "memory_id": id, "refs": refs or [], "tags": list(tags), "text": text, "ts_utc": ts_utc
-        }  # fmt: skip
+            "memory_id": id,
+            "refs": refs or [],
+            "tags": list(tags),
+            "text": text,
+            "ts_utc": ts_utc,
+        }
         hash = sha256(canonical(form)).hexdigest()
         self.extend_columns(
             path, ids=[id], hashes=[hash], instants=[instant], texts=[text], tags=[tags]

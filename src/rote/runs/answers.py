@@ -173,7 +173,9 @@ def _stats(moment: Moment, call: Call) -> str:
 
 
 def _retention_report(moment: Moment, call: Call) -> str:
-    return deep_digest(moment.memory(call).retention_report(call["expire_soon_seconds"]))
+    names = ("expire_soon_seconds", "namespace", "kinds")
+    arguments = {name: call[name] for name in names if name in call}
+    return deep_digest(moment.memory(call).retention_report(**arguments))
 
 
 def _expired(moment: Moment, call: Call) -> str:
@@ -212,8 +214,11 @@ def query_ranges(branch: str, query: Mapping[str, Any]) -> list[IdRange]:
     return ranges
 
 
-def namespace_ranges(branch: str, namespaces: tuple[str, ...]) -> list[IdRange]:
-    prefixes = [ids_under(namespace) for namespace in namespaces]
+def namespace_ranges(
+    branch: str, namespaces: tuple[str, ...], kinds: tuple[str, ...] = ()
+) -> list[IdRange]:
+    """All ids of namespaces, or those of some kinds in them."""
+    prefixes = [ids_under(name, kind) for name in namespaces for kind in kinds or (None,)]
     return [(branch, prefix, prefix_end(prefix)) for prefix in prefixes]
 
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from rote.records.keys import entity_id
+from rote.records.keys import check_kinds, entity_id
 from rote.records.memory import Memory, Point, Result, check_included
 from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
 from rote.runs.answers import list_ranges, namespace_ranges
-from rote.runs.buffer import Buffer
 from rote.runs.identities import deep_digest
 from rote.runs.reads import ReadSet
 from rote.runs.run_rows import NotedAnswer
 from rote.space import Space
+from rote.space.buffer import Buffer
 from rote.values import Json, canonical, decode_canonical
 from rote.values.ranges import IdRange
 
@@ -96,10 +96,8 @@ class RunMemory(Memory):
             return result
 
     def prune(self, namespace: str | None = None) -> Result:
-        if namespace is not None:
-            self.check_namespace(namespace)
+        named = self._chosen(namespace)
         self._check_write()
-        named = self.namespaces if namespace is None else (namespace,)
         chosen = tuple(name for name in named if self._retention.prunes(name))
         expired = expired_ids(self._plain.space, chosen)
         call = {"name": "expired", "namespaces": list(chosen)}
@@ -155,11 +153,22 @@ class RunMemory(Memory):
         self._note(self._settings("stats"), result, self._all_ranges())
         return result
 
-    def retention_report(self, expire_soon_seconds: int = 86_400) -> Result:
+    def retention_report(
+        self,
+        expire_soon_seconds: int = 86_400,
+        namespace: str | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Result:
         self._check_read()
-        result = self._plain.retention_report(expire_soon_seconds)
-        call = {**self._settings("retention_report"), "expire_soon_seconds": expire_soon_seconds}
-        self._note(call, result, self._all_ranges())
+        wanted = check_kinds(kinds)
+        given = {"namespace": namespace, "kinds": [*wanted] or None}
+        arguments: dict[str, Any] = {
+            "expire_soon_seconds": expire_soon_seconds,
+            **{name: value for name, value in given.items() if value is not None},
+        }
+        result = self._plain.retention_report(**arguments)
+        ranges = namespace_ranges(self.space.branch, self._chosen(namespace), wanted)
+        self._note({**self._settings("retention_report"), **arguments}, result, ranges)
         return result
 
     def _settings(self, name: str) -> dict[str, Any]:

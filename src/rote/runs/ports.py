@@ -7,6 +7,7 @@ in a run too.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -54,16 +55,14 @@ from rote.contract.commands import (
     Work,
 )
 from rote.errors import InvalidInput
-from rote.patch import find, parse_pointer
-from rote.records.keys import PREFIX
 from rote.runs.answers import query_digest, query_ranges
-from rote.runs.buffer import Buffer, Own
 from rote.runs.reads import NotedScan, ReadSet
 from rote.runs.run_rows import NotedAnswer
+from rote.space.buffer import Buffer
+from rote.space.scan_pages import ScanPages
 from rote.values import Json, canonical, decode_canonical
 from rote.values.blobs import META_PREFIX
-from rote.values.limits import PAGE_MAX, RUN_SCANS_OPEN_MAX
-from rote.values.ranges import above, prefix_end
+from rote.values.ranges import prefix_end
 
 R = TypeVar("R")
 Check = Callable[[], None]
@@ -100,7 +99,7 @@ class SnapshotPort(PortLayer):
         self._until = until
         self._reads = reads
         self._check = check
-        self._scans: dict[Scan, NotedScan] = {}  # by the command that would go on with each
+        self._scans = ScanPages(self._begin_scan)
         self._rules: dict[type[Command[Any]], Callable[[str, Any], Any]] = {
             Read: self._read,
             GlanceAt: self._glance,
@@ -180,29 +179,21 @@ class SnapshotPort(PortLayer):
     # -- many of them ------------------------------------------------------------------------------
 
     def _scan(self, space: str, command: Scan) -> ScanPage:
-        """Answer with pages that grow, so that little more is noted than was walked."""
         if not self._shows(command.view) or not self._reads.is_kept:
             return self._port.answer(space, command)
-        start, after = command.start, command.after
-        scan = self._scans.pop(structs.replace(command, limit=0), None)
-        if scan is None:
-            scan = NotedScan(self._branch, start if after is None else max(start, above(after)))
-            self._reads.add_answer(scan)
-        size = min(command.limit, scan.next_size)
-        page = self._port.answer(space, structs.replace(command, limit=size))
+        scan, page = self._scans.ask(command, partial(self._port.answer, space))
         self._reads.add_page(scan, page, command.end)
-        if page.next is not None and size < command.limit:
-            scan.next_size = min(2 * size, PAGE_MAX)
-            if len(self._scans) >= RUN_SCANS_OPEN_MAX:
-                # One that is continued all the same is noted as another scan from there on.
-                del self._scans[next(iter(self._scans))]
-            self._scans[structs.replace(command, after=page.next, limit=0)] = scan
         return page
+
+    def _begin_scan(self, start: str) -> NotedScan:
+        scan = NotedScan(self._branch, start)
+        self._reads.add_answer(scan)
+        return scan
 
     def _find(self, space: str, command: Find) -> Any:
         if self._shows(command.view):
-            # Terms are of records; which of them could come to be listed here nobody can tell.
-            self._reads.add_range(PREFIX, prefix_end(PREFIX))
+            # Any entity there could come to be listed.
+            self._reads.add_range(command.within, prefix_end(command.within))
         return self._port.answer(space, command)
 
     def _query(self, space: str, command: Query) -> dict[str, Json]:
@@ -281,7 +272,7 @@ class BufferPort(PortLayer):
         if isinstance(command, MakeCommit):
             answer = self._commit(command)
         elif isinstance(command, GlanceAt) and (own := self._buffer.own(command.id)) is not None:
-            answer = _glance_at(own, command)
+            answer = own.glance(command)
         elif isinstance(command, GetTimes):
             answer = Times(self._now, None)
         elif isinstance(command, GetHead):
@@ -306,19 +297,6 @@ class BufferPort(PortLayer):
         if command.key is not None or command.meta is not None:
             raise InvalidInput("a run makes one commit, whose key is its own; leave key and meta")
         return self._buffer.add(command.operations, command.reads)
-
-
-def _glance_at(own: Own, command: GlanceAt) -> Glance:
-    value = own.state.value
-    parts = [find(value, parse_pointer(pointer)) for pointer in command.values]
-    arrays = [find(value, parse_pointer(pointer)) for pointer in command.sizes]
-    return Glance(
-        own.state.exists,
-        0,
-        own.hash,
-        tuple([decode_canonical(canonical(part)) for part in parts]),
-        tuple([len(array) if type(array) is list else None for array in arrays]),
-    )
 
 
 class LivePort(PortLayer):

@@ -30,7 +30,6 @@ class NotedScan:
         self.branch = branch
         self.start = start
         self.end: str | None = start
-        self.next_size = 1  # of the page that goes on
         self._hash = sha256()
 
     def add(self, page: ScanPage, end: str | None) -> None:
@@ -117,8 +116,9 @@ class ReadSet:
         with self._lock:
             entities = dict(self._entities)
             entities.update({(id, None): None for id in self._returned})
-            answers = [each.answer() if isinstance(each, NotedScan) else each
-                       for each in self._answers]  # fmt: skip
+            answers = [
+                each.answer() if isinstance(each, NotedScan) else each for each in self._answers
+            ]
         if self._validate == WRITES:
             entities = {read: None for read in entities if read[0] in written}
         reads: list[dict[str, Any]] = [
@@ -138,9 +138,11 @@ class ReadSet:
         size = self._size + count
         if size > RUN_READS_MAX:
             raise LimitExceeded(
-                "what a run has read", size=size, limit=RUN_READS_MAX,
+                "what a run has read",
+                size=size,
+                limit=RUN_READS_MAX,
                 advice="split the run, or scan and query instead of reading one by one",
-            )  # fmt: skip
+            )
         self._size = size
 
 

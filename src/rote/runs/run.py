@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import finalize
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
 from rote.contract.commands import GetHead, GetTimes
@@ -27,7 +27,6 @@ from rote.records.memory import Memory
 from rote.retrieval import Answer
 from rote.retrieval.package import Package
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
-from rote.runs.buffer import Buffer
 from rote.runs.events import Event, RunEvents
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
 from rote.runs.ledger import RunRow
@@ -45,6 +44,7 @@ from rote.runs.run_rows import (
     RunBody,
 )
 from rote.space import Space
+from rote.space.buffer import Buffer
 from rote.space.receipts import add_receipt
 from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
@@ -74,9 +74,17 @@ class Run:
     """Use it in a `with` block. Any thread may read and write in it; events come one after the other."""
 
     def __init__(
-        self, port: Port, life: RunLife, *, space: SpaceInfo, branch: str, base: Head,
-        snapshot: Head, terms: Terms, replay: Replay | None,
-    ) -> None:  # fmt: skip
+        self,
+        port: Port,
+        life: RunLife,
+        *,
+        space: SpaceInfo,
+        branch: str,
+        base: Head,
+        snapshot: Head,
+        terms: Terms,
+        replay: Replay | None,
+    ) -> None:
         """base  the head whose state the snapshot is: what is written after it may conflict"""
         self._port = port
         self._life = life
@@ -86,7 +94,7 @@ class Run:
         self._snapshot = snapshot
         self._terms = terms
         self._replay = replay
-        self._now = snapshot.at or 0
+        self._now = now = snapshot.at or 0
         self._row: RunRow | None = None
         self._events: RunEvents | None = None
         self._state = "new"  # then open, then ended
@@ -98,15 +106,23 @@ class Run:
             is_kept=terms.mode == BUFFERED and replay is None,
         )
         view = View(branch, snapshot.version)
-        self._buffer = Buffer(port, space.did, view, now=self._now, reads=self._reads)
+        self._buffer = Buffer(port, space.did, view, now=lambda: now, note=self._reads.add_entity)
         buffering = BufferPort(
-            port, view=view, snapshot=snapshot, now=self._now, buffer=self._buffer,
+            port,
+            view=view,
+            snapshot=snapshot,
+            now=self._now,
+            buffer=self._buffer,
             check=self._check_may_write,
-        )  # fmt: skip
+        )
         noting = SnapshotPort(
-            port, branch=branch, snapshot=snapshot, until=base.version, reads=self._reads,
+            port,
+            branch=branch,
+            snapshot=snapshot,
+            until=base.version,
+            reads=self._reads,
             check=self._check_may_read,
-        )  # fmt: skip
+        )
         self._writing = Space(buffering, space, turns=RLock(), branch=branch)
         self._reading = Space(noting, space, turns=RLock(), branch=branch, pinned=snapshot)
         self._moment = Moment(
@@ -252,10 +268,10 @@ class Run:
 
     def _current_moment(self) -> Moment:
         head = self._port.answer(self._space.did, GetHead())
-        return Moment(
-            self._port, self._space, self._branch, head.version, head.hash, head.version,
-            self._port.answer("", GetTimes(shared=False)).now, self._moment.root,
-        )  # fmt: skip
+        now = self._port.answer("", GetTimes(shared=False)).now
+        return structs.replace(
+            self._moment, version=head.version, hash=head.hash, until=head.version, now=now
+        )
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -95,9 +95,13 @@ class RunBody(Struct, frozen=True, kw_only=True):
         self, reason_code: str, at: str, conflicts: tuple[dict[str, Any], ...] = ()
     ) -> "RunBody":
         return structs.replace(
-            self, state=COMMIT_ABORTED, reason_code=reason_code, at=at, payload=None,
+            self,
+            state=COMMIT_ABORTED,
+            reason_code=reason_code,
+            at=at,
+            payload=None,
             conflicts=list(conflicts),
-        )  # fmt: skip
+        )
 
     def body(self) -> Json:
         body: Json = to_builtins(self)

@@ -121,14 +121,22 @@ class StoreRuns:
             # Where it was asked for: the program may move to another folder meanwhile.
             record=None if record is None else check_path(record).absolute(),
         )
-        recorded = None if replay is None else Replay(check_path(replay))
+        return self._begin(place, terms, None if replay is None else Replay(check_path(replay)))
+
+    def _begin(self, place: RunStart, terms: Terms, recorded: Replay | None) -> Run:
         try:
             branch, base = self._base(place, recorded)
             snapshot = self._snapshot(place.space, View(branch, base.version), recorded)
             return Run(
-                self._port, self._life, space=place.space, branch=branch, base=base,
-                snapshot=snapshot, terms=terms, replay=recorded,
-            )  # fmt: skip
+                self._port,
+                self._life,
+                space=place.space,
+                branch=branch,
+                base=base,
+                snapshot=snapshot,
+                terms=terms,
+                replay=recorded,
+            )
         except BaseException:
             if recorded is not None:
                 recorded.discard()

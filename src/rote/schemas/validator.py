@@ -87,11 +87,11 @@ class Validator:
 
     def _too_much(self, depth: int, size: int) -> Violation | None:
         if depth >= len(self._weight):
-            return Violation(
-                "", "depth",
+            reason = (
                 f"the schema goes so many ways that it judges {len(self._weight) - 1} levels at the"
-                f" most, the value has {depth}",
-            )  # fmt: skip
+                f" most, the value has {depth}"
+            )
+            return Violation("", "depth", reason)
         if self._weight[depth] * size > JUDGING_WORK_MAX:
             return Violation("", "size", "the value is too large for a schema that repeats so much")
         return None

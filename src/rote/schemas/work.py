@@ -63,10 +63,8 @@ def _inner_first(document: Document) -> list[Node]:
                 steps[node] = 0
                 for part in node.here:
                     if steps.get(part) == 0:
-                        raise Violated(
-                            part.pointer, "$ref",
-                            "it leads back to itself without going into the value; take it out",
-                        )  # fmt: skip
+                        reason = "it leads back to itself without going into the value; take it out"
+                        raise Violated(part.pointer, "$ref", reason)
                     if part not in steps:
                         stack.append(part)
                 continue
@@ -75,10 +73,10 @@ def _inner_first(document: Document) -> list[Node]:
                 steps[node] = 1 + max((steps[part] for part in node.here), default=0)
                 order.append(node)
             if steps[node] > SCHEMA_STEPS_MAX:
-                raise Violated(
-                    node.pointer, "$ref",
-                    f"more than {SCHEMA_STEPS_MAX} schemas, one behind the other, for one value",
-                )  # fmt: skip
+                reason = (
+                    f"more than {SCHEMA_STEPS_MAX} schemas, one behind the other, for one value"
+                )
+                raise Violated(node.pointer, "$ref", reason)
     return order
 
 

@@ -64,6 +64,7 @@ from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.driving import Progress, counting, frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
+from rote.space.transaction_port import TransactionPort
 from rote.values import (
     Json,
     check_branch_name,
@@ -178,16 +179,19 @@ class Space:
         values: Sequence[str] = (),
         sizes: Sequence[str] = (),
         may_be_new: bool = False,
+        is_noted: bool = True,
     ) -> Glance:
         """Return parts of an entity without the rest: the `values` at some JSON pointers, and the
         `sizes` of the arrays at others.
 
         With `may_be_new` an entity that is not cached may be shown as never written, without a look.
         Commit with that read, and on Conflict ask again without `may_be_new`.
+        Without `is_noted` a transaction takes no note of it; name in the reads of the commit what it
+        relies on.
         """
         check_list(values, "the pointers of values")
         check_list(sizes, "the pointers of sizes")
-        command = GlanceAt(id, values, sizes, self._view, may_be_new)
+        command = GlanceAt(id, values, sizes, self._view, may_be_new, is_noted)
         return self._port.answer(self.did, command)
 
     def find(
@@ -197,13 +201,18 @@ class Space:
         start: str = "",
         end: str | None = None,
         after: Hit | None = None,
+        within: str = "",
         limit: int | None = None,
     ) -> Iterator[Hit]:
         """Yield entities that an index lists under terms in [start, end), above a hit, in (term, id)
-        order. Use a pinned view to get all of them from one state."""
+        order. Use a pinned view to get all of them from one state.
+
+        within  how ids begin that the caller does not pass over; a transaction notes only these
+        """
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
-            hits = self._port.answer(self.did, Find(index, start, end, above, size, self._view))
+            command = Find(index, start, end, above, size, self._view, within)
+            hits = self._port.answer(self.did, command)
             return hits, hits[-1] if len(hits) == size else None
 
         return paged(ask, after, limit=check_limit(limit), first=HITS_READ_FIRST)
@@ -335,7 +344,9 @@ class Space:
         self._check_writable("transaction")
         if key is not None:
             check_key(key)
-        return Transaction(self._port, self.did, self.branch, key=key, meta=meta)
+        port = TransactionPort(self._port, self.did, self.branch)
+        space = Space(port, self._info, turns=self._turns, branch=self.branch)
+        return Transaction(port, space, key=key, meta=meta)
 
     def run(
         self,

@@ -57,11 +57,11 @@ class Examination:
             links.check_retrieval(self.retrieval.value, failures)
             _check_size(self.retrieval, _RETRIEVAL, size_bytes_max, failures)
         elif links.owners:
-            failures.add(
-                "retrieval:missing", "", None, "a retrieval trace",
+            message = (
                 "the trace has retrieval events, so its retrieval trace is needed too;"
-                f" {self.advice}",
-            )  # fmt: skip
+                f" {self.advice}"
+            )
+            failures.add("retrieval:missing", "", None, "a retrieval trace", message)
         for artifact in (self.trace, self.retrieval):
             if artifact is not None:
                 artifact.forget_events()
@@ -75,10 +75,12 @@ class Examination:
 def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
     mode = member(trace.value, "visibility_mode")
     if type(mode) is str and mode == LIVE:
+        message = (
+            f"a run in mode {LIVE} sees what others write meanwhile, so it is never deterministic"
+        )
         failures.add(
-            "trace:mode", "/visibility_mode", mode, "off, read_only or buffered_write",
-            f"a run in mode {LIVE} sees what others write meanwhile, so it is never deterministic",
-        )  # fmt: skip
+            "trace:mode", "/visibility_mode", mode, "off, read_only or buffered_write", message
+        )
     _check_metadata(trace.value, _TRACE, failures)
 
 
@@ -86,19 +88,15 @@ def _check_metadata(value: Any, prefix: str, failures: Failures) -> None:
     metadata = member(value, "metadata")
     dropped = _whole(member(metadata, "events_dropped"))
     if member(metadata, "truncated") is False and dropped is not None and dropped > 0:
-        failures.add(
-            f"{prefix}:value", "/metadata/events_dropped", dropped, 0,
-            "events were dropped, and the trace does not say that it is truncated",
-        )  # fmt: skip
+        message = "events were dropped, and the trace does not say that it is truncated"
+        failures.add(f"{prefix}:value", "/metadata/events_dropped", dropped, 0, message)
 
 
 def _check_size(artifact: Artifact[Any], prefix: str, most: int, failures: Failures) -> None:
     size = 0 if artifact.data is None else len(artifact.data)
     if size > most and not artifact.is_truncated:
-        failures.add(
-            f"{prefix}:size", "", size, most,
-            f"it has {size:,} bytes, {most:,} are allowed unless it is truncated and says so",
-        )  # fmt: skip
+        message = f"it has {size:,} bytes, {most:,} are allowed unless it is truncated and says so"
+        failures.add(f"{prefix}:size", "", size, most, message)
 
 
 class _Links:
@@ -118,17 +116,14 @@ class _Links:
                 continue
             index = event.get("index")
             if _is_other(index, position, least=0):
-                failures.add(
-                    "trace:index", f"/events/{position}/index", index, position,
-                    f"event {position} must have its place as its index",
-                )  # fmt: skip
+                message = f"event {position} must have its place as its index"
+                failures.add("trace:index", f"/events/{position}/index", index, position, message)
             id = event.get("event_id")
             if type(id) is str:
                 if id in seen:
-                    failures.add(
-                        "trace:link", f"/events/{position}/event_id", id, "an id of its own",
-                        f"event {position} has the id of an earlier event",
-                    )  # fmt: skip
+                    message = f"event {position} has the id of an earlier event"
+                    pointer = f"/events/{position}/event_id"
+                    failures.add("trace:link", pointer, id, "an id of its own", message)
                 seen.add(id)
             if event.get("tool_calls"):
                 _check_calls(event, position, failures, are_plain=are_plain)
@@ -141,10 +136,8 @@ class _Links:
                 continue
             if id in self.owners:
                 pointer = f"/events/{position}/retrieval_event_ids/{place}"
-                failures.add(
-                    "trace:link", pointer, id, "an id that is named once",
-                    f"event {position} names a retrieval event that was named before",
-                )  # fmt: skip
+                message = f"event {position} names a retrieval event that was named before"
+                failures.add("trace:link", pointer, id, "an id that is named once", message)
             self.owners.setdefault(id, (position, place))
 
     def check_retrieval(self, retrieval: Any, failures: Failures) -> None:
@@ -160,49 +153,39 @@ class _Links:
             self._check_row(event, row, failures)
         for id, (position, place) in self.owners.items():
             if id not in seen:
-                failures.add(
-                    "trace:link", f"/events/{position}/retrieval_event_ids/{place}", id,
-                    "the id of a retrieval event",
-                    f"event {position} names a retrieval event that the retrieval trace lacks",
-                )  # fmt: skip
+                message = f"event {position} names a retrieval event that the retrieval trace lacks"
+                pointer = f"/events/{position}/retrieval_event_ids/{place}"
+                failures.add("trace:link", pointer, id, "the id of a retrieval event", message)
 
     def _check_id(self, id: str, row: int, is_repeated: bool, failures: Failures) -> None:
         pointer = f"/events/{row}/retrieval_event_id"
         if is_repeated:
-            failures.add(
-                "retrieval:link", pointer, id, "an id of its own",
-                f"retrieval event {row} has the id of an earlier one",
-            )  # fmt: skip
+            message = f"retrieval event {row} has the id of an earlier one"
+            failures.add("retrieval:link", pointer, id, "an id of its own", message)
         elif id not in self.owners:
-            failures.add(
-                "retrieval:link", pointer, id, "an id that an event names",
-                f"no event of the trace names retrieval event {row}",
-            )  # fmt: skip
+            message = f"no event of the trace names retrieval event {row}"
+            failures.add("retrieval:link", pointer, id, "an id that an event names", message)
 
     def _check_row(self, event: Any, row: int, failures: Failures) -> None:
         """Check the run and the event of a row, also of a row without an id."""
         pointer = f"/events/{row}"
         run_id, event_id = event.get("run_id"), event.get("event_id")
         if type(run_id) is str and type(self._run_id) is str and run_id != self._run_id:
-            failures.add(
-                "retrieval:link", f"{pointer}/run_id", run_id, self._run_id,
-                f"retrieval event {row} is of another run",
-            )  # fmt: skip
+            message = f"retrieval event {row} is of another run"
+            failures.add("retrieval:link", f"{pointer}/run_id", run_id, self._run_id, message)
         if type(event_id) is not str:
             return
         id = event.get("retrieval_event_id")
         if type(id) is str and id in self.owners:
             owner = member(self._events[self.owners[id][0]], "event_id")
             if type(owner) is str and event_id != owner:
-                failures.add(
-                    "retrieval:link", f"{pointer}/event_id", event_id, owner,
-                    f"retrieval event {row} belongs to the event that names it",
-                )  # fmt: skip
+                message = f"retrieval event {row} belongs to the event that names it"
+                failures.add("retrieval:link", f"{pointer}/event_id", event_id, owner, message)
         elif event_id not in self._event_ids:
+            message = f"retrieval event {row} belongs to no event of the trace"
             failures.add(
-                "retrieval:link", f"{pointer}/event_id", event_id, "the id of an event",
-                f"retrieval event {row} belongs to no event of the trace",
-            )  # fmt: skip
+                "retrieval:link", f"{pointer}/event_id", event_id, "the id of an event", message
+            )
 
 
 def _check_calls(event: Any, position: int, failures: Failures, *, are_plain: bool) -> None:
@@ -271,10 +254,10 @@ def _check_records(retrieval: Any, failures: Failures) -> None:
         records = members(event, "selected_records")
         count = _whole(member(event, "candidate_count"))
         if count is not None and 0 <= count < len(records):
+            message = f"retrieval event {row} selected more records than there were candidates"
             failures.add(
-                "retrieval:value", f"/events/{row}/candidate_count", count, len(records),
-                f"retrieval event {row} selected more records than there were candidates",
-            )  # fmt: skip
+                "retrieval:value", f"/events/{row}/candidate_count", count, len(records), message
+            )
         _check_order(records, f"/events/{row}/selected_records", failures)
 
 
@@ -284,24 +267,23 @@ def _check_order(records: list[Any], pointer: str, failures: Failures) -> None:
     for place, record in enumerate(records):
         id, rank = member(record, "record_id"), member(record, "rank")
         if _is_other(rank, place + 1, least=1):
-            failures.add(
-                "retrieval:order", f"{pointer}/{place}/rank", rank, place + 1,
-                f"{pointer}/{place} must have its place as its rank, from 1 on",
-            )  # fmt: skip
+            message = f"{pointer}/{place} must have its place as its rank, from 1 on"
+            failures.add("retrieval:order", f"{pointer}/{place}/rank", rank, place + 1, message)
         if type(id) is str:
             if id in seen:
-                failures.add(
-                    "retrieval:value", f"{pointer}/{place}/record_id", id, "an id of its own",
-                    f"{pointer}/{place} is a record that was selected before",
-                )  # fmt: skip
+                where = f"{pointer}/{place}/record_id"
+                message = f"{pointer}/{place} is a record that was selected before"
+                failures.add("retrieval:value", where, id, "an id of its own", message)
             seen.add(id)
         key = _rank_key(record)
         if key is not None and before is not None and key < before:
-            failures.add(
-                "retrieval:order", f"{pointer}/{place}", id, "a record that ranks below",
+            message = (
                 f"{pointer}/{place} ranks above the record before it: records are in the order of"
-                " score descending, then record_id",
-            )  # fmt: skip
+                " score descending, then record_id"
+            )
+            failures.add(
+                "retrieval:order", f"{pointer}/{place}", id, "a record that ranks below", message
+            )
         before = key or before
 
 

@@ -97,10 +97,8 @@ def _reasons(left: Examination, right: Examination) -> Failures:
         reasons.more += side.failures.more
         for kind, artifact in (("trace", side.trace), ("retrieval", side.retrieval)):
             if artifact is not None and artifact.is_truncated:
-                tell(
-                    f"{kind}:truncated", "/metadata/truncated", True,
-                    "what was cut off cannot be compared",
-                )  # fmt: skip
+                message = "what was cut off cannot be compared"
+                tell(f"{kind}:truncated", "/metadata/truncated", True, message)
     if (left.retrieval is None) != (right.retrieval is None):
         name, side = ("left", left) if left.retrieval is None else ("right", right)
         message = f"there is no retrieval trace, and the other side has one; {side.advice}"
@@ -140,10 +138,8 @@ def _compare_envelopes(left: Examination, right: Examination, reasons: Failures)
 def _compare_member(sides: Any, name: str, pointer: str, field: str, reasons: Failures) -> None:
     left, right = (member(side, name) for side in sides)
     if type(left) is str and type(right) is str and left != right:
-        reasons.add(
-            f"envelope_mismatch:{field}", pointer, left, right,
-            f"the runs differ in {pointer[1:]}, so they are not the same run twice",
-        )  # fmt: skip
+        message = f"the runs differ in {pointer[1:]}, so they are not the same run twice"
+        reasons.add(f"envelope_mismatch:{field}", pointer, left, right, message)
 
 
 # -- events -------------------------------------------------------------------------------------------
@@ -151,10 +147,10 @@ def _compare_member(sides: Any, name: str, pointer: str, field: str, reasons: Fa
 
 def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
     if len(left.events) != len(right.events):
-        found.add(
-            "events_length_mismatch", "/events", len(left.events), len(right.events),
-            f"the left run has {len(left.events):,} events, the right one {len(right.events):,}",
-        )  # fmt: skip
+        message = (
+            f"the left run has {len(left.events):,} events, the right one {len(right.events):,}"
+        )
+        found.add("events_length_mismatch", "/events", len(left.events), len(right.events), message)
     for index, (a, b) in enumerate(zip(left.events, right.events, strict=False)):
         if (
             a.role != b.role
@@ -175,19 +171,19 @@ def _compare_event(index: int, left: Event, right: Event, found: Failures) -> No
             found.add(f"event_mismatch:{index}:{field}", f"{pointer}/{field}", a, b, message)
     calls = len(left.tool_calls), len(right.tool_calls)
     if calls[0] != calls[1]:
-        found.add(
-            f"tool_count_mismatch:{index}", f"{pointer}/tool_calls", *calls,
-            f"event {index} has {calls[0]:,} tool calls on the left, {calls[1]:,} on the right",
-        )  # fmt: skip
+        message = (
+            f"event {index} has {calls[0]:,} tool calls on the left, {calls[1]:,} on the right"
+        )
+        found.add(f"tool_count_mismatch:{index}", f"{pointer}/tool_calls", *calls, message)
     for place, pair in enumerate(zip(left.tool_calls, right.tool_calls, strict=False)):
         if pair[0] != pair[1]:
             _compare_call(index, place, *pair, found)
     guardrails = left.guardrails_triggered, right.guardrails_triggered
     if Counter(guardrails[0]) != Counter(guardrails[1]):
+        message = f"event {index} triggered other guardrails"
         found.add(
-            f"guardrails_mismatch:{index}", f"{pointer}/guardrails_triggered", *guardrails,
-            f"event {index} triggered other guardrails",
-        )  # fmt: skip
+            f"guardrails_mismatch:{index}", f"{pointer}/guardrails_triggered", *guardrails, message
+        )
 
 
 def _compare_call(index: int, place: int, left: ToolCall, right: ToolCall, found: Failures) -> None:
@@ -221,19 +217,21 @@ def _compare_retrievals(
 ) -> None:
     lengths = len(left[1].events), len(right[1].events)
     if lengths[0] != lengths[1]:
-        found.add(
-            "retrieval_length_mismatch", "/events", *lengths,
-            f"the left run asked its memory {lengths[0]:,} times, the right one {lengths[1]:,}",
-        )  # fmt: skip
+        message = (
+            f"the left run asked its memory {lengths[0]:,} times, the right one {lengths[1]:,}"
+        )
+        found.add("retrieval_length_mismatch", "/events", *lengths, message)
     places = [{event.event_id: event.index for event in side[0].events} for side in (left, right)]
     for index, (a, b) in enumerate(zip(left[1].events, right[1].events, strict=False)):
         _compare_retrieval(index, a, b, found)
         at = places[0][a.event_id], places[1][b.event_id]
         if at[0] != at[1]:
+            message = (
+                f"retrieval {index} belongs to event {at[0]} on the left, {at[1]} on the right"
+            )
             found.add(
-                f"retrieval_mismatch:{index}:event_index", f"/events/{index}/event_id", *at,
-                f"retrieval {index} belongs to event {at[0]} on the left, {at[1]} on the right",
-            )  # fmt: skip
+                f"retrieval_mismatch:{index}:event_index", f"/events/{index}/event_id", *at, message
+            )
 
 
 def _compare_retrieval(
@@ -242,25 +240,22 @@ def _compare_retrieval(
     for field in _RETRIEVAL_FIELDS:
         a, b = getattr(left, field), getattr(right, field)
         if a != b:
+            message = f"retrieval {index} has another {field.replace('_', ' ')}"
             found.add(
-                f"retrieval_mismatch:{index}:{field}", f"/events/{index}/{field}", a, b,
-                f"retrieval {index} has another {field.replace('_', ' ')}",
-            )  # fmt: skip
+                f"retrieval_mismatch:{index}:{field}", f"/events/{index}/{field}", a, b, message
+            )
     before, after = (
         [record.record_id for record in side.selected_records] for side in (left, right)
     )
     if before != after:
-        found.add(
-            f"retrieval_record_order_mismatch:{index}", f"/events/{index}/selected_records",
-            before, after, f"retrieval {index} returned other records, or in another order",
-        )  # fmt: skip
+        message = f"retrieval {index} returned other records, or in another order"
+        pointer = f"/events/{index}/selected_records"
+        found.add(f"retrieval_record_order_mismatch:{index}", pointer, before, after, message)
 
 
 def _compare_output(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
     for field, words in _OUTPUT_FIELDS:
         a, b = getattr(left.output, field), getattr(right.output, field)
         if a != b:
-            found.add(
-                f"output_mismatch:{field}", f"/output/{field}", a, b,
-                f"the output has another {words}",
-            )  # fmt: skip
+            message = f"the output has another {words}"
+            found.add(f"output_mismatch:{field}", f"/output/{field}", a, b, message)

@@ -50,9 +50,13 @@ def retrieval_event(
         "candidate_count": candidates,
         "selected_records": ranked(records),
         "applied_filters": {
-            "namespace": None, "tags": None, "trust": denied, "scope": None, "ttl": None
+            "namespace": None,
+            "tags": None,
+            "trust": denied,
+            "scope": None,
+            "ttl": None,
         },
-    }  # fmt: skip
+    }
 
 
 def identity(*, run_id: str, event_id: str, retrieval_event_id: str) -> dict[str, Json]:

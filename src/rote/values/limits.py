@@ -271,12 +271,14 @@ MARKDOWN_FOLDER_BYTES_MAX = 4 * COMMIT_BYTES_MAX
 # Names read in a folder and below it, and the levels below it that are read.
 MARKDOWN_NAMES_MAX = 100_000
 MARKDOWN_DEPTH_MAX = 8
+# Patterns of names to leave out; each is compared with every name.
+MARKDOWN_SKIPS_MAX = 100
 # One line of a file that others wrote; longer lines are no notes.
 MARKDOWN_LINE_BYTES_MAX = 1 * MIB
 # The name of a file, on every file system.
 FILE_NAME_BYTES_MAX = 255
-# Parts left out of an import that its report names.
-MARKDOWN_WARNINGS_MAX = 1_000
+# Parts left out of an import that its report names; of more it gives the number.
+MARKDOWN_WARNINGS_MAX = 10_000
 
 # -- retrieval ------------------------------------------------------------------------------------
 # A question is a few sentences, at most a page; each of its terms is searched in every memory.
@@ -357,8 +359,8 @@ ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
-# Scans of a run that were left in the middle and could go on.
-RUN_SCANS_OPEN_MAX = 1_024
+# Scans of a run or a transaction that were left in the middle and could go on.
+SCANS_OPEN_MAX = 1_024
 # How often answers are checked again while others write, before the check makes writers wait.
 ANSWER_ROUNDS_MAX = 8
 # Conflicts that the ledger keeps of a run; an error has all of them.

@@ -150,11 +150,11 @@ def test_a_file_without_a_record_is_told_and_comes_back_with_an_import(diary: Di
     diary.memory.append("daily_log", "other", "free", {"text": "x"})
     assert diary.export().without_record == ()
     diary.memory.delete("daily_log", "other", "free")
-    diary.write({"README.md": "no export"})
+    diary.write({"README.md": "no export"})  # a topic page
     assert diary.export().without_record == ("2026/free.md",)
     assert diary.export(kind="note").without_record == ()
     assert diary.export(kind="other").without_record == ("2026/free.md",)
-    assert diary.take().counts.new == 1
+    assert diary.take().counts.new == 2
 
 
 def test_all_ids_that_are_no_names_are_told_at_once(diary: Diary) -> None:
@@ -507,8 +507,8 @@ def test_what_has_expired_already_is_told(ground: Diary) -> None:
 
 
 def test_what_is_left_out_of_a_folder_is_told(ground: Diary) -> None:
-    ground.write({"a.txt": "", "b.markdown": "", "c.png": b"\x89", "MEMORY.md": "- sun"})
-    assert [problem.path for problem in ground.take().warnings] == ["a.txt", "b.markdown", "c.png"]
+    ground.write({"a.txt": "", ".git/x.md": "", "c.png": b"\x89", "MEMORY.md": "- sun"})
+    assert [problem.path for problem in ground.take().warnings] == [".git", "a.txt", "c.png"]
 
 
 def test_what_is_nearly_a_time_is_text_and_told(diary: Diary) -> None:

@@ -22,7 +22,7 @@ from rote.bridges import (
 from rote.bridges.record_files import read_records
 from rote.bridges.validator import normal_record
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
-from rote.records.envelope import life_of
+from rote.records.envelope import CARRIED, has_members, life_of
 from rote.records.metadata import check_metadata
 from rote.testing.clocks import FixedClock
 from rote.values import canonical, decode, format_time, parse_time
@@ -420,6 +420,8 @@ PARTS: dict[str, list[Any]] = {
     "ttl_seconds": [None, 1, 60, 0, -1, True, 1.5, "1", 10**12],
     "payload": [{}, {"_metadata": {"tags": ["p"]}}, {"_metadata": 5}, [], None, "text"],
     "metadata": [None, {}, {"tags": ["a", "a"], "x": 1}, {"tags": [""]}, {"confidence": 2}, 5],
+    "provenance": [{}, {"source_system": "x", "deep": [{}]}, None, [], "text", True],
+    "flags": [{"curated": True}, None, 0],
     "extra": [1],
 }
 
@@ -449,9 +451,12 @@ def test_an_import_takes_what_the_validator_finds_no_error_in(
         entity, normal, life = found
         assert life == life_of(normal)
         assert entity == rote.Memory.entity_id(*(record[name] for name in list(ENVELOPE)[:3]))
-        assert normal.keys() == ENVELOPE.keys()
+        carried = {name: record[name] for name in CARRIED if record.get(name) is not None}
+        assert normal.keys() == ENVELOPE.keys() | carried.keys()
+        assert has_members(normal)
         times = {name: format_time(parse_time(record[name])) for name in TIMES}
-        assert {**normal, "metadata": 0} == {**record, **times, "metadata": 0}
+        wanted = {name: record[name] for name in normal if name != "metadata"}
+        assert {**normal, "metadata": 0} == {**wanted, **times, "metadata": 0}
         sent = record.get("metadata", record["payload"].get("_metadata"))
         assert normal["metadata"] == (None if profile == "v1" else check_metadata(sent))
 

@@ -2,11 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rote.bridges import folders
-from rote.bridges.folders import Folder, check_file_name, same_name
+from rote.bridges.folders import Folder, Skip, check_file_name, same_name
 from rote.errors import InvalidInput, LimitExceeded
 
 SIZE = 100
@@ -115,15 +116,56 @@ def test_a_write_that_fails_leaves_what_was_there(
     assert contents(root) == {"2026/x.md": "before"}
 
 
-def test_files_are_found_in_order_and_hidden_ones_are_not(root: Path) -> None:
-    for name in ("b.md", "a/z.MD", "a/b/c.md", ".hidden/x.md", "a/.x.md", "notes.txt"):
+def test_files_are_found_in_order_and_hidden_ones_are_told(root: Path) -> None:
+    for name in ("b.markdown", "a/z.MD", "a/b/c.md", ".hidden/x.md", "a/.x.md", "notes.txt"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
     with Folder(root) as folder:
         files, others = folder.files()
-        assert files == ["a/b/c.md", "a/z.MD", "b.md"]
-        assert [name for name, _ in others] == ["notes.txt"]
+        assert files == ["a/b/c.md", "a/z.MD", "b.markdown"]
+        assert [name for name, _ in others] == [".hidden", "a/.x.md", "notes.txt"]
         assert folder.read("a/b/c.md", size_bytes_max=2) == b"a/b"
+
+
+@pytest.mark.parametrize(
+    ("globs", "files", "unused"),
+    [
+        ([], ["a/b/c.md", "a/d.md", "d.md", "e[1].md"], []),
+        (["d.md"], ["a/b/c.md", "e[1].md"], []),
+        (["./a/d.md"], ["a/b/c.md", "d.md", "e[1].md"], []),
+        (["b/"], ["a/d.md", "d.md", "e[1].md"], []),
+        (["a/*"], ["d.md", "e[1].md"], []),
+        (["a"], ["d.md", "e[1].md"], []),
+        (["**/d.md"], ["a/b/c.md", "e[1].md"], []),
+        (["**/b/*"], ["a/d.md", "d.md", "e[1].md"], []),
+        (["[c-e].md", "D.MD"], ["e[1].md"], ["D.MD"]),
+        (["e[1].md", "/d.md"], ["a/b/c.md", "a/d.md", "e[1].md"], ["e[1].md"]),
+        (["*"], [], []),
+    ],
+)
+def test_what_is_skipped_is_told_with_its_pattern(
+    root: Path, globs: list[str], files: list[str], unused: list[str]
+) -> None:
+    names = ("a/b/c.md", "a/d.md", "d.md", "e[1].md")
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    skip = Skip(globs)
+    with Folder(root) as folder:
+        found, others = folder.files(skip)
+    assert (found, list(skip.unused)) == (files, unused)
+    assert all(reason.startswith("left out by --skip ") for _, reason in others)
+    gone = [name for name in names if name not in found]
+    for name in gone:
+        assert any(name == other or name.startswith(f"{other}/") for other, _ in others)
+
+
+@pytest.mark.parametrize("globs", ["a.md", [""], ["/"], [1], None, {"a.md"}])
+def test_patterns_that_are_none_are_refused(globs: Any) -> None:
+    with pytest.raises(InvalidInput):
+        Skip(globs)
+    with pytest.raises(LimitExceeded):
+        Skip(["x"] * 101)
 
 
 def test_a_name_that_is_not_utf_8_is_told_and_left_out(root: Path) -> None:

@@ -21,7 +21,7 @@ def notes(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "MEMORY.md").write_text("- sun\n\n## Preferences\n\n- tea\n")
     (folder / "2026-03-20.md").write_text("- asked\n")
-    (folder / "README.md").write_text("about")
+    (folder / "README.md").write_text("")
     return folder
 
 
@@ -55,8 +55,8 @@ def test_an_id_that_would_leave_the_folder_is_refused(store: Path, tmp_path: Pat
 
 def test_a_folder_is_migrated_with_a_report(store: Path, notes: Path) -> None:
     rows = (
-        "warning\tREADME.md\tit is neither MEMORY.md, nor named after a day, nor an export;"
-        " it is left out\ndaily_log\tnote\t1\t1\t0\t0\t0\nlong_term\tfact\t1\t1\t0\t0\t0\n"
+        "warning\tREADME.md:1\tthere is no text in it; it is left out\n"
+        "daily_log\tnote\t1\t1\t0\t0\t0\nlong_term\tfact\t1\t1\t0\t0\t0\n"
         "long_term\tpreference\t1\t1\t0\t0\t0\n"
     )
     head = run_json("log", store=store)
@@ -70,7 +70,8 @@ def test_a_folder_is_migrated_with_a_report(store: Path, notes: Path) -> None:
     )
     report = run_json(*arguments, store=store)
     assert (report["records"], report["written"], report["commits"]) == (3, 0, 0)
-    assert [problem["path"] for problem in report["warnings"]] == ["README.md"]
+    assert [problem["path"] for problem in report["warnings"]] == ["README.md:1"]
+    (notes / "README.md").write_text("about")
     assert run_ok("memory", "import", str(notes / "README.md"), store=store) == (
         "long_term\tfact\t1\t1\t0\t0\t0\n1 record imported (1 new, 0 changed), 0 there before\n"
     )
@@ -130,9 +131,8 @@ def test_validate_knows_markdown(notes: Path) -> None:
         },
         {
             "kind": "warning",
-            "path": "README.md",
-            "message": "it is neither MEMORY.md, nor named after a day, nor an export;"
-            " it is left out",
+            "path": "README.md:1",
+            "message": "there is no text in it; it is left out",
         },
     ]
     error_of(run("memory", "validate", str(notes / "MEMORY.md"), "--namespaces", "Own"))
@@ -191,3 +191,77 @@ def test_an_export_names_its_formats_and_wants_a_folder(store: Path) -> None:
     assert "markdown" in error_of(run("memory", "export", "--format", "md", store=store))
     told = error_of(run("memory", "export", "--format", "markdown", "-o", "-", store=store))
     assert "-o DIR" in told
+
+
+# -- workspaces ------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_which_nothing_is_taken_is_a_no(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert run("memory", "import", str(folder), store=store).exit_code == 0  # no pages at all
+    (folder / "a.md").write_text("<!-- nothing -->")
+    (folder / "MEMORY.md").write_text("<!-- nothing -->\n---\n")
+    skipped = run("memory", "import", str(folder), "--skip", "a.md", store=store)
+    assert skipped.exit_code == 1
+    assert skipped.stdout == (
+        "warning\ta.md\tleft out by --skip a.md\n"
+        "warning\tMEMORY.md:1\ta comment is left out\n"
+        "warning\tMEMORY.md:2\tlines without text are left out: 2\n"
+        "warning\tMEMORY.md:1\tthere is no text in it; it is left out\n"
+        "0 records imported (0 new, 0 changed), 0 there before\n"
+    )
+    assert run("memory", "import", str(folder), "--skip", "*", store=store).exit_code == 1
+    # What is there already was imported before: that is a yes.
+    for _ in range(2):
+        assert run("memory", "import", str(folder), store=store).exit_code == 0
+
+
+def test_a_namespace_that_is_none_is_one_line_and_leaves_no_store(tmp_path: Path) -> None:
+    page = tmp_path / "tea.md"
+    page.write_text("---\nid: tea\nnamespace: kitchen\n---\ngreen\n")
+    new = tmp_path / "new.db"
+    told = error_of(run("memory", "import", str(page), store=new))
+    assert told.startswith("error: tea.md:3: namespace: there is no namespace 'kitchen'; there are")
+    assert not new.exists()
+    run_ok("memory", "import", str(page), "--namespaces", "kitchen", store=new)
+    found = run_json("memory", "get", "kitchen", "fact", "tea", store=new)
+    assert found["record"]["payload"] == {"text": "green"}
+
+
+def test_skip_goes_with_folders(store: Path, notes: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_text("")
+    for file in (notes / "MEMORY.md", records):
+        for command in ("import", "validate"):
+            arguments = ("memory", command, str(file), "--skip", "x")
+            told = error_of(run(*arguments, store=store if command == "import" else None))
+            assert "no folder" in told
+    fine = run("memory", "validate", str(notes), "--skip", "README.md", "--skip", "2026*")
+    assert fine.stdout.splitlines()[-1] == "ok: 2 records"
+
+
+def test_records_show_what_they_carry(store: Path, tmp_path: Path) -> None:
+    line = run_ok("memory", "export", store=store)
+    carried = line[:-2] + ',"provenance":{"authored_by":"bot"},"flags":{"curated":true}}\n'
+    file = tmp_path / "ainl.jsonl"
+    file.write_text(carried)
+    other = tmp_path / "other.db"
+    assert "1 record imported" in run_ok("memory", "import", str(file), store=other)
+    arguments = ("memory", "list", "daily_log", "--include", "provenance", "--include", "flags")
+    [item] = run_json(*arguments, store=other)["items"]
+    assert (item["provenance"], item["flags"]) == ({"authored_by": "bot"}, {"curated": True})
+    assert decode(run_ok("memory", "export", store=other)) == decode(carried)
+    file.write_text(carried.replace('{"curated":true}', "[]"))
+    assert "/flags" in run("memory", "validate", str(file)).stdout
+
+
+def test_a_report_is_of_a_namespace_and_of_kinds(store: Path) -> None:
+    for kind in ("a", "b", "c"):
+        run_ok("memory", "put", "ops", kind, "1", "{}", store=store)
+    report = run_json("memory", "report", "--namespace", "ops", store=store)
+    assert (report["totals"]["records"], list(report["by_namespace"])) == (3, ["ops"])
+    report = run_json("memory", "report", "--kind", "a", "--kind", "c", store=store)
+    assert (report["totals"]["records"], list(report["by_kind"])) == (2, ["a", "c"])
+    error_of(run("memory", "report", "--namespace", "nope", store=store))
+    error_of(run("memory", "report", "--kind", "", store=store))

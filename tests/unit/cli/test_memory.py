@@ -220,7 +220,7 @@ def test_options_and_other_filters_are_combined(store: Path) -> None:
         (("list", "ops", "--since", "today"), "--since: 'today'"),
         (("report", "--soon", "9" * 15), "--soon"),
         (("list", "ops", "--include", "payload"), "--include goes with --json"),
-        (("list", "ops", "--include", "foo", "--json"), "payload and metadata, not 'foo'"),
+        (("list", "ops", "--include", "foo", "--json"), "provenance, flags, not 'foo'"),
     ],
 )  # fmt: skip
 def test_an_error_speaks_of_the_command_line(

@@ -78,9 +78,11 @@ class Target:
     def connect(self) -> "Session":
         try:
             session = Session.connect(
-                autocommit=True, prepare_threshold=None, cursor_factory=RawCursor,
+                autocommit=True,
+                prepare_threshold=None,
+                cursor_factory=RawCursor,
                 **self._parameters,
-            )  # fmt: skip
+            )
         except psycopg.Error as error:
             # The driver's own message names the user.
             raise translate_connecting(error, place=self.place) from None

@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import TypeVar
 from weakref import ref
 
+from msgspec.structs import astuple
+
 from rote.engines.postgres.backup import copy_store
 from rote.engines.postgres.connections import Session, Target
 from rote.engines.postgres.pool import Pool
@@ -111,8 +113,7 @@ class PostgresEngine:
             " select number, $4, $5, $6, $7, $8, $9, $10 from made)"
             " select number from made"
         )
-        values = (did, name, seal, main.branch, main.name, main.parent, main.fork_version,
-                  main.created_version, main.deleted_version, main.seal)  # fmt: skip
+        values = (did, name, seal, *astuple(main))
 
         def make() -> SpaceRow:
             for row in self._pool.rows(text, values):

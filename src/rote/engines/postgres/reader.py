@@ -90,27 +90,22 @@ class PostgresReader:
         return [BranchRow(*row) for row in rows]
 
     def commits(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
-        rows = self._all(
+        text = (
             f"select {COMMIT} from {self._schema}.commits"
-            " where space = $1 and version > $2 order by version limit $3",
-            space, after, limit,
-        )  # fmt: skip
-        return [CommitRow(*row) for row in rows]
+            " where space = $1 and version > $2 order by version limit $3"
+        )
+        return [CommitRow(*row) for row in self._all(text, space, after, limit)]
 
     def events(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
-        rows = self._all(
+        text = (
             f"select {COMMIT} from {self._schema}.commits"
-            " where space = $1 and version > $2 and event is not null order by version limit $3",
-            space, after, limit,
-        )  # fmt: skip
-        return [CommitRow(*row) for row in rows]
+            " where space = $1 and version > $2 and event is not null order by version limit $3"
+        )
+        return [CommitRow(*row) for row in self._all(text, space, after, limit)]
 
     def facts(self, space: int, *, after: int, until: int) -> list[FactRow]:
-        rows = self._all(
-            f"select {FACT} {self._of_commits()} order by f.version, f.position",
-            space, after, until,
-        )  # fmt: skip
-        return [FactRow(*row) for row in rows]
+        text = f"select {FACT} {self._of_commits()} order by f.version, f.position"
+        return [FactRow(*row) for row in self._all(text, space, after, until)]
 
     def changed(self, space: int, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
         return self._all(
@@ -126,11 +121,11 @@ class PostgresReader:
 
     def counts(self, space: int, *, until: int) -> tuple[int, int]:
         s, part = self._schema, "where space = $1 and version <= $2"
-        rows = self._all(
+        text = (
             f"select (select count(*) from {s}.commits {part}),"
-            f" (select count(*) from {s}.facts {part})",
-            space, until,
-        )  # fmt: skip
+            f" (select count(*) from {s}.facts {part})"
+        )
+        rows = self._all(text, space, until)
         commits, facts = rows[0]
         return commits, facts
 
@@ -183,66 +178,67 @@ class PostgresReader:
         # PostgreSQL begins its search at the cap, so the cap is no higher than the version asked for.
         capped = tuple([(branch, min(cap, below[0])) for branch, cap in line])
         on_line, bounds = _on_line(capped, first=7)
-        rows = self._all(
+        text = (
             f"select {FACT} from {self._schema}.facts as f where f.space = $1 and f.id = $2"
             f" and {on_line} and f.version > $3 and (f.version, f.position) < ($4, $5)"
-            " order by f.version desc, f.position desc limit $6",
-            space, id, after, *below, limit, *bounds,
-        )  # fmt: skip
-        return [FactRow(*row) for row in rows]
+            " order by f.version desc, f.position desc limit $6"
+        )
+        return [FactRow(*row) for row in self._all(text, space, id, after, *below, limit, *bounds)]
 
     def places(
         self, space: int, *, branch: int | None, until: int, after: FactPlace | None, limit: int
     ) -> list[FactPlace]:
         on_branch, bounds = ("", ()) if branch is None else (" and branch = $8", (branch,))
-        return self._all(
+        text = (
             f"select id, version, position, branch from {self._schema}.facts where space = $1"
             f" and (id, version, position, branch) > ($2, $3, $4, $5) and version <= $6{on_branch}"
-            " order by id, version, position, branch limit $7",
-            space, *(after or ("", 0, 0, 0)), until, limit, *bounds,
-        )  # fmt: skip
+            " order by id, version, position, branch limit $7"
+        )
+        return self._all(text, space, *(after or ("", 0, 0, 0)), until, limit, *bounds)
 
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         if not places:
             return {}
         ids, *numbers = zip(*places, strict=True)
-        rows = self._all(
+        text = (
             "select f.id, f.version, f.position, f.branch, f.op"
             " from unnest($2, $3, $4, $5) as wanted (id, version, position, branch)"
             f" join {self._schema}.facts as f on f.space = $1 and f.id = wanted.id"
             " and f.version = wanted.version and f.position = wanted.position"
-            " and f.branch = wanted.branch",
-            space, texts(ids), *map(bigints, numbers),
-        )  # fmt: skip
+            " and f.branch = wanted.branch"
+        )
+        rows = self._all(text, space, texts(ids), *map(bigints, numbers))
         return {(id, version, position, branch): op for id, version, position, branch, op in rows}
 
     def salts(self, space: int, ids: Sequence[str]) -> dict[str, bytes]:
         if not ids:
             return {}
-        rows = self._all(
+        text = (
             "select wanted.id, f.salt from unnest($2) as wanted (id) cross join lateral"
             f" (select salt from {self._schema}.facts where space = $1 and id = wanted.id"
-            " order by version desc, position desc limit 1) as f",
-            space, texts(ids),
-        )  # fmt: skip
+            " order by version desc, position desc limit 1) as f"
+        )
+        rows = self._all(text, space, texts(ids))
         return {id: salt for id, salt in rows if salt is not None}
 
     def written(self, space: int, spans: Sequence[Span]) -> list[str]:
-        rows = self._all(
+        if not spans:
+            return []
+        text = (
             "select distinct f.id from unnest($2, $3, $4) as span (branch, after, until)"
             f" join {self._schema}.facts as f on f.space = $1 and f.branch = span.branch"
-            " and f.version > span.after and f.version <= span.until",
-            space, *(bigints(column) for column in zip(*spans, strict=True)),
-        ) if spans else []  # fmt: skip
-        return [id for (id,) in rows]
+            " and f.version > span.after and f.version <= span.until"
+        )
+        columns = map(bigints, zip(*spans, strict=True))
+        return [id for (id,) in self._all(text, space, *columns)]
 
     def last_written(self, space: int, line: Line) -> dict[int, int]:
-        rows = self._all(
+        text = (
             "select line.branch, f.version from unnest($2, $3) as line (branch, cap)"
             f" cross join lateral (select version from {self._schema}.facts where space = $1"
-            " and branch = line.branch and version <= line.cap order by version desc limit 1) as f",
-            space, *_line_arrays(line),
-        )  # fmt: skip
+            " and branch = line.branch and version <= line.cap order by version desc limit 1) as f"
+        )
+        rows = self._all(text, space, *_line_arrays(line))
         return dict(rows)
 
     def entities(
@@ -264,14 +260,14 @@ class PostgresReader:
             f"(select f.version from {s}.facts as f where f.space = $1 and f.id = e.id"
             " and f.branch + 0 = line.branch order by f.version, f.position limit 1) <= line.cap"
         )
-        rows = self._all(
+        text = (
             "select found.id from unnest($2, $3) with ordinality as line (branch, cap, place)"
             f" cross join lateral ((select e.id from {s}.entities as e {page}"
             f" and (e.version <= line.cap or {by_then}) order by e.id limit $4)"
             f" union all (select e.id from {s}.tombstones as e {page} and e.version > line.cap"
-            f" and {by_then} order by e.id limit $4)) as found where line.cap > 0",
-            space, *_line_arrays(line), limit, *bounds,
-        )  # fmt: skip
+            f" and {by_then} order by e.id limit $4)) as found where line.cap > 0"
+        )
+        rows = self._all(text, space, *_line_arrays(line), limit, *bounds)
         return sorted({id for (id,) in rows})[:limit]
 
     def entity_rows(
@@ -279,11 +275,11 @@ class PostgresReader:
     ) -> list[EntityRow]:
         page = "where space = $1 and (branch, id) > ($2, $3) order by branch, id limit $4"
         columns = "select branch, id, version, position"
-        rows = self._all(
+        text = (
             f"({columns}, true from {self._schema}.entities {page})"
-            f" union all ({columns}, false from {self._schema}.tombstones {page})",
-            space, *(after or (0, "")), limit,
-        )  # fmt: skip
+            f" union all ({columns}, false from {self._schema}.tombstones {page})"
+        )
+        rows = self._all(text, space, *(after or (0, "")), limit)
         return [EntityRow(*row) for row in sorted(rows)[:limit]]
 
     def pointers(self, space: int, branch: int, ids: Sequence[str]) -> list[EntityRow]:
@@ -291,33 +287,32 @@ class PostgresReader:
             return []
         place = "where space = $1 and branch = $2 and id = any($3)"
         columns = "select branch, id, version, position"
-        rows = self._all(
+        text = (
             f"{columns}, true from {self._schema}.entities {place}"
-            f" union all {columns}, false from {self._schema}.tombstones {place}",
-            space, branch, texts(ids),
-        )  # fmt: skip
-        return [EntityRow(*row) for row in rows]
+            f" union all {columns}, false from {self._schema}.tombstones {place}"
+        )
+        return [EntityRow(*row) for row in self._all(text, space, branch, texts(ids))]
 
     def newest_in_range(
         self, space: int, line: Line, *, start: str, end: str | None, after: int
     ) -> FactRow | None:
         within, bounds = _within("f.id", start, end, first=5)
         order = "order by f.version desc, f.position desc limit 1"
-        rows = self._all(
+        text = (
             "select f.* from unnest($2, $3) as line (branch, cap) cross join lateral"
             f" (select {FACT} from {self._schema}.facts as f where f.space = $1"
             " and f.branch = line.branch and f.version > $4 and f.version <= line.cap"
-            f" and {within} {order}) as f {order}",
-            space, *_line_arrays(line), after, *bounds,
-        )  # fmt: skip
+            f" and {within} {order}) as f {order}"
+        )
+        rows = self._all(text, space, *_line_arrays(line), after, *bounds)
         return FactRow(*rows[0]) if rows else None
 
     def side(self, space: int, kind: str, key: str) -> SideRecord | None:
-        rows = self._all(
+        text = (
             f"select kind, key, fence, body, seal from {self._schema}.sides"
-            " where space = $1 and kind = $2 and key = $3",
-            space, kind.encode(), key.encode(),
-        )  # fmt: skip
+            " where space = $1 and kind = $2 and key = $3"
+        )
+        rows = self._all(text, space, kind.encode(), key.encode())
         return _side(rows[0]) if rows else None
 
     def sides(
@@ -342,10 +337,8 @@ class PostgresReader:
         return [name for (name,) in rows]
 
     def indexed(self, space: int, index: str) -> int:
-        rows = self._all(
-            f"select indexed from {self._schema}.derived_state where space = $1 and name = $2",
-            space, index,
-        )  # fmt: skip
+        text = f"select indexed from {self._schema}.derived_state where space = $1 and name = $2"
+        rows = self._all(text, space, index)
         return rows[0][0] if rows else 0
 
     def derived(
@@ -366,47 +359,47 @@ class PostgresReader:
         bounds = [] if end is None else [end.encode()]
         is_open, caps = _open_on(line, first=6 + len(bounds))
         columns = f"select term, id, branch, start, until from {self._schema}.derived"
-        rows = self._all(
+        text = (
             f"{columns} where space = $1 and name = $2 and (term, id) > ($3, $4){below}"
-            f" and {is_open} order by term, id, branch limit $5",
-            space, index, *values, *bounds, *caps,
-        )  # fmt: skip
+            f" and {is_open} order by term, id, branch limit $5"
+        )
+        rows = self._all(text, space, index, *values, *bounds, *caps)
         if len(rows) == limit:
             # The last pair may continue past the page; it is read whole.
             last = rows[-1][:2]
             is_open, caps = _open_on(line, first=5)
-            rows = [row for row in rows if row[:2] != last] + self._all(
+            text = (
                 f"{columns} where space = $1 and name = $2 and term = $3 and id = $4 and {is_open}"
-                " order by branch",
-                space, index, *last, *caps,
-            )  # fmt: skip
+                " order by branch"
+            )
+            rows = [row for row in rows if row[:2] != last]
+            rows += self._all(text, space, index, *last, *caps)
         return [_derived(row) for row in rows]
 
     def derived_of(self, space: int, index: str, id: str) -> list[DerivedRow]:
-        rows = self._all(
+        text = (
             f"select term, id, branch, start, until from {self._schema}.derived"
-            " where space = $1 and name = $2 and id = $3 order by branch, term, start",
-            space, index, id,
-        )  # fmt: skip
-        return [_derived(row) for row in rows]
+            " where space = $1 and name = $2 and id = $3 order by branch, term, start"
+        )
+        return [_derived(row) for row in self._all(text, space, index, id)]
 
     def derived_strays(self, space: int, index: str) -> int:
-        rows = self._all(
+        text = (
             f"with state as (select coalesce(max(indexed), 0) as indexed"
             f" from {self._schema}.derived_state where space = $1 and name = $2)"
             f" select count(*) from {self._schema}.derived, state where space = $1 and name = $2"
-            " and (start > state.indexed or until > state.indexed)",
-            space, index,
-        )  # fmt: skip
+            " and (start > state.indexed or until > state.indexed)"
+        )
+        rows = self._all(text, space, index)
         count: int = rows[0][0]
         return count
 
     def derived_count(self, space: int, index: str, *, until: int) -> int:
-        rows = self._all(
+        text = (
             f"select count(*) from {self._schema}.derived"
-            " where space = $1 and name = $2 and start <= $3",
-            space, index, until,
-        )  # fmt: skip
+            " where space = $1 and name = $2 and start <= $3"
+        )
+        rows = self._all(text, space, index, until)
         count: int = rows[0][0]
         return count
 
@@ -438,12 +431,11 @@ class PostgresReader:
         return size
 
     def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
-        rows = self._all(
+        text = (
             f"select until, data from {self._schema}.chunks"
-            " where space = $1 and upload = $2 and until > $3 order by until limit $4",
-            space, upload, after, limit,
-        )  # fmt: skip
-        return [ChunkRow(*row) for row in rows]
+            " where space = $1 and upload = $2 and until > $3 order by until limit $4"
+        )
+        return [ChunkRow(*row) for row in self._all(text, space, upload, after, limit)]
 
     def chunk_strays(self, space: int) -> int:
         s = self._schema

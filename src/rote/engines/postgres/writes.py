@@ -332,11 +332,11 @@ class Statement:
 
     def _change_history(self, writes: Writes) -> None:
         if writes.rewritten:
-            rows = self._unnest(
-                (*_PLACE.values(), "bytea", "bytea", "bytea"),
-                [(f.id, f.version, f.index, f.branch, f.salt, f.body, f.value)
-                 for f in writes.rewritten],
-            )  # fmt: skip
+            values = [
+                (f.id, f.version, f.index, f.branch, f.salt, f.body, f.value)
+                for f in writes.rewritten
+            ]
+            rows = self._unnest((*_PLACE.values(), "bytea", "bytea", "bytea"), values)
             same = " and ".join(f"old.{key} = new.{key}" for key in _PLACE)
             self._add(
                 f"update {self._schema}.facts as old"

@@ -185,9 +185,11 @@ class Uploads:
         kept = rows.blob_bytes(space.number) + size
         if kept > SPACE_BLOB_BYTES_MAX:
             raise LimitExceeded(
-                "all blobs of the space in bytes", size=kept, limit=SPACE_BLOB_BYTES_MAX,
+                "all blobs of the space in bytes",
+                size=kept,
+                limit=SPACE_BLOB_BYTES_MAX,
                 advice="delete what describes and refers to some, and run gc",
-            )  # fmt: skip
+            )
         space.blob_room = (SPACE_BLOB_BYTES_MAX - kept) // BLOB_ROOM_PARTS
 
 

@@ -35,9 +35,13 @@ class Creation(Struct, frozen=True):
         if 0 < fork_version < draft.space.oldest:
             raise Compacted(fork_version, oldest=draft.space.oldest)
         row = created_row(
-            draft.space.did, branches, request.name, parent=parent, fork_version=fork_version,
+            draft.space.did,
+            branches,
+            request.name,
+            parent=parent,
+            fork_version=fork_version,
             version=draft.version + 1,
-        )  # fmt: skip
+        )
         event = {
             "type": "branch.create",
             "name": row.name,

@@ -1,10 +1,13 @@
 """Making commits durable: one transaction for all waiting jobs, and an answer for each."""
 
+import sys
+
 from rote.contract import Commit
 from rote.engines import Contended, OutcomeUnknown
+from rote.engines.inside import Inside
 from rote.engines.rows import HeadRow
 from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable, invariant
-from rote.kernel.committing.commit_queue import CommitQueue, Take
+from rote.kernel.committing.commit_queue import CommitQueue, Group
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, fail
 from rote.kernel.committing.plans import plan
@@ -21,7 +24,7 @@ _EMPTY = HeadRow(0, b"", 0)  # the head of a space without commits
 class _Undone(RoteError):
     """Raised inside the kernel to roll a transaction back: a task failed and may have written.
 
-    `_lead_once` catches it; callers never see it.
+    `_answer_next` catches it; callers never see it.
     """
 
     def __init__(self) -> None:
@@ -41,7 +44,8 @@ class Committer:
         # Whether a plan may be made without the lock. It may then draw a salt for an entity that
         # turns out to have one.
         self._presumes = wiring.presumes and wiring.engine.is_remote
-        self.queue = CommitQueue(self._lead)
+        self.queue = CommitQueue()
+        self._inside = Inside()
 
     def commit(self, job: Job) -> Commit:
         """Make a commit durable."""
@@ -53,25 +57,41 @@ class Committer:
         """Make a commit durable; None when its task found nothing to commit."""
         # Before any lock: in a forked process the threads that would release it do not exist.
         self._space.engine.check_usable()
-        self.queue.run(job)
+        queue, inside = self.queue, self._inside
+        if inside.block is not None:
+            inside.refuse()  # a commit inside a commit of this thread would wait for itself
+        inside.block = sys._getframe()
+        try:
+            group = queue.join(job)
+            if group is not None:
+                try:
+                    self._answer_all(group)
+                finally:
+                    queue.hand_back(group)
+        except BaseException:
+            queue.leave(job)
+            raise
+        finally:
+            inside.block = None
+        if job.interruption is not None:
+            raise job.interruption
         if job.error is not None:
             raise job.error
         invariant(job.answered, "a commit was never answered")
         return job.result
 
-    def _lead(self, take: Take) -> None:
-        jobs: list[Job] = []
+    def _answer_all(self, group: Group) -> None:
         while True:
-            self._lead_once(jobs, take)
-            if len(jobs) == 1:
+            self._answer_next(group)
+            if len(group.jobs) == 1:
                 return
             # A task is alone in its transaction. The jobs behind it are next.
-            jobs = [job for job in jobs if not job.answered]
-            if not jobs:
+            group.jobs = [job for job in group.jobs if not job.answered]
+            if not group.jobs:
                 return
 
-    def _lead_once(self, jobs: list[Job], take: Take) -> None:
-        """Answer at least the first job in the queue."""
+    def _answer_next(self, group: Group) -> None:
+        """Answer at least the first job of a group, and those that share its transaction."""
         space = self._space
         for attempt in range(CONTENTION_ATTEMPTS_MAX):
             # The first attempts plan without the lock, the later ones with it, so that no job loses
@@ -80,23 +100,23 @@ class Committer:
             optimistic = self._presumes and attempt < OPTIMISTIC_ATTEMPTS_MAX
             presumes = self._presumes and attempt == 0 and space.presumes
             try:
-                self._write(jobs, take, optimistic, presumes)
+                self._write(group, optimistic, presumes)
                 return
             except Contended:
                 space.presumes = False
-                for job in jobs:
+                for job in group.jobs:
                     job.error = None
             except _Undone:
                 return
             except RoteError as error:
                 # It may have failed before any job was taken. Decisions about single jobs, such as
                 # conflicts with others in the queue, are void: nothing was committed.
-                jobs.extend(take())
-                fail(jobs, error)
+                group.grow()
+                fail(group.jobs, error)
                 return
-        fail(jobs, Busy("others commit to this space all the time; try again"))
+        fail(group.jobs, Busy("others commit to this space all the time; try again"))
 
-    def _write(self, jobs: list[Job], take: Take, optimistic: bool, presumes: bool) -> None:
+    def _write(self, group: Group, optimistic: bool, presumes: bool) -> None:
         """Plan all waiting jobs, write them in one transaction, and answer them when it is durable."""
         space = self._space
         draft: Draft | None = None
@@ -108,10 +128,18 @@ class Committer:
                     writes = SpaceWriter(space, rows)
                     head = writes.sync(may_be_old=optimistic) or _EMPTY
                     draft = Draft(
-                        space.did, head.version, head.hash or None, head.at, space, writes,
-                        head.version, self._followed, not optimistic, presumes,
-                    )  # fmt: skip
-                    self._plan(draft, jobs, take, answers)
+                        space.did,
+                        head.version,
+                        head.hash or None,
+                        head.at,
+                        space,
+                        writes,
+                        head.version,
+                        self._followed,
+                        not optimistic,
+                        presumes,
+                    )
+                    self._plan(draft, group, answers)
                     if draft.commits:
                         self._append(draft)
             except OutcomeUnknown as error:
@@ -123,16 +151,14 @@ class Committer:
             raise
         except BaseException:
             self._space.engine.abandon()
-            self._answer_interrupted(draft, jobs, answers, is_durable)
+            self._answer_interrupted(draft, group.jobs, answers, is_durable)
             raise
 
-    def _plan(
-        self, draft: Draft, jobs: list[Job], take: Take, answers: list[tuple[Job, Commit | None]]
-    ) -> None:
+    def _plan(self, draft: Draft, group: Group, answers: list[tuple[Job, Commit | None]]) -> None:
         """Plan the waiting jobs and those that join meanwhile. A task is planned alone."""
-        planned = 0
+        planned, jobs = 0, group.jobs
         while True:
-            jobs += take()
+            group.grow()
             if planned == len(jobs):
                 return
             for job in jobs[planned:]:
@@ -181,9 +207,15 @@ class Committer:
             space = draft.space
             branch = next(iter(draft.branches.values())) if draft.branches else None
             space.committed(
-                draft.base, draft.version, draft.entries, hash=draft.hash,
-                presumed=draft.presumed, branch=branch, erased=draft.erased, oldest=draft.oldest,
-            )  # fmt: skip
+                draft.base,
+                draft.version,
+                draft.entries,
+                hash=draft.hash,
+                presumed=draft.presumed,
+                branch=branch,
+                erased=draft.erased,
+                oldest=draft.oldest,
+            )
             space.presumes |= draft.found_new
             if draft.presumed:
                 for number in draft.proven_ungoverned():

@@ -89,10 +89,9 @@ def _large(
             raise InvalidValue(
                 f"the patched value is nested {depth_bound} levels deep, the limit is {DEPTH_MAX}"
             )
-    entry = Entry(
-        0, None, None, True, None, document, patches, patch_bytes, before.snapshot_bytes,
-        size_bound, depth_bound,
-    )  # fmt: skip
+    entry = _patch_entry(
+        before, document, None, len(data), size_bound=size_bound, depth_bound=depth_bound
+    )
     return Patched(entry, data, None)
 
 
@@ -100,17 +99,40 @@ def _large_measured(before: Entry, document: Json, data: bytes, value: bytes) ->
     """Return the outcome for a large document whose canonical value is known; encoding checked its depth."""
     if len(value) > VALUE_BYTES_MAX:
         raise LimitExceeded(
-            "the patched value in bytes", size=len(value), limit=VALUE_BYTES_MAX,
+            "the patched value in bytes",
+            size=len(value),
+            limit=VALUE_BYTES_MAX,
             advice="split it into several entities",
-        )  # fmt: skip
+        )
     patches, patch_bytes = before.patches + 1, before.patch_bytes + len(data)
     if patches >= REPLAY_MAX or patch_bytes >= before.snapshot_bytes:
         return Patched(_snapshot_entry(document, value), data, value)
-    entry = Entry(
-        0, None, None, True, value, document, patches, patch_bytes, before.snapshot_bytes,
-        len(value),
-    )  # fmt: skip
+    entry = _patch_entry(before, document, value, len(data), size_bound=len(value))
     return Patched(entry, data, None)
+
+
+def _patch_entry(
+    before: Entry,
+    document: Json,
+    value: bytes | None,
+    patch_bytes: int,
+    *,
+    size_bound: int,
+    depth_bound: int | None = None,
+) -> Entry:
+    return Entry(
+        version=0,
+        hash=None,
+        salt=None,
+        exists=True,
+        data=value,
+        document=document,
+        patches=before.patches + 1,
+        patch_bytes=before.patch_bytes + patch_bytes,
+        snapshot_bytes=before.snapshot_bytes,
+        size_bound=size_bound,
+        depth_bound=depth_bound,
+    )
 
 
 def _snapshot_entry(document: Json, value: bytes) -> Entry:

@@ -75,6 +75,7 @@ class Job(Struct, eq=False):
     is_unneeded: bool = False  # the task found that there is nothing to commit
     error: BaseException | None = None
     signal: "threading.Lock | None" = None  # released when a waiting job is answered or has to lead
+    interruption: BaseException | None = None  # that came while it waited; raised after the answer
 
     @property
     def answered(self) -> bool:
@@ -97,9 +98,17 @@ def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
     payload = None if key is None else payload_digest(branch, operations)
     guarded = [(guard, _guard_body(guard)) for guard in guards] if guards else ()
     return Job(
-        branch, operations, reads, key, payload, meta, guarded, command.unerased_since,
-        caller.author, attempt,
-    )  # fmt: skip
+        branch,
+        operations,
+        reads,
+        key,
+        payload,
+        meta,
+        guarded,
+        command.unerased_since,
+        caller.author,
+        attempt,
+    )
 
 
 def task_job(

@@ -226,9 +226,17 @@ def _add(
     facts = draft.append_facts(branch, version, steps)
     shown_at = format_time(at)
     row = draft.append_commit(
-        branch, version, facts, at=at, shown_at=shown_at, author=job.author, key=job.key,
-        meta=job.meta, event=event, attempt=job.attempt,
-    )  # fmt: skip
+        branch,
+        version,
+        facts,
+        at=at,
+        shown_at=shown_at,
+        author=job.author,
+        key=job.key,
+        meta=job.meta,
+        event=event,
+        attempt=job.attempt,
+    )
     for id, own in changed.items():
         draft.changes.append(IndexChange(version, number, id, draft.entries[(number, id)], own))
     if job.key is not None:

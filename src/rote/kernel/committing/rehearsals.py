@@ -14,7 +14,6 @@ from rote.kernel.log.entries import Entry
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceWriter
 from rote.schemas.registry import REGISTRY_ID
-from rote.values import canonical
 
 
 class _Stage(Draft, kw_only=True):
@@ -44,10 +43,17 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
     reads.line(view.branch, version)  # catches up when others made the branch, or raises NotFound
     writable(reads.space.branches, view.branch)
     stage = _Stage(
-        did=reads.space.did, version=version, hash=None, at=now, space=reads.space,
-        reads=cast(SpaceWriter, reads), base=version, followed=(), locked=False,
-        own={id: _entry_of(state) for id, state in command.own.items()},
-    )  # fmt: skip
+        did=reads.space.did,
+        version=version,
+        hash=None,
+        at=now,
+        space=reads.space,
+        reads=cast(SpaceWriter, reads),
+        base=version,
+        followed=(),
+        locked=False,
+        own={id: Entry.showing(state) for id, state in command.own.items()},
+    )
     current = stage.look_up(view.branch, list(dict.fromkeys(each.id for each in parsed)))
     steps = apply_operations(stage, view.branch, parsed, current, now)
     return tuple(
@@ -58,12 +64,6 @@ def rehearse(space: OpenSpace, command: Rehearse) -> tuple[Rehearsal, ...]:
         )
         for id, _, op, _, _, before, after in steps
     )
-
-
-def _entry_of(state: State) -> Entry:
-    if not state.exists:
-        return Entry.deleted()
-    return Entry.holding(canonical(state.value))
 
 
 def _state_of(id: str, entry: Entry) -> State:

@@ -72,11 +72,11 @@ class Judge:
         self._load([id for id in wanted if id not in self._current])
         for prefix, name in names.items():
             if not self._entry(SCHEMA_PREFIX + name).exists:
-                raise InvalidInput(
+                message = (
                     f"{REGISTRY_ID} names schema {name!r} for {prefix!r}, and there is no"
-                    f" {SCHEMA_PREFIX}{name}; set it first, or in the same commit",
-                    id=REGISTRY_ID, pointer=format_pointer((prefix,)), rule="registry", schema=name,
-                )  # fmt: skip
+                    f" {SCHEMA_PREFIX}{name}; set it first, or in the same commit"
+                )
+                raise _refusal(message, REGISTRY_ID, name, pointer=format_pointer((prefix,)))
 
     def _check_schema(self, id: str) -> None:
         name = id.removeprefix(SCHEMA_PREFIX)
@@ -85,11 +85,11 @@ class Judge:
             return
         prefix = self._read_registry().prefix_of(name)
         if prefix is not None:
-            raise InvalidInput(
+            message = (
                 f"{id} cannot be deleted while {REGISTRY_ID} names it for {prefix!r}; take it out"
-                " there first, or in the same commit",
-                id=id, pointer="", rule="registry", schema=name,
-            )  # fmt: skip
+                " there first, or in the same commit"
+            )
+            raise _refusal(message, id, name)
 
     def _check_value(self, id: str) -> None:
         name = self._read_registry().name_for(id)
@@ -103,21 +103,21 @@ class Judge:
             document = decode_canonical(data)
         violation = self._validator(name, governed=id).judge(document, size=len(data))
         if violation is not None:
-            raise InvalidInput(
+            message = (
                 f"{id} does not conform to schema {name!r} at {violation.place}: {violation.reason}"
-                f" ({violation.rule}); change the value, or {SCHEMA_PREFIX}{name}",
-                id=id, pointer=violation.pointer, rule=violation.rule, schema=name,
-            )  # fmt: skip
+                f" ({violation.rule}); change the value, or {SCHEMA_PREFIX}{name}"
+            )
+            raise _refusal(message, id, name, pointer=violation.pointer, rule=violation.rule)
 
     def _read_registry(self) -> Registry:
         if self._registry is None:
             entry = self.registry_entry
             found = parse_registry(entry.canonical_value()) if entry.exists else _NO_REGISTRY
             if isinstance(found, Violation):
-                raise InvalidInput(
-                    f"{REGISTRY_ID} is no registry of schemas at {found.place}: {found.reason}",
-                    id=REGISTRY_ID, pointer=found.pointer, rule=found.rule, schema=None,
-                )  # fmt: skip
+                message = (
+                    f"{REGISTRY_ID} is no registry of schemas at {found.place}: {found.reason}"
+                )
+                raise _refusal(message, REGISTRY_ID, None, pointer=found.pointer, rule=found.rule)
             self._registry = found
         return self._registry
 
@@ -126,18 +126,13 @@ class Judge:
         entry = self._entry(id)
         why = "" if governed is None else f", and {governed} is governed by it"
         if not entry.exists:
-            raise InvalidInput(
-                f"there is no {id}{why}; set it, or take it out of {REGISTRY_ID}",
-                id=governed, pointer="", rule="registry", schema=name,
-            )  # fmt: skip
-        validator = compile_schema(entry.canonical_value())
-        if isinstance(validator, Violation):
-            raise InvalidInput(
-                f"{id} is no schema at {validator.place}: {validator.reason}"
-                f" ({validator.rule}){why}",
-                id=id, pointer=validator.pointer, rule=validator.rule, schema=name,
-            )  # fmt: skip
-        return validator
+            message = f"there is no {id}{why}; set it, or take it out of {REGISTRY_ID}"
+            raise _refusal(message, governed, name)
+        found = compile_schema(entry.canonical_value())
+        if isinstance(found, Violation):
+            message = f"{id} is no schema at {found.place}: {found.reason} ({found.rule}){why}"
+            raise _refusal(message, id, name, pointer=found.pointer, rule=found.rule)
+        return found
 
     def _entry(self, id: str) -> Entry:
         entry = self._current.get(id)
@@ -151,6 +146,12 @@ class Judge:
     def _load(self, ids: Sequence[str]) -> None:
         if ids:
             self._looked_up.update(self._look_up(ids))
+
+
+def _refusal(
+    message: str, id: str | None, schema: str | None, *, pointer: str = "", rule: str = "registry"
+) -> InvalidInput:
+    return InvalidInput(message, id=id, pointer=pointer, rule=rule, schema=schema)
 
 
 def _as_left(ids: Sequence[str]) -> Iterable[str]:

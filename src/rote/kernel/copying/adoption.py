@@ -223,16 +223,13 @@ class Adoption:
 
     def _take(self, commit: Commit, key: SideRow | None) -> None:
         at = self._check_links(commit)
-        branch, event = self._record(commit)
+        branch = self._record(commit)
         steps = [
             self._step(branch, commit, fact, index, at) for index, fact in enumerate(commit.facts)
         ]
         facts = self.appender.append_facts(branch, commit.version, steps)
         check_facts(facts, commit.facts)
-        row = self.appender.append_commit(
-            branch, commit.version, facts, at=at, shown_at=commit.at, author=commit.author,
-            key=commit.key, meta=commit.meta_data, event=event, attempt=self._attempt(),
-        )  # fmt: skip
+        row = self.appender.append_copy(branch, commit, facts, at=at, attempt=self._attempt())
         if row.hash.hex() != commit.hash:
             raise InvalidInput("its content does not match its hash")
         if facts:
@@ -240,8 +237,8 @@ class Adoption:
         if commit.key is not None:
             self.appender.note_key(commit.key, payload_of(commit, key))
 
-    def _record(self, commit: Commit) -> tuple[BranchRow, bytes | None]:
-        """Apply the event of a commit; return its branch afterwards, and the bytes of the event."""
+    def _record(self, commit: Commit) -> BranchRow:
+        """Apply the event of a commit; return its branch afterwards."""
         happening = None if commit.event is None else read_event(commit.event)
         row = self._lineage.follow(
             happening, branch=commit.branch, version=commit.version, facts=len(commit.facts)
@@ -257,7 +254,7 @@ class Adoption:
             self._check_merge(commit, happening, branch.branch)
         if isinstance(happening, SpaceCompacted):
             self.has_shrunk = follow_compaction(self._writes, happening, commit.version)
-        return branch, None if commit.event is None else canonical(commit.event)
+        return branch
 
     def _check_merge(self, commit: Commit, merged: BranchMerged, target: int) -> None:
         """Check that a merge names the source's last node and the bases that the log has."""
@@ -299,9 +296,8 @@ class Adoption:
 
     def _step(self, branch: BranchRow, commit: Commit, fact: Fact, index: int, at: int) -> Step:
         op = OPERATIONS.get(fact.op)
-        if op is None or (fact.version, fact.index, fact.commit) != (
-            commit.version, index, commit.hash,
-        ):  # fmt: skip
+        expected = (commit.version, index, commit.hash)
+        if op is None or (fact.version, fact.index, fact.commit) != expected:
             raise InvalidInput(f"fact {index} is not a fact of this commit")
         place = (branch.name, fact.id)
         before = self._entries[place]

@@ -100,9 +100,15 @@ def _page(reads: SpaceReader, after: FoundationCursor) -> FoundationPage | None:
             place = reached
             break
     return FoundationPage(
-        foundation.before, foundation.version, foundation.checkpoint, tuple(commits), tuple(keys),
-        tuple(facts), place, tuple(remains),
-    )  # fmt: skip
+        foundation.before,
+        foundation.version,
+        foundation.checkpoint,
+        tuple(commits),
+        tuple(keys),
+        tuple(facts),
+        place,
+        tuple(remains),
+    )
 
 
 def _items(
@@ -133,10 +139,9 @@ def _commits(reads: SpaceReader, before: int, *, after: int) -> Iterator[Commit]
         is_horizon = row.version == before
         facts = reads.rows.facts(reads.number, after=before - 1, until=before) if is_horizon else []
         if row.version > after:
-            yield commit_of(
-                row, facts, previous=previous if is_horizon else None,
-                branch=reads.space.branches.name(row.branch),
-            )  # fmt: skip
+            known = previous if is_horizon else None
+            branch = reads.space.branches.name(row.branch)
+            yield commit_of(row, facts, previous=known, branch=branch)
         previous = row.hash
 
 
@@ -285,12 +290,10 @@ class _Founding:
         # Only the hash of the commit at the horizon can be recomputed. The hashes of the others
         # cover facts that are gone, so they are stored as they came.
         hash = bytes.fromhex(commit.hash)
-        self.newest = appender.append_commit(
-            branch, commit.version, facts, at=at, shown_at=commit.at, author=commit.author,
-            key=commit.key, meta=commit.meta_data,
-            event=None if commit.event is None else canonical(commit.event),
-            attempt=self._attempt(), hash=None if is_horizon else hash,
-        )  # fmt: skip
+        given = None if is_horizon else hash
+        self.newest = appender.append_copy(
+            branch, commit, facts, at=at, attempt=self._attempt(), hash=given
+        )
         if self.newest.hash != hash:
             raise InvalidInput("the commit at the line does not match its hash")
         self._horizon = {fact.id: fact for fact in facts}

@@ -94,13 +94,10 @@ def faults_against(reads: SpaceReader, checkpoint: dict[str, Any], *, oldest: in
         return fault("its signature is not of the space's key")
     if 0 < version < oldest - 1:
         # The commit at the horizon names the hash of the one before it; older hashes are gone.
-        return [
-            Fault(
-                UNDECIDED, version, None,
-                f"cannot say whether the log extends it: history before version {oldest} was"
-                " compacted",
-            )
-        ]  # fmt: skip
+        message = (
+            f"cannot say whether the log extends it: history before version {oldest} was compacted"
+        )
+        return [Fault(UNDECIDED, version, None, message)]
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1) if version else []
     if version and not rows:
         return fault("the log ends before it: commits were cut off")

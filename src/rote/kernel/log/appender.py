@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
+from rote.contract import Commit
 from rote.engines import Writer
 from rote.engines.rows import (
     Batch,
@@ -25,6 +26,7 @@ from rote.kernel.log.entries import Entry
 from rote.kernel.log.erased_facts import digest_in
 from rote.kernel.log.key_rows import key_record
 from rote.kernel.log.seals import KEY
+from rote.values import canonical
 
 # One fact to append: the entity's id, the id as JSON, the operation, its body, the value to store
 # beside it (a snapshot, or the remains of an erased fact), the entry before and the entry after. The
@@ -116,6 +118,31 @@ class Appender(_Pending):
         self.version, self.hash, self.at = version, hash, at
         self.commits.append(row)
         return row
+
+    def append_copy(
+        self,
+        branch: BranchRow,
+        commit: Commit,
+        facts: Sequence[FactRow],
+        *,
+        at: int,
+        attempt: bytes,
+        hash: bytes | None = None,
+    ) -> CommitRow:
+        """Chain a commit that another store has made; `hash` as in append_commit."""
+        return self.append_commit(
+            branch,
+            commit.version,
+            facts,
+            at=at,
+            shown_at=commit.at,
+            author=commit.author,
+            key=commit.key,
+            meta=commit.meta_data,
+            event=None if commit.event is None else canonical(commit.event),
+            attempt=attempt,
+            hash=hash,
+        )
 
     def note_key(self, key: str, payload: str | None) -> None:
         """Note that the newest commit was made for this key, and the digest of the key's payload."""

@@ -53,9 +53,13 @@ class Lineage:
         if not 0 <= made.fork_version < version:
             raise InvalidInput("its branch starts above the log")
         return created_row(
-            self._did, self.branches, branch, parent=self.branches.find(made.parent),
-            fork_version=made.fork_version, version=version,
-        )  # fmt: skip
+            self._did,
+            self.branches,
+            branch,
+            parent=self.branches.find(made.parent),
+            fork_version=made.fork_version,
+            version=version,
+        )
 
     def _deleted(self, gone: BranchDeleted, branch: str, version: int) -> BranchRow:
         row = writable(self.branches, gone.name)

@@ -43,6 +43,11 @@ class Entry(Struct, gc=False):
         """Return an entry without a value that no fact has made yet."""
         return cls(0, None, None, False)
 
+    @classmethod
+    def showing(cls, state: State) -> "Entry":
+        """Return an entry with the value of a state that no fact has made yet."""
+        return cls.holding(canonical(state.value)) if state.exists else cls.deleted()
+
     def canonical_value(self) -> bytes:
         if self.data is None:
             self.data = canonical(self.document)
@@ -166,9 +171,17 @@ def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
             data = canonical(document)
             patch_bytes = sum(len(patch.body or b"") for patch in patches)
             return Entry(
-                row.version, row.hash, row.salt, True, data, document, len(patches), patch_bytes,
-                len(snapshot), len(data),
-            )  # fmt: skip
+                row.version,
+                row.hash,
+                row.salt,
+                exists=True,
+                data=data,
+                document=document,
+                patches=len(patches),
+                patch_bytes=patch_bytes,
+                snapshot_bytes=len(snapshot),
+                size_bound=len(data),
+            )
         if older.op != PATCH:
             break
         patches.append(older)

@@ -165,10 +165,8 @@ def _inspect_erasure(inspection: Inspection, page: _Page, row: CommitRow) -> Non
         return
     left = left_over(page.reads, page.number, page.branches, id, until=row.version)
     if left is not None:
-        inspection.fault(
-            "fact", f"version {row.version} erased it, and it has content", version=left.version,
-            id=id,
-        )  # fmt: skip
+        message = f"version {row.version} erased it, and it has content"
+        inspection.fault("fact", message, version=left.version, id=id)
 
 
 def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:

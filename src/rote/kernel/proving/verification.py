@@ -32,6 +32,8 @@ from rote.kernel.proving.pointer_pass import inspect_entities
 from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
+_PASSES = (inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs)
+
 
 def verify(space: OpenSpace, command: Verify, tell: Tell) -> VerifyReport:
     """Return the report on one space as of its head.
@@ -61,9 +63,7 @@ def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> Ver
     blob_bytes = reads.rows.blob_bytes(reads.number)
     inspection = Inspection(space, version, tell, blob_bytes=blob_bytes)
     # A reader for each pass: damaged rows may make a connection unusable.
-    for inspect in (
-        inspect_foundation, inspect_log, inspect_entities, inspect_beside, inspect_blobs,
-    ):  # fmt: skip
+    for inspect in _PASSES:
         _guarded(inspection, inspect, space.engine.reader())
     for index in space.wiring.indexes.values():
         _guarded(inspection, partial(inspect_indexes, index=index), space.engine.reader())

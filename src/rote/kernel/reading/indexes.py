@@ -156,6 +156,9 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
     limit = page_size(command.limit)
     place = None if after is None else (after.term, after.id)
     lowest = max(place or ("", ""), (start, ""))
+    own = {
+        id: Entry.showing(state) for id, state in command.own.items() if id.startswith(index.prefix)
+    }
 
     def look(version: int) -> list[Hit] | None:
         coverage = space.coverage.get(index.name)
@@ -166,14 +169,21 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
             if coverage.erasures == space.erasures:
                 space.coverage[index.name] = coverage
         is_old = version <= coverage.noted
-        changed = () if is_old else dict.fromkeys(change.id for change in coverage.pending)
+        pending = () if is_old else coverage.pending
+        changed = dict.fromkeys(change.id for change in pending if change.id not in own)
         line = reads.line(view.branch, version)
         pairs = _pairs(
-            reads, index.name, line, start=start, end=end, after=place, limit=limit,
-            without=changed,
-        )  # fmt: skip
-        if changed:
-            entries = load(reads.rows, reads.number, list(changed), line)
+            reads,
+            index.name,
+            line,
+            start=start,
+            end=end,
+            after=place,
+            limit=limit,
+            without=changed.keys() | own.keys(),
+        )
+        if changed or own:
+            entries = own | load(reads.rows, reads.number, list(changed), line)
             pairs += [
                 (term, id)
                 for id, entry in entries.items()

@@ -8,6 +8,7 @@ from rote.bridges import export_markdown, import_markdown, import_records, write
 from rote.errors import InvalidInput
 from rote.records.memory import Memory
 from rote.testing.space_suite.records import RecordGround
+from rote.values import canonical
 
 TEXTS = ("two\nlines", "[x] [a](b)", "\r\n- \\ ---\n```\n", "  \n\n", "\x00\u2028\U0001f600")
 
@@ -28,6 +29,35 @@ class RecordFileTests(RecordGround):
         assert import_records(other, BytesIO(sent)).written == 1
         assert self._exported(other) == sent
         assert import_records(other, BytesIO(sent)).written == 0
+
+    def test_what_a_record_carries_is_kept_until_it_is_put_anew(self) -> None:
+        carried = {
+            "provenance": {"source_system": "ainl.memory", "confidence": None, "": [1.5]},
+            "flags": {"curated": True},
+        }
+        key = ("daily_log", "note", "2026-03-20")
+        self.memory.append(*key, {"text": "one"}, None, {"tags": ["tea"]})
+        record = {**self.memory.get(*key)["record"], **carried}
+        other = Memory(self.open_fresh("other").space("other"))
+        assert import_records(other, BytesIO(canonical(record))).counts.new == 1
+        assert other.get(*key) == {"found": True, "record": record}
+        names = ("flags", "provenance")
+        for filters in (None, {"tags_all": ["tea"]}):
+            [item] = other.list("daily_log", filters=filters, include=names)["items"]
+            assert {name: item[name] for name in names} == carried
+        root = self.place / "carried"
+        assert export_markdown(other, root).written == 1
+        third = Memory(self.open_fresh("third").space("third"))
+        assert import_markdown(third, root).written == 1
+        assert self._exported(third) == self._exported(other) == canonical(record) + b"\n"
+        self.clock.move(seconds=1)
+        other.append(*key, {"text": "two"})
+        other.touch(*key)
+        assert carried.items() <= other.get(*key)["record"].items()
+        other.put(*key, {})
+        assert other.get(*key)["record"].keys().isdisjoint(carried)
+        [item] = other.list("daily_log", include=names)["items"]
+        assert (item["flags"], item["provenance"]) == (None, None)
 
     def test_daily_logs_travel_as_markdown(self) -> None:
         for text in TEXTS:

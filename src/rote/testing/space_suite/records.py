@@ -75,6 +75,9 @@ BAD_CALLS: list[Any] = [
     ("list", ["ops", None, 1]), ("list", ["ops", None, "\ud800"]),
     ("list", ["ops", None, None, "yesterday"]), ("list", ["ops", None, None, None, []]),
     ("retention_report", [-1]), ("retention_report", ["x"]),
+    ("retention_report", [1, "unknown"]), ("retention_report", [1, 1]),
+    ("retention_report", [1, None, 1]), ("retention_report", [1, None, [""]]),
+    ("retention_report", [1, None, [1]]), ("retention_report", [1, None, [], 1]),
 ]  # fmt: skip
 
 
@@ -414,6 +417,25 @@ class RecordTests(RecordGround):
         assert [record["record_id"] for record in report["expired"]] == ["gone"]
         assert [record["record_id"] for record in report["expiring_soon"]] == ["soon"]
         assert self.memory.retention_report(101)["totals"]["expiring_soon"] == 2
+
+    def test_a_retention_report_is_of_a_namespace_and_of_kinds(self) -> None:
+        for namespace, kind, id in (
+            ("ops", "a", "1"), ("ops", "aa", "2"), ("ops", "b", "3"), ("session", "a", "4"),
+        ):  # fmt: skip
+            self.memory.put(namespace, kind, id, {}, 9)
+
+        def counted(*arguments: Any) -> tuple[list[str], list[str], list[str]]:
+            report = self.memory.call("retention_report", [9, *arguments])
+            assert report["totals"]["records"] == sum(report["age"].values())
+            named = [record["record_id"] for record in report["expiring_soon"]]
+            return list(report["by_namespace"]), list(report["by_kind"]), named
+
+        everything = (["ops", "session"], ["a", "aa", "b"], ["1", "2", "3", "4"])
+        assert counted() == counted(None) == counted(None, None) == counted(None, []) == everything
+        assert counted("ops") == (["ops"], ["a", "aa", "b"], ["1", "2", "3"])
+        assert counted(None, ["a"]) == (["ops", "session"], ["a"], ["1", "4"])
+        assert counted("ops", ["b", "a", "b"]) == (["ops"], ["a", "b"], ["1", "3"])
+        assert counted("workflow", ["a"]) == ([], [], [])
 
     # -- hosts -------------------------------------------------------------------------------------
 

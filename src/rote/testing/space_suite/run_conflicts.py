@@ -13,9 +13,8 @@ from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.jobs import Job
 from rote.records.memory import Memory
 from rote.retrieval import retrieve
-from rote.runs import ports
 from rote.runs.run import Run
-from rote.space import Space
+from rote.space import Space, scan_pages
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, put
 from rote.testing.space_suite.run_ground import VAULT, RunGround
@@ -106,7 +105,7 @@ class RunConflictTests(RunGround):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """One that goes on after it was forgotten is noted from there on, as another one."""
-        monkeypatch.setattr(ports, "RUN_SCANS_OPEN_MAX", 2)
+        monkeypatch.setattr(scan_pages, "SCANS_OPEN_MAX", 2)
         self.notes.transact([put(f"urn:m:{number}", number) for number in range(9)])
         with self.aborts("validation_failed"), self.begin() as run:
             scans = [run.scan("urn:m:", limit=limit) for limit in (5, 6, 7, 8)]
@@ -161,6 +160,31 @@ class RunConflictTests(RunGround):
                 memory.put("ops", "fact", "x", {"text": f"vault {number}"}, None, {"tags": ["t"]})
             assert caught[0].conflicts[0].start == caught[0].details["conflicts"][0]["start"]
             assert self.notes.get(f"urn:result:{number}") == 1
+
+    def test_a_report_of_kinds_counts_what_it_was_asked(self) -> None:
+        memory = Memory(self.notes)
+        for key in (("ops", "a", "0"), ("ops", "b", "0"), ("session", "a", "0")):
+            memory.put(*key, {})
+        for asked, unrelated in (
+            ({"namespace": "ops"}, ("session", "a", "1")),
+            ({"kinds": ["a"]}, ("ops", "b", "1")),
+            ({"namespace": "ops", "kinds": ["a"]}, ("ops", "b", "2")),
+        ):
+            with self.begin() as run:
+                run.memory.retention_report(**asked)
+                run.set(C, 1)
+                memory.put(*unrelated, {})
+                memory.touch("ops", "a", "0")  # asked again, the answer is the same
+            assert run.state == "commit_applied"
+            with self.aborts("validation_failed"), self.begin() as run:
+                run.memory.retention_report(**asked)
+                run.set(C, 2)
+                memory.put("ops", "a", unrelated[0] + unrelated[2], {})
+        with self.begin() as run:
+            run.memory.retention_report()
+            run.set(C, 3)
+            memory.touch("ops", "a", "0")
+        assert run.state == "commit_applied"
 
     def test_pages_of_a_query_are_asked_again_as_pages(self) -> None:
         self.notes.transact([put(f"urn:m:{number}", 1) for number in range(4)])

@@ -35,6 +35,7 @@ from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_files import RecordFileTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
+from rote.testing.space_suite.record_transactions import RecordTransactionTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
@@ -95,6 +96,7 @@ class SpaceSuite(
     ErasureCopyTests,
     ErasedFoundationTests,
     RecordTests,
+    RecordTransactionTests,
     RecordFileTests,
     RecordListTests,
     RetrievalTests,
