@@ -8,7 +8,7 @@ from rote.engines.protocol import (
     OutcomeUnknown,
     Reader,
     Writer,
-    refused_write,
+    check_writable,
 )
 
 __all__ = [
@@ -19,5 +19,5 @@ __all__ = [
     "OutcomeUnknown",
     "Reader",
     "Writer",
-    "refused_write",
+    "check_writable",
 ]

@@ -386,3 +386,9 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def check_writable(engine: Engine) -> None:
+    """Raise Denied for an engine that was opened read only."""
+    if engine.read_only is not None:
+        raise refused_write(engine.read_only)

@@ -22,7 +22,7 @@ from rote.engines.postgres.schema import check_format, check_schema, prepare, qu
 from rote.engines.postgres.scrubbing import OUT_OF_REACH, scrub
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
-from rote.engines.protocol import Contended, OutcomeUnknown, refused_write
+from rote.engines.protocol import Contended, OutcomeUnknown, check_writable
 from rote.engines.rows import BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
 from rote.errors import Busy, InvalidInput, RoteError, Unavailable
@@ -102,7 +102,7 @@ class PostgresEngine:
         return self.reader().leased_spaces()
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        self._check_writable()
+        check_writable(self)
         s = self._schema
         text = (
             f"with settings as materialized (select {SYNCHRONOUS[self._durability]}),"
@@ -134,12 +134,8 @@ class PostgresEngine:
         self._pool.check_open()
         return self._reader
 
-    def _check_writable(self) -> None:
-        if self.read_only is not None:
-            raise refused_write(self.read_only)
-
     def writer(self, space: int, *, optimistic: bool = False) -> "_Block":
-        self._check_writable()
+        check_writable(self)
         return _Block(self, space, optimistic)
 
     def begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
@@ -210,7 +206,7 @@ class PostgresEngine:
     # -- keeping -----------------------------------------------------------------------------------
 
     def harden(self) -> None:
-        self._check_writable()
+        check_writable(self)
         # PostgreSQL answers a commit of any row only when everything before it is as durable.
         with self._pool.lent() as session:
             _run_durably(
@@ -220,7 +216,7 @@ class PostgresEngine:
             )
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
-        self._check_writable()
+        check_writable(self)
         self._pool.check_open()
         self._known.pop(space, None)
         deadline = time.monotonic() + POSTGRES_SETTLE_SECONDS_MAX
@@ -258,7 +254,7 @@ class PostgresEngine:
         return rows == [(attempt,)]
 
     def scrub(self, *, payloads: bool = False) -> list[str]:
-        self._check_writable()
+        check_writable(self)
         self._pool.check_open()
         # A connection of its own, because the settings stay with it.
         session = self._target.connect()

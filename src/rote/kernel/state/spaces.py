@@ -4,7 +4,7 @@ import threading
 
 from rote.contract import SpaceInfo, SpacePage, Times
 from rote.contract.commands import AdoptSpace, FindSpace, GetTimes, ListSpaces
-from rote.engines import refused_write
+from rote.engines import check_writable
 from rote.engines.rows import SpaceRow
 from rote.errors import Corrupt, Denied, InvalidInput, NotFound
 from rote.kernel.log.branch_rows import main_row
@@ -57,7 +57,7 @@ class Spaces:
         """Find or make the space of a did that another store has made; its key, if given, is kept first."""
         check_did(did)
         check_space_name(name)
-        self._check_writable()
+        check_writable(self.wiring.engine)
         is_new_key = seed is not None and self.wiring.keys.load(did) is None
         if seed is not None and is_new_key:
             if Identity.from_seed(seed).did != did:
@@ -89,10 +89,6 @@ class Spaces:
             )
         return identity.seed()
 
-    def _check_writable(self) -> None:
-        if self.wiring.engine.read_only is not None:
-            raise refused_write(self.wiring.engine.read_only)
-
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:
             if row.did not in self.opened:
@@ -103,7 +99,7 @@ class Spaces:
 
     def _make(self, name: str) -> SpaceRow:
         """Make a space. Its key is kept before the space exists, so that no space is without one."""
-        self._check_writable()
+        check_writable(self.wiring.engine)
         seed = self._seed if self._seed is not None else self.wiring.ids.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
         is_new = self.wiring.keys.load(did) is None

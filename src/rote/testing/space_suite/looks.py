@@ -94,10 +94,17 @@ class SharedLookTests(RunGround):
     @pytest.mark.usefixtures("looked")
     def test_every_write_is_denied_and_changes_nothing(self, tmp_path: Path) -> None:
         before = self.look_told(self.agents)
+        refused = []
         for write in self.look_writes():
-            with pytest.raises(Denied) as caught:
+            try:
                 write()
-            assert caught.value.details["read_only"] is True
+            except Denied as error:
+                refused.append(error.details.get("read_only"))
+            except Exception as error:
+                refused.append(repr(error))
+            else:
+                refused.append(None)
+        assert {*refused} == {True}, refused
         with pytest.raises(NotFound):
             self.look.space("new")
         assert self.look_told(self.agents) == before
@@ -124,7 +131,6 @@ class SharedLookTests(RunGround):
             space.reindex,
             space.checkpoint,
             lambda: Memory(space).put("ops", "fact", "x", {}),
-            lambda: Memory(space).prune(),
             lambda: store.add_receipt("notes", {"x": 1}),
             store.recover,
             lambda: self.look_run(space=space),
@@ -145,7 +151,7 @@ class SharedLookTests(RunGround):
         runs, receipts = self.agents.runs(), self.agents.receipts()
         with self.look_run("read_only", self.seen) as run:
             assert run.get(A) == {"text": "a", "more": 1}
-            assert run.retrieve(VAULT)["selected"]
+            assert run.retrieve(VAULT)["selection"]["selected"]
             run.output({"type": "none"})
         assert (run.state, run.discarded, run.trace["run_id"]) == (
             "commit_applied",
