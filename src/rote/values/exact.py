@@ -167,8 +167,7 @@ def _members(members: dict[Any, Json], version_1: bool) -> Iterator[tuple[str | 
     for units, _ in rows:
         if units == before:
             shown = units.decode("utf-16-be")
-            normalized = " after NFC normalization" if version_1 else ""
-            raise _Refused(f"two keys are the same text{normalized}", key=shown)
+            raise _Refused("two keys are the same text after NFC normalization", key=shown)
         before = units
     return _member_texts(members, rows)
 

@@ -281,11 +281,6 @@ def test_a_refusal_says_what_to_store_instead(value: Any, instead: str) -> None:
     assert caught.value.details["pointer"] == "/a/0"
 
 
-def test_two_keys_of_one_text_are_refused() -> None:
-    with pytest.raises(InvalidValue, match="two keys are the same text"):
-        canonical({Answer.NO: 1, "no": 2})
-
-
 def test_many_floats_that_are_not_finite_are_found_wherever_they_stand() -> None:
     for bad in (float("nan"), -float("nan"), float("inf"), float("-inf")):
         for before in range(40):

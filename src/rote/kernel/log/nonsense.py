@@ -8,7 +8,7 @@ Damage can be anywhere, and checking every cell of every row would cost every re
 from rote.errors import Corrupt
 
 NONSENSE = (
-    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError,
+    TypeError, ValueError, LookupError, AttributeError, OverflowError, AssertionError,
     RecursionError, MemoryError,
 )  # fmt: skip
 

@@ -91,22 +91,31 @@ def _log(reads: SpaceReader, *, since: int, limit: int, newest: int) -> tuple[Co
             facts[fact.version].append(fact)
             size += size_of(fact)
         for row in rows:
-            commits.append(_checked(reads, row, facts[row.version], previous))
-            previous = row.hash
+            is_next = row.version == since + 1
+            commits.append(_checked(reads, row, facts[row.version], previous, is_next=is_next))
+            previous, since = row.hash, row.version
         # Chunks grow while commits are small.
-        since, wanted = rows[-1].version, wanted * 4
+        wanted *= 4
     return tuple(commits)
 
 
 def _checked(
-    reads: SpaceReader, row: CommitRow, facts: list[FactRow], previous: bytes | None
+    reads: SpaceReader,
+    row: CommitRow,
+    facts: list[FactRow],
+    previous: bytes | None,
+    *,
+    is_next: bool = True,
 ) -> Commit:
-    """Return a commit; Corrupt unless it and its facts have the hashes of their content."""
+    """Return a commit; Corrupt unless it and its facts have the hashes of their content.
+
+    previous  the hash of the commit before; None for the first, and where it was compacted away
+    is_next   no commit is missing between the two
+    """
     branch, at = reads.space.branches.name(row.branch), _time_of(row)
     for fact in facts:
         check_fact(fact)
-    # After a compaction the hash of the commit before the oldest one is gone.
-    if previous is not None or row.version == 1:
+    if is_next and (previous is not None or row.version == 1):
         hash = commit_hash(
             space=reads.space.did, version=row.version, branch=branch, previous=previous,
             facts=facts, at=at, author=row.author, key=row.key, meta=row.meta, event=row.event,
