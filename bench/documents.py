@@ -1,7 +1,7 @@
 """Documents to write and read: notes of an agent, of three sizes. A seed gives the same ones again."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Document = dict[str, Any]
@@ -39,6 +39,39 @@ NOTE_SCHEMA: Document = {
         }
     },
 }
+
+
+EMBEDDING_FLOATS = 1_536
+
+
+def embeddings(count: int, seed: int = 1) -> dict[str, list[list[float]]]:
+    """Return so many vectors of each distribution that models and their users leave in embeddings."""
+    draw = random.Random(seed)
+
+    def normal() -> float:
+        return draw.gauss(0, 0.03)
+
+    def with_one(number: float) -> list[float]:
+        vector = [normal() for _ in range(EMBEDDING_FLOATS)]
+        vector[draw.randrange(EMBEDDING_FLOATS)] = number
+        return vector
+
+    def vectors(number: Callable[[], float]) -> list[list[float]]:
+        return [[number() for _ in range(EMBEDDING_FLOATS)] for _ in range(count)]
+
+    return {
+        "uniform": vectors(lambda: draw.uniform(-1, 1)),
+        "normal": vectors(normal),
+        "one of 1e-7": [with_one(1e-7) for _ in range(count)],
+        "one of 2e-6": [with_one(2e-6) for _ in range(count)],
+        "one of 1e21": [with_one(1e21) for _ in range(count)],
+        "one of 1e17": [with_one(1e17) for _ in range(count)],
+        "one zero": [with_one(0.0) for _ in range(count)],
+        "integers among them": vectors(
+            lambda: draw.choice((float(draw.randrange(-9, 10)), normal(), normal(), normal()))
+        ),
+        "integers": vectors(lambda: float(draw.randrange(100))),
+    }
 
 
 class Documents:

@@ -2,11 +2,12 @@
 
 from functools import partial
 from hashlib import sha256
+from typing import Any
 
 import orjson
 
 import rote
-from bench.documents import Document, Documents
+from bench.documents import Documents, embeddings
 from bench.harness import Benchmark, Effort, Measure, Result, compare_rates, timed
 
 
@@ -21,7 +22,17 @@ def digests(effort: Effort, *, size_bytes: int) -> Result:
     return compare_rates(effort, partial(_raw, repeated), partial(_rote, repeated))
 
 
-def _raw(documents: list[Document]) -> Measure:
+def floats(effort: Effort) -> Result:
+    """Return the worst of several distributions of the numbers in embeddings."""
+    count, repeated = effort.count(40, 4), effort.count(10, 1)
+    results = [
+        compare_rates(effort, partial(_raw, vectors * repeated), partial(_rote, vectors * repeated))
+        for vectors in embeddings(count).values()
+    ]
+    return min(results, key=lambda result: result.ratio)
+
+
+def _raw(documents: list[Any]) -> Measure:
     dumps, options = orjson.dumps, orjson.OPT_SORT_KEYS
 
     def work() -> None:
@@ -31,7 +42,7 @@ def _raw(documents: list[Document]) -> Measure:
     return timed(len(documents), work)
 
 
-def _rote(documents: list[Document]) -> Measure:
+def _rote(documents: list[Any]) -> Measure:
     digest = rote.digest
 
     def work() -> None:
@@ -45,15 +56,22 @@ BENCHMARKS = [
     Benchmark(
         "digest/300",
         "digest of a 300 byte document",
-        0.25,
+        0.22,
         0.6,
         partial(digests, size_bytes=300),
     ),
     Benchmark(
         "digest/3000",
         "digest of a 3 KB document",
-        0.15,
+        0.25,
         0.5,
         partial(digests, size_bytes=3_000),
+    ),
+    Benchmark(
+        "digest/floats",
+        "digest of 1,536 floats, the worst of several distributions",
+        0.3,
+        0.6,
+        floats,
     ),
 ]

@@ -47,6 +47,10 @@ class Draws:
             return self._random.choice(WORDS)
         return "".join(self._random.choices(CHARACTERS, k=self._random.randrange(8)))
 
+    def embedded(self, *, rare: float) -> float:
+        """Return a number as embeddings have it, now and then any other float."""
+        return self.float() if self._random.random() < rare else self._random.gauss(0, 0.03)
+
     def float(self) -> float:
         choice = self._random.randrange(5)
         if choice == 0:
@@ -96,6 +100,30 @@ class Draws:
             self._random.choice(KEYS): self.small(depth + 1)
             for _ in range(self._random.randrange(4))
         }
+
+    def number(self, limit: int) -> int:
+        return self._random.randrange(limit)
+
+    def small_array(self, size: int) -> list[Any]:
+        """Return many small values: some arrays have few different ones, others many."""
+        kinds = [self.small(1) for _ in range(self._random.choice((2, 9, size)))]
+        return [self._random.choice(kinds) for _ in range(self._random.randrange(size))]
+
+    def edited(self, elements: list[Any], count: int) -> list[Any]:
+        """Return the elements after so many insertions, deletions, replacements and moves."""
+        made = list(elements)
+        for _ in range(count):
+            place = self._random.randrange(len(made) + 1)
+            choice = self._random.randrange(4)
+            if choice == 0 or place == len(made):
+                made.insert(place, self.small())
+            elif choice == 1:
+                del made[place]
+            elif choice == 2:
+                made[place] = self.small(1)
+            else:
+                made.insert(self._random.randrange(len(made)), made.pop(place))
+        return made
 
     def patch(self, names: tuple[str, ...], count: int) -> tuple[Any, list[Any]]:
         """Return a document and operations of which most apply, each drawn for the value it meets."""

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from rote import errors, patch, traces
     from rote.contract import (
         DELETE,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         GcReport,
         MergeConflict,
         MergeResult,
+        SpaceErasure,
         State,
         VerifyReport,
     )
@@ -60,6 +62,7 @@ __all__ = [
     "Run",
     "RunRecord",
     "Space",
+    "SpaceErasure",
     "State",
     "Store",
     "ToolProfile",
@@ -104,6 +107,7 @@ _PLACES = {
     "Run": "rote.runs.run",
     "RunRecord": "rote.runs.ledger",
     "Space": "rote.space",
+    "SpaceErasure": "rote.contract",
     "State": "rote.contract",
     "Store": "rote.space",
     "ToolProfile": "rote.traces",
@@ -126,6 +130,8 @@ if not TYPE_CHECKING:  # a name that is not here is an error for type checkers
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
             return import_module(f"rote.{name}")
+        if name == "__version__":
+            return import_module("importlib.metadata").version("rote")
         if name not in _PLACES:
             raise AttributeError(f"module 'rote' has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(_PLACES[name]), name)

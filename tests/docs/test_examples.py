@@ -16,6 +16,7 @@ from tests.docs.starter import Starter
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+SETTINGS = ("ROTE_STORE", "ROTE_SPACE", "ROTE_BRANCH")
 RUNNABLE = [page for page in PAGES if any(b.tag in RUN for b in blocks(page.read_text("utf-8")))]
 
 
@@ -28,7 +29,8 @@ def console(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "XDG_CACHE_HOME": str(aside / "cache"),
     }
-    environment.pop("ROTE_STORE", None)
+    for name in SETTINGS:
+        environment.pop(name, None)
     with closing(Starter(tmp_path, environment, output=aside / "output.txt")) as starter:
         yield Console(tmp_path, environment, starter)
 
@@ -38,7 +40,8 @@ def test_the_examples_of_a_page_run(
     page: Path, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ROTE_STORE", raising=False)
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
         if block.tag == "python":

@@ -122,7 +122,7 @@ def places(content: bytes, count: int, random: Random) -> Iterator[int]:
 
 
 class Findings:
-    """What came of many changes."""
+    """The outcomes of many changes."""
 
     def __init__(self) -> None:
         self.wrong: dict[str, str] = {}

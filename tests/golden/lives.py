@@ -147,7 +147,7 @@ def notes(lines: int) -> list[Call]:
         ("past/one", "set", set_note(C, "ours")),
         ("topic", "merge", {"source": "past/one", "resolutions": {C: {"text": "both"}}}),
         ("main", "delete_branch", {"name": "past/one"}),
-        ("main", "erase", {"id": SECRET, "reason": "request 17", "key": "erase-1"}),
+        ("main", "erase", {"ids": SECRET, "reason": "request 17", "key": "erase-1"}),
         ("main", "set", set_note(SECRET, "written anew")),
         *long[5:],
         ("main", "create_branch", {"name": "later"}),
@@ -290,7 +290,7 @@ def go_on(life: Life) -> None:
         ("topic", "merge", {"source": "newest"}),
         ("main", "merge", {"source": "past/one", "on_conflict": "theirs"}),
         ("main", "delete_branch", {"name": "newest"}),
-        ("main", "erase", {"id": B, "reason": "request 18"}),
+        ("main", "erase", {"ids": B, "reason": "request 18"}),
     ]
     life.call(*calls)
     life.call(*calls, space="whole")

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable
+from importlib.metadata import version
 
 import pytest
 
@@ -12,7 +13,7 @@ NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
     "Fact", "Failure", "Fault", "GcReport", "Memory",
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
-    "RunRecord", "Space", "State", "Store", "ToolProfile",
+    "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
     "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
@@ -42,6 +43,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "backup": "(self, path)",
         "close": "(self)",
         "copy": "(self, name, target, *, with_key, progress)",
+        "erase_space": "(self, name, *, reason, confirm)",
         "space": "(self, name)",
         "spaces": "(self)",
     },
@@ -52,13 +54,14 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "branch": None,
         "branches": "(self)",
         "checkpoint": "(self)",
+        "commit": "(self, version)",
         "compact": "(self, *, before, keep, dry_run, key, progress)",
         "create_branch": "(self, name, *, at, key)",
         "delete": "(self, id, *, key)",
         "delete_branch": "(self, name, *, key)",
         "did": None,
         "diff": "(self, other)",
-        "erase": "(self, id, *, reason, key)",
+        "erase": "(self, ids, *, reason, key)",
         "facts": "(self, id)",
         "find": "(self, index, *, start, end, after, within, limit)",
         "gc": "(self, *, grace_seconds, progress)",
@@ -66,7 +69,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
-        "log": "(self, *, since, limit)",
+        "log": "(self, *, since, before, limit, newest)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "now": None,
@@ -83,6 +86,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+        "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
         "transact": "(self, operations, *, reads, key, meta)",
         "transaction": "(self, *, key, meta)",
@@ -91,6 +95,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "verify": "(self, *, against, progress)",
         "version": None,
         "watch": "(self, query, *, since, timeout)",
+        "written": "(self, prefix, *, where)",
     },
     rote.Memory: {
         "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata)",
@@ -101,7 +106,9 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "delete": "(self, namespace, kind, id)",
         "entity_id": None,
         "get": "(self, namespace, kind, id, *, at)",
+        "history": "(self, namespace, kind, id, *, limit)",
         "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
+        "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
         "prune": "(self, namespace)",
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
@@ -156,7 +163,7 @@ FIELDS: dict[type, list[str]] = {
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
         "id", "op", "body", "salt", "parent", "hash", "version", "index", "commit", "erased",
-        "to_dict",
+        "at", "author", "meta", "own_dict", "to_dict",
     ],
     rote.Commit: [
         "version", "hash", "previous", "branch", "facts", "at", "author", "key", "meta", "event",
@@ -232,6 +239,7 @@ ERRORS = [
 def test_the_package_exports_these_names() -> None:
     assert sorted(rote.__all__) == sorted(NAMES)
     assert all(hasattr(rote, name) for name in NAMES)
+    assert rote.__version__ == version("rote")
 
 
 @pytest.mark.parametrize("function", SIGNATURES, ids=lambda function: function.__qualname__)
@@ -243,7 +251,9 @@ def test_a_function_takes_these_arguments(function: Callable[..., object]) -> No
 def test_a_class_has_these_members_with_these_arguments(kind: type) -> None:
     members = {
         name: arguments(member) if inspect.isfunction(member) else None
-        for name, member in vars(kind).items()
+        for part in kind.__mro__
+        if part.__module__.startswith("rote.")
+        for name, member in vars(part).items()
         if not name.startswith("_")
     }
     assert members == MEMBERS[kind]

@@ -1,5 +1,6 @@
 """The fast encoder is the exact one, the exact one is RFC 8785, and decoding is its inverse."""
 
+from math import inf, nextafter
 from typing import Any
 
 import rfc8785
@@ -125,6 +126,28 @@ def test_floats_are_written_the_same_by_both(numbers: list[float]) -> None:
 
 def test_very_many_floats_are_written_the_same_by_both() -> None:
     check_drawn(examples(5_000, 300_000), Draws.float, lambda number: check_floats([number]))
+
+
+def test_long_arrays_of_floats_are_written_the_same_by_all_whatever_is_among_them() -> None:
+    """Embeddings: one number that orjson writes otherwise once made the whole array slow."""
+
+    def draw(draws: Draws) -> Any:
+        numbers = [draws.embedded(rare=0.02) for _ in range(200)]
+        return [numbers, {"model": "e-6,1.0", "e+17]": numbers}, [[number] for number in numbers]]
+
+    def check(value: Any) -> None:
+        assert canonical(value[0]) == exact(value[0]) == rfc8785.dumps(value[0])
+        assert canonical(value) == exact(value)
+
+    check_drawn(examples(60, 3_000), draw, check)
+
+
+def test_floats_beside_every_power_of_ten_are_written_the_same_by_both() -> None:
+    for exponent in range(-30, 31):
+        numbers = [float(f"1e{exponent}")]
+        for _ in range(3):
+            numbers = [nextafter(numbers[0], -inf), *numbers, nextafter(numbers[-1], inf)]
+        check_floats([sign * number for number in numbers for sign in (1, -1)])
 
 
 def check_floats(numbers: list[float]) -> None:

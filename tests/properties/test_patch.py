@@ -20,8 +20,9 @@ from rote.patch import (
     replay,
     written_paths,
 )
+from rote.patch.diff import twin
 from rote.values import canonical
-from tests.draws import check_drawn, places
+from tests.draws import Draws, check_drawn, places
 from tests.lanes import examples
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "-", "", "~", "/", "a/b"])
@@ -199,6 +200,40 @@ def test_a_difference_of_a_small_change_holds_too(case: tuple[Any, list[Any]]) -
     found = diff(document, value)
     assert canonical(apply(document, found)) == canonical(value)
     assert found == diff(copy.deepcopy(document), copy.deepcopy(value))
+
+
+def test_a_difference_of_large_arrays_turns_one_into_the_other() -> None:
+    def draw(draws: Draws) -> tuple[Any, Any]:
+        before = draws.small_array(120)
+        return {"rows": before}, {"rows": draws.edited(before, draws.number(40))}
+
+    def check(case: tuple[Any, Any]) -> None:
+        before, after = case
+        kept = copy.deepcopy(case)
+        found = diff(before, after)
+        assert canonical(apply(before, found)) == canonical(after)
+        assert normalize(found) == found == diff(*copy.deepcopy(case))
+        assert case == kept
+
+    check_drawn(examples(300, 10_000), draw, check)
+
+
+@given(st.lists(st.sampled_from([0, 1, True, False, 0.0, -0.0, 1.0, None, "true"]), max_size=6))
+def test_booleans_and_numbers_are_different_and_numbers_of_one_value_are_not(
+    after: list[Any],
+) -> None:
+    """In Python True is 1; a difference must not take one for the other."""
+    for before in ([1, 0, 1], [True, False], [[True]], [1.0, 0.0, True]):
+        assert canonical(apply(before, diff(before, after))) == canonical(after)
+        assert (diff(before, after) == []) == (canonical(before) == canonical(after))
+        assert canonical(apply([before], diff([before], [after]))) == canonical([after])
+
+
+@settings(max_examples=examples(200, 2_000))
+@given(VALUES, VALUES)
+def test_twins_are_equal_exactly_when_the_canonical_bytes_are(one: Any, other: Any) -> None:
+    same = canonical(one) == canonical(other)
+    assert (twin(canonical(one)) == twin(canonical(other))) == same
 
 
 def at(value: Any, path: tuple[str, ...]) -> bytes | None:

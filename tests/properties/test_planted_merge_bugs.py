@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from rote.contract import commands
 from rote.engines.rows import BranchRow, Line
 from rote.errors import RoteError
 from rote.kernel.branching import merge_bases as bases
@@ -115,8 +116,8 @@ def look_at_the_source_only_above_its_fork(monkeypatch: pytest.MonkeyPatch) -> N
 def prefer_ours_to_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
     settle = merges._settle
 
-    def ours_first(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | None:
-        return ours if strategy == "latest" else settle(strategy, base, ours, theirs)
+    def ours_first(request: commands.Merge, rules: Any, id: str, sides: Any) -> Entry | None:
+        return sides[1] if request.on_conflict == "latest" else settle(request, rules, id, sides)
 
     monkeypatch.setattr(merges, "_settle", ours_first)
 

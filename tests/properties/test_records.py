@@ -63,6 +63,7 @@ class Chance:
             "touch",
             "branch",
             "prune",
+            "update",
             "other",
             "merge",
             "erase",
@@ -110,6 +111,9 @@ class Chance:
     def version(self, oldest: int, newest: int) -> int | None:
         return self._one((None, self._random.randint(oldest, newest)))
 
+    def order(self) -> tuple[str, bool]:
+        return self._one(("id", "id", "created", "updated")), self._one((False, False, True))
+
     def page(self) -> int:
         return self._random.randint(1, 4)
 
@@ -134,6 +138,9 @@ class Story:
                 memory.call("put", [*key, {"entries": []}, ttl, metadata])
             elif what == "append":
                 memory.call("append", [*key, {"n": 1}, ttl, metadata])
+            elif what == "update":
+                with suppress(NotFound):
+                    memory.update(*key, metadata=metadata, ttl_seconds=ttl)
             elif what == "branch":
                 if len(self.names) < BRANCHES_MAX:
                     space.create_branch(f"b{space.version}")
@@ -156,14 +163,21 @@ class Story:
             self._clock.move(seconds=where % 3 * 0.5)
 
 
-def plainly(space: Space, now: datetime, asked: dict[str, Any]) -> list[tuple[str, str]]:
+def plainly(
+    space: Space, now: datetime, asked: dict[str, Any], order: str, *, descending: bool
+) -> list[tuple[str, str]]:
     """Return the keys of the records that a list must show."""
-    records = [state.value for state in space.scan("record:")]
-    return sorted(
-        (record["record_kind"], record["record_id"])
+    records: list[Any] = [state.value for state in space.scan("record:")]
+    keys = [
+        (
+            instant(record[f"{order}_at"]) if order != "id" else now,
+            record["record_kind"],
+            record["record_id"],
+        )
         for record in records
         if matches(record, now, asked)
-    )
+    ]
+    return [(kind, id) for _, kind, id in sorted(keys, reverse=descending)]
 
 
 def matches(record: Any, now: datetime, asked: dict[str, Any]) -> bool:
@@ -224,7 +238,9 @@ def compare(engine: str, seed: int) -> None:
             at = chance.version(story.oldest, space.version)
             view = space if at is None else space.at(at)
             plain = {name: value for name, value in given.items() if value is not None}
-            expected = plainly(view, view.now, {**filtered, **plain})
+            order, descending = chance.order()
+            expected = plainly(view, view.now, {**filtered, **plain}, order, descending=descending)
+            given |= {"order": order, "descending": descending}
             listed = pages(Memory(space), given, filtered, at, chance.page())
             assert listed == expected, (seed, space.branch, at, given, filtered)
         assert story.space.verify().ok

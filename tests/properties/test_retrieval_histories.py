@@ -26,7 +26,7 @@ SEARCHED = 25
 
 def play(folder: Path, seed: int) -> None:
     clock = FixedClock()
-    settings = StoreSettings(clock=clock)
+    settings = StoreSettings(clock=clock, content_rules=())
     with open_on(SqliteEngine(None), settings, keys=MemoryKeys()) as store:
         RetrievalHistory(store, clock, folder, seed).run(STEPS)
 

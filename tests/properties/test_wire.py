@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
+from msgspec import Struct, structs
 
 import rote
 from rote import errors
@@ -41,6 +41,17 @@ HASHES = st.from_regex(r"\A[0-9a-f]{64}\Z")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
+METAS = st.none() | json_values().filter(lambda value: value is not None).map(canonical)
+
+
+def with_own_facts(commit: Commit) -> Commit:
+    """Return a commit whose facts say of it what it says itself."""
+    said = {"at": commit.at, "author": commit.author, "meta_data": commit.meta_data}
+    return structs.replace(
+        commit, facts=tuple(structs.replace(fact, **said) for fact in commit.facts)
+    )
+
+
 def values(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a type as it is declared."""
     origin, arguments = get_origin(kind), get_args(kind)
@@ -48,10 +59,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return facts(kind)
     if kind is Commit:
         members = {name: values(hint) for name, hint in get_type_hints(Commit).items()}
-        members["meta_data"] = st.none() | json_values().filter(
-            lambda value: value is not None
-        ).map(canonical)
-        return st.builds(Commit, **members)
+        members["meta_data"] = METAS
+        return st.builds(Commit, **members).map(with_own_facts)
     if isinstance(kind, type) and issubclass(kind, Struct):
         return st.builds(
             kind, **{name: values(hint) for name, hint in get_type_hints(kind).items()}
@@ -83,6 +92,8 @@ def facts(draw: st.DrawFn, kind: type[Any]) -> Any:
         name: draw(values(hint)) for name, hint in get_type_hints(kind).items() if name != "data"
     }
     members["op"] = draw(st.sampled_from(["set", "patch", "delete"]))
+    if kind is Fact:
+        members["meta_data"] = draw(METAS)
     is_gone = members.get("erased") or members.get("remains") is not None
     body = st.lists(json_values(), max_size=2) if members["op"] == "patch" else json_values()
     has_data = members["op"] != "delete" and not is_gone

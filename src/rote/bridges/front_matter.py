@@ -59,7 +59,7 @@ class Member(Struct, frozen=True):
 
 
 class FrontMatter(Struct):
-    """What the front matter of a page says about its records; all of it is empty without one."""
+    """Statements of a page's front matter about its records; all are empty without one."""
 
     size: int = 0  # its number of lines
     namespace: str | None = None

@@ -1,5 +1,5 @@
 """The `rote` command: commands, progress, colours."""
 
-from rote.cli.app import main
+from rote.cli.entry import main
 
 __all__ = ["main"]

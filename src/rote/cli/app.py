@@ -12,6 +12,7 @@ from rote.cli import (
     branching,
     bridging,
     canonical,
+    commits,
     compacting,
     copying,
     doctor,
@@ -19,6 +20,7 @@ from rote.cli import (
     memory,
     querying,
     reading,
+    recalling,
     retrieving,
     running,
     tracing,
@@ -39,7 +41,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; the entry point of the console script."""
+    """Run the command line, once its parts are there."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows its escape instead of a crash.
         if isinstance(stream, TextIOWrapper):
@@ -56,6 +58,9 @@ def describe(
 ) -> None:
     """Memory for AI agents that you can prove.
 
+    What was known then, who wrote it and why: rote memory list --at 'tuesday 14:00', rote memory
+    show, rote memory history, rote log; what has changed since: rote diff --at 'tuesday 14:00'.
+
     Exits with 0 when all is well, 1 when the answer is no, 2 when there is no answer.
     """
     if show_version:
@@ -65,33 +70,45 @@ def describe(
         typer.echo(context.get_help())
 
 
-app.command("demo")(story.demo)
-app.command("doctor")(doctor.doctor)
-app.command("get")(reading.get_entity)
-app.command("set")(writing.set_entity)
-app.command("patch")(writing.patch_entity)
-app.command("delete")(writing.delete_entity)
-app.command("log")(reading.log)
-app.command("history")(reading.history)
-app.command("query")(querying.query)
-app.command("watch")(querying.watch)
-app.add_typer(branching.branch, name="branch")
-app.command("merge")(branching.merge)
-app.command("diff")(branching.diff)
-app.command("verify")(trust.verify)
-app.command("checkpoint")(trust.checkpoint)
-app.command("backup")(trust.backup)
-app.command("copy")(copying.copy)
-app.command("erase")(erasing.erase)
-app.add_typer(blobs.commands, name="blob")
-app.command("gc")(blobs.gc)
-app.command("compact")(compacting.compact)
+_LOOK, _WRITE = "Look, now and back", "Write"
+_BRANCHES, _MEMORY = "Branches", "Memory for agents"
+_TRUST, _KEEP = "Trust and copies", "Keep it small and lawful"
+
+app.command("demo", rich_help_panel="Begin")(story.demo)
+app.command("doctor", rich_help_panel="Begin")(doctor.doctor)
+app.command("get", rich_help_panel=_LOOK)(reading.get_entity)
+app.command("list", rich_help_panel=_LOOK)(reading.list_entities)
+app.command("log", rich_help_panel=_LOOK)(commits.log)
+app.command("show", rich_help_panel=_LOOK)(commits.show_commit)
+app.command("history", rich_help_panel=_LOOK)(reading.history)
+app.command("spaces", rich_help_panel=_LOOK)(reading.list_spaces)
+app.command("query", rich_help_panel=_LOOK)(querying.query)
+app.command("watch", rich_help_panel=_LOOK)(querying.watch)
+app.command("set", rich_help_panel=_WRITE)(writing.set_entity)
+app.command("patch", rich_help_panel=_WRITE)(writing.patch_entity)
+app.command("delete", rich_help_panel=_WRITE)(writing.delete_entity)
+app.add_typer(blobs.commands, name="blob", rich_help_panel=_WRITE)
+memory.commands.command("get")(recalling.get_record)
+memory.commands.command("list")(recalling.list_records)
+memory.commands.command("show")(recalling.show_record)
+memory.commands.command("history")(recalling.show_history)
+memory.commands.command("erase")(erasing.erase_records)
 memory.commands.command("export")(bridging.export_memory)
 memory.commands.command("import")(bridging.import_memory)
 memory.commands.command("validate")(bridging.validate_file)
-app.add_typer(memory.commands, name="memory")
-app.command("retrieve")(retrieving.retrieve_package)
-app.add_typer(running.runs, name="runs")
-app.command("recover")(running.recover)
-app.add_typer(tracing.commands, name="trace")
-app.command("canonical")(canonical.canonicalise)
+app.add_typer(memory.commands, name="memory", rich_help_panel=_MEMORY)
+app.command("retrieve", rich_help_panel=_MEMORY)(retrieving.retrieve_package)
+app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
+app.command("recover", rich_help_panel=_MEMORY)(running.recover)
+app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
+app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
+app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)
+app.command("diff", rich_help_panel=_BRANCHES)(branching.diff)
+app.command("verify", rich_help_panel=_TRUST)(trust.verify)
+app.command("checkpoint", rich_help_panel=_TRUST)(trust.checkpoint)
+app.command("backup", rich_help_panel=_TRUST)(trust.backup)
+app.command("copy", rich_help_panel=_TRUST)(copying.copy)
+app.command("canonical", rich_help_panel=_TRUST)(canonical.canonicalise)
+app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
+app.command("compact", rich_help_panel=_KEEP)(compacting.compact)
+app.command("gc", rich_help_panel=_KEEP)(blobs.gc)

@@ -1,28 +1,34 @@
-"""Commands about blobs: blob put, blob get, gc."""
+"""Commands about blobs: blob put, blob get, blob list, gc."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Annotated, BinaryIO
 
 import typer
 
 from rote.cli.input import opened_file
 from rote.cli.options import (
+    AtOption,
     BranchOptions,
     KeyOption,
     OutputOption,
     SpaceOptions,
+    point_of,
     spread_options,
 )
 from rote.cli.outcome import no
-from rote.cli.output import opened_target, plural, print_json, print_line, say
+from rote.cli.output import opened_target, plural, print_json, print_line, print_rows
 from rote.cli.progress import bar, byte_bar
+from rote.contract import BlobInfo
 from rote.errors import NotFound
 from rote.space import Space
 from rote.values.blobs import (
     CONTENT_TYPE_DEFAULT,
+    META_PREFIX,
     check_blob_hash,
     check_content_type,
     check_labels,
+    described_by,
 )
 from rote.values.limits import BLOB_CHUNK_BYTES, GC_GRACE_SECONDS
 
@@ -94,8 +100,7 @@ def get_blob(
         try:
             info = space.blob_info(hash)
         except NotFound as error:
-            say(str(error))
-            raise no() from error
+            raise no(str(error)) from error
         if output is not None or not options.as_json:
             with opened_target(output) as file:
                 _copy_bytes(space, hash, info.size, file)
@@ -110,6 +115,31 @@ def _copy_bytes(space: Space, hash: str, size: int, target: BinaryIO) -> None:
         while data := source.read(BLOB_CHUNK_BYTES):
             target.write(data)
             advance(len(data))
+
+
+@commands.command("list")
+@spread_options
+def list_blobs(*, at: AtOption = None, options: BranchOptions) -> None:
+    """List the blobs that --branch describes: hash, size, type and labels."""
+    point = point_of(at)
+    with options.opened_space() as space:
+        found = _described(options.view_at(space, point))
+        if options.as_json:
+            for info in found:
+                print_json(info.to_dict())
+        else:
+            rows = (
+                (info.hash, info.size, info.content_type, ", ".join(info.labels)) for info in found
+            )
+            print_rows(("hash", "size", "type", "labels"), rows)
+
+
+def _described(view: Space) -> Iterator[BlobInfo]:
+    for state in view.scan(META_PREFIX):
+        hash = described_by(state.id)
+        if hash is not None:
+            with suppress(NotFound):  # a description that somebody wrote without the bytes
+                yield view.blob_info(hash)
 
 
 @spread_options

@@ -4,9 +4,10 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
+from rote.cli.changes import print_operations
 from rote.cli.input import decode_argument
+from rote.cli.naming import id_in, shown
 from rote.cli.options import (
     AtOption,
     BranchOptions,
@@ -16,7 +17,6 @@ from rote.cli.options import (
     point_of,
     spread_options,
     version_in,
-    view_at,
 )
 from rote.cli.outcome import Commands, no
 from rote.cli.output import (
@@ -25,13 +25,12 @@ from rote.cli.output import (
     print_json,
     print_line,
     print_rows,
-    printable,
     short,
-    stdout,
 )
 from rote.cli.writing import newest_before, words_if_repeated
 from rote.contract import DELETE, Branch, Change, MergeResult, State
 from rote.errors import InvalidInput
+from rote.space import Space
 from rote.values import check_branch_name
 
 branch = typer.Typer(cls=Commands, help="Make, list and delete branches.")
@@ -144,24 +143,46 @@ def merge(
 @spread_options
 def diff(
     other: Annotated[
-        str, typer.Argument(metavar="OTHER", help="A branch, or a version of --branch.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[OTHER]",
+            help="A branch, or --branch at a version or a time; as it is now, unless said.",
+        ),
+    ] = None,
     *,
     at: AtOption = None,
     options: BranchOptions,
 ) -> None:
-    """Say what turns --branch into OTHER: + added, - removed, ~ changed, with the patch."""
+    """Say what turns --branch into OTHER: + added, - removed, ~ changed, with the patch.
+
+    With --at alone: what has changed since then.
+    """
+    if other is None and at is None:
+        raise InvalidInput("name what to compare with; or with --at since when changes count")
     point = point_of(at)
-    version = version_in(other)
     with options.opened_space() as space:
-        if version is not None and any(row.name == other for row in space.branches()):
-            raise InvalidInput(
-                f"{other} is a version, and a branch; for the branch turn it round:"
-                f" rote diff {options.branch} --branch {other}"
-            )
-        changes = view_at(space, point).diff(other if version is None else version)
+        after = _other(space, other, options)
+        changes = options.view_at(space, point).diff(after)
     for change in changes:
         options.print_answer(change.to_dict(), partial(_print_change, change))
+
+
+def _other(space: Space, other: str | None, options: BranchOptions) -> str | Space:
+    """Return the branch, or the view of this branch, that a text names."""
+    if other is None:
+        return space
+    is_branch = any(row.name == other for row in space.branches())
+    if is_branch and version_in(other) is not None:
+        raise InvalidInput(
+            f"{other} is a version, and a branch; for the branch turn it round:"
+            f" rote diff {options.branch} --branch {other}"
+        )
+    try:
+        return other if is_branch else options.view_at(space, point_of(other))
+    except InvalidInput:
+        return (
+            other  # neither a version nor a time; the comparison says that there is no such branch
+        )
 
 
 def _check(name: str, key: str | None) -> None:
@@ -170,13 +191,17 @@ def _check(name: str, key: str | None) -> None:
 
 
 def _resolutions(argument: str | None, deleted: list[str]) -> dict[str, Any]:
-    settled: Any = {} if argument is None else decode_argument(argument)
-    if not isinstance(settled, dict):
+    given: Any = {} if argument is None else decode_argument(argument)
+    if not isinstance(given, dict):
         raise InvalidInput("resolutions are an object from ids to values: put { } around them")
-    both = sorted(settled.keys() & set(deleted))
+    settled = {id_in([name]): value for name, value in given.items()}
+    gone = [id_in([name]) for name in deleted]
+    both = sorted(settled.keys() & set(gone))
     if both:
-        raise InvalidInput(f"{both[0]} has a value in --resolutions and --delete; give one of them")
-    return {**settled, **dict.fromkeys(deleted, DELETE)}
+        raise InvalidInput(
+            f"{shown(both[0])} has a value in --resolutions and --delete; give one of them"
+        )
+    return {**settled, **dict.fromkeys(gone, DELETE)}
 
 
 def _print_merge(result: MergeResult, source: str, target: str) -> None:
@@ -188,9 +213,10 @@ def _print_merge(result: MergeResult, source: str, target: str) -> None:
         print_rows(
             columns,
             (
-                (each.id, *(_told(state) for state in (each.base, each.ours, each.theirs)))
+                (shown(each.id), *(_told(state) for state in (each.base, each.ours, each.theirs)))
                 for each in result.conflicts
             ),
+            wraps=columns[1:],
         )
     else:
         words = f"{source} into {target}: {plural(len(result.merged), 'change')}"
@@ -200,7 +226,7 @@ def _print_merge(result: MergeResult, source: str, target: str) -> None:
             place = f"at version {result.commit.version} ({short(result.commit.hash)})"
             print_line(f"merged {words} {place}", style="green")
         for id in result.merged:
-            print_line(f"  {id}")
+            print_line(f"  {shown(id)}")
 
 
 def _told(state: State) -> str:
@@ -210,19 +236,6 @@ def _told(state: State) -> str:
 def _print_change(change: Change) -> None:
     mark, style = _STYLES[change.kind]
     value = {"added": change.after, "removed": change.before}.get(change.kind)
-    words = change.id if change.kind == "changed" else f"{change.id} {compact(value)}"
-    stdout().print(Text(printable(f"{mark} {words}"), style=style))
-    for operation in change.patch or ():
-        _print_operation(operation)
-
-
-def _print_operation(operation: dict[str, Any]) -> None:
-    """Print one step of a patch: removals in red, additions in green."""
-    place = operation["path"] or "(all)"
-    if operation["op"] == "splice":
-        words = f"{place} at {operation['index']}: {operation['remove']} out, {compact(operation['add'])} in"
-        print_line(f"    {words}", style="yellow")
-    elif operation["op"] == "remove":
-        print_line(f"    {place} removed", style="red")
-    else:
-        print_line(f"    {place} {compact(operation['value'])}", style="green")
+    words = "" if change.kind == "changed" else f" {compact(value)}"
+    print_line(f"{mark} {shown(change.id)}{words}", style=style)
+    print_operations(change.patch or ())

@@ -27,11 +27,13 @@ from rote.bridges.folders import check_path
 from rote.bridges.named import first_named
 from rote.cli.input import opened_file
 from rote.cli.options import (
+    AtOption,
     BranchOptions,
     NamespacesOption,
     Options,
     memory_of,
     namespaces_in,
+    point_of,
     scratch_space,
     spread_options,
 )
@@ -93,13 +95,15 @@ def export_memory(
         ),
     ] = None,
     overwrite: OverwriteOption = False,
+    at: AtOption = None,
     options: BranchOptions,
 ) -> None:
     """Write all living records to stdout or a file; as Markdown, the daily logs to a folder."""
     target = None if output == "-" else output
     _check_export(namespace or [], format, target, overwrite=overwrite, as_json=options.as_json)
+    point = point_of(at)
     with options.opened_space() as space, count_bar("exporting records") as advance:
-        memory = memory_of(space)
+        memory = memory_of(options.view_at(space, point))
         if format == _MARKDOWN:
             assert target is not None
             report = export_markdown(

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,6 @@ from rote.cli.options import StoreOptions, spread_options
 from rote.cli.outcome import no
 from rote.cli.output import plural, print_line, print_rows, printable, short
 from rote.cli.progress import bar
-from rote.cli.reading import beginning
 from rote.errors import RoteError
 from rote.opening import locate
 from rote.space import Space
@@ -177,7 +176,9 @@ def _examine_space(examination: Examination, space: Space) -> None:
         }
     )
     try:
-        faults = [str(fault) for fault in space.verify().faults] if small else look_into(space)
+        faults = [str(fault) for fault in space.verify().faults] if small else []
+        if not small:
+            look_into(space)
     except RoteError as error:
         faults = [str(error)]
     examination.problems += (f"space {space.name}: {fault}" for fault in faults[:_FAULTS_SHOWN])
@@ -185,18 +186,11 @@ def _examine_space(examination: Examination, space: Space) -> None:
         examination.problems.append(f"space {space.name}: rote verify tells all its faults")
 
 
-def look_into(space: Space) -> list[str]:
-    """Return what is wrong with the newest commits; raise when the first entities cannot be read."""
-    newest = space.version
-    since = beginning(space, max(newest - _COMMITS_LOOKED_AT, 0))
-    present = {commit.version for commit in space.log(since=since, limit=newest - since)}
-    for _ in islice(space.at(newest).scan(), _ENTITIES_LOOKED_AT):
+def look_into(space: Space) -> None:
+    """Read the newest commits and the first entities; raise when one of them cannot be read."""
+    commits = space.log(newest=True, limit=_COMMITS_LOOKED_AT)
+    for _ in chain(commits, space.scan(limit=_ENTITIES_LOOKED_AT)):
         pass  # reading alone is the test
-    return [
-        f"version {version} is missing"
-        for version in range(since + 1, newest + 1)
-        if version not in present
-    ]
 
 
 def _file_system(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""`rote log --graph`: one lane for each branch, one line for each commit, oldest first.
+"""`rote log --graph`: one lane for each branch, one line for each commit, drawn oldest first.
 
 ●      1  main   set urn:a
 ├─╮    2  topic  branch.create
@@ -87,6 +87,12 @@ class Lanes:
         return len(self._lanes) - 1
 
 
+def mirrored(drawn: str) -> str:
+    """Return a line as it looks when the newest commit is on top."""
+    return drawn.translate(_UPSIDE_DOWN)
+
+
+_UPSIDE_DOWN = str.maketrans("╮╭╵", "╯╰╷")
 _JOINS_RIGHT = "├─┼╭"
 _JOINS_LEFT = "╮─┼┤"
 

@@ -42,6 +42,14 @@ def decode_object(argument: str, *, member: str = "text", or_null: bool = False)
     raise InvalidInput(f"that is not an object; {_object_advice(member, word)}")
 
 
+def decode_operations(argument: str) -> list[Any]:
+    """Return the patch operations of an argument."""
+    operations = decode_argument(argument)
+    if not isinstance(operations, list):
+        raise InvalidInput("a patch is a list of operations: put [ ] around it")
+    return operations
+
+
 def decode_file(path: Path) -> Json:
     with path.open("rb") as file:
         return _decode_stream(file, str(path))

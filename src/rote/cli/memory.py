@@ -1,5 +1,6 @@
-"""Commands about memory records: rote memory put, get, append, list, delete, prune, stats, report."""
+"""Commands about memory records: rote memory put, append, update, delete, touch, prune, stats, report."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -7,32 +8,23 @@ from typing import Annotated, Any
 import typer
 from msgspec import UNSET, UnsetType
 
-from rote.cli.input import decode_object
+from rote.cli.input import decode_object, decode_operations
 from rote.cli.options import (
     AtOption,
     BranchOptions,
-    LimitOption,
+    KeyOption,
     NamespacesOption,
+    Options,
     memory_of,
     point_of,
     scratch_space,
     spread_options,
 )
 from rote.cli.outcome import no
-from rote.cli.output import (
-    compact,
-    digits,
-    plural,
-    print_json,
-    print_line,
-    print_rows,
-    print_value,
-    say,
-)
+from rote.cli.output import digits, plural, print_json, print_line, print_rows
 from rote.errors import InvalidInput
 from rote.records.memory import Memory
 from rote.space import Space
-from rote.values import parse_time
 from rote.values.limits import TTL_SECONDS_MAX
 
 commands = typer.Typer(help="Records with metadata, filters and a time to live.")
@@ -46,9 +38,16 @@ NamespaceArgument = Annotated[
 PayloadArgument = Annotated[
     str, typer.Argument(metavar="OBJECT", help="A JSON object, @file, or - for stdin.")
 ]
+TtlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ttl",
+        metavar="SECONDS|never",
+        help="How long it lives after each write; its history stays.",
+    ),
+]
 # A number with more digits exceeds every time to live.
 _TTL_DIGITS_MAX = 20
-_COLUMNS = ("kind", "id", "updated", "ttl", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +63,38 @@ class RecordArguments:
         return (self.namespace, self.kind, self.id)
 
     def __str__(self) -> str:
-        return " ".join(self.key)
+        return shlex.join(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """Options of a write beside its payload."""
 
-    ttl: Annotated[
-        str | None,
-        typer.Option("--ttl", metavar="SECONDS|never", help="How long it lives after each write."),
-    ] = None
+    ttl: TtlOption = None
     metadata: Annotated[
         str | None, typer.Option("--metadata", metavar="OBJECT", help="A JSON object, or null.")
     ] = None
     namespaces: NamespacesOption = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionOptions:
+    """Options that make a write happen once, or only on a known version."""
+
+    key: KeyOption = None
+    if_version: Annotated[
+        int | None,
+        typer.Option(
+            "--if-version",
+            metavar="VERSION",
+            min=0,
+            help="Only if the record was last written then; 0: only if there is none.",
+        ),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {"key": self.key, "if_version": self.if_version}
 
 
 @commands.command("put")
@@ -88,10 +104,11 @@ def put_record(
     payload: PayloadArgument,
     *,
     write: WriteOptions,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> None:
     """Store a record whole; makes the store and the space when they are new."""
-    written = _write(Memory.put, record, payload, write, options)
+    written = _write(Memory.put, record, payload, write=write, condition=condition, options=options)
     _print_written(written, "created" if written["created"] else "replaced", options)
 
 
@@ -102,99 +119,84 @@ def append_entry(
     entry: PayloadArgument,
     *,
     write: WriteOptions,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> None:
     """Add an entry to a record's list of entries; makes the record when it is new."""
-    written = _write(Memory.append, record, entry, write, options)
+    written = _write(
+        Memory.append, record, entry, write=write, condition=condition, options=options
+    )
     noun = "entry" if written["entries"] == 1 else "entries"
     _print_written(written, f"{digits(written['entries'])} {noun}", options)
 
 
-@commands.command("get")
+@commands.command("update")
 @spread_options
-def get_record(record: RecordArguments, *, at: AtOption = None, options: BranchOptions) -> None:
-    """Print a record; exit 1 when there is none, or it has expired."""
-    point = point_of(at)
-    with options.opened_space() as space:
-        result = memory_of(space, at=point).get(*record.key, at=point)
-    if options.as_json:
-        print_json(result)
-    elif result["found"]:
-        print_value(result["record"])
-    else:
-        say(f"there is no record {record}" + ("" if at is None else f" at {at}"))
-    if not result["found"]:
-        raise no()
-
-
-@commands.command("list")
-@spread_options
-def list_records(
-    namespace: NamespaceArgument,
+def update_record(
+    record: RecordArguments,
     *,
-    kind: Annotated[str | None, typer.Option("--kind", metavar="KIND")] = None,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="What ids start with.")
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="TAG", help="May be given again: all of them."),
-    ] = None,
-    source: Annotated[str | None, typer.Option("--source", metavar="TEXT")] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Changed at this time or later.")
-    ] = None,
-    filters: Annotated[
+    payload: Annotated[
         str | None,
-        typer.Option("--filters", metavar="OBJECT", help="Any filters, as a JSON object."),
+        typer.Option("--payload", metavar="OBJECT", help="A new payload: JSON, @file, or -."),
     ] = None,
-    limit: LimitOption = None,
-    offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", min=0, help="Leave out so many.")
-    ] = None,
-    include: Annotated[
-        list[str] | None,
+    patch: Annotated[
+        str | None,
         typer.Option(
-            "--include", metavar="NAME", help="payload, metadata, provenance or flags, with --json."
+            "--patch", metavar="ARRAY", help="Patch operations on the payload: JSON, @file, or -."
         ),
     ] = None,
-    at: AtOption = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option("--metadata", metavar="OBJECT", help="Members to replace; null removes one."),
+    ] = None,
+    ttl: TtlOption = None,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> None:
-    """List records by kind and id, those that match all filters."""
-    _check_since(since)
-    given = _filters(filters, tags_all=tag, source=source, limit=limit, offset=offset)
-    if include and not options.as_json:
-        raise InvalidInput("--include goes with --json; the table has the metadata and no payload")
-    members = tuple(include or ()) if options.as_json else ("metadata",)
-    point = point_of(at)
+    """Change parts of a record; what is not given stays."""
+    changes: Any = {
+        "payload": UNSET if payload is None else decode_object(payload),
+        "patch": UNSET if patch is None else decode_operations(patch),
+        "metadata": _metadata(metadata),
+        "ttl_seconds": _ttl(ttl),
+    }
     with options.opened_space() as space:
-        result = memory_of(space, at=point).list(
-            namespace, kind, prefix, since, given, at=point, include=members
-        )
-    options.print_answer(result, lambda: _print_list(result))
-
-
-def _print_list(result: dict[str, Any]) -> None:
-    print_rows(_COLUMNS, (_item_row(item) for item in result["items"]))
-    if "next_offset" in result:
-        say(f"more follow: --offset {result['next_offset']}")
+        result = memory_of(space).update(*record.key, **(changes | condition.given))
+    _print_written(result, "updated", options)
 
 
 @commands.command("delete")
 @spread_options
-def delete_record(record: RecordArguments, *, options: BranchOptions) -> None:
+def delete_record(
+    record: RecordArguments, *, condition: ConditionOptions, options: BranchOptions
+) -> None:
     """Delete a record; its history stays. Exit 1 when there is none."""
     with options.opened_space() as space:
-        result = memory_of(space).delete(*record.key)
+        result = memory_of(space).delete(*record.key, **condition.given)
+    if not result["deleted"]:
+        raise absent(record, result, options)
+    options.print_answer(result, lambda: print_line(f"deleted {record}"))
+
+
+@commands.command("touch")
+@spread_options
+def touch_record(record: RecordArguments, *, options: BranchOptions) -> None:
+    """Note that a record was used; exit 1 when there is none. Nothing else notes it."""
+    with options.opened_space() as space:
+        result = memory_of(space).touch(*record.key)
+    if not result["found"]:
+        raise absent(record, result, options)
+    _print_written(result, f"used {plural(result['access_count'], 'time')}", options)
+
+
+def absent(
+    record: RecordArguments, result: dict[str, Any], options: Options, *, words: str = ""
+) -> typer.Exit:
+    """Return the exit to raise for a record that is not there; print or say so."""
     if options.as_json:
         print_json(result)
-    elif result["deleted"]:
-        print_line(f"deleted {record}")
-    else:
-        say(f"there is no record {record}")
-    if not result["deleted"]:
-        raise no()
+        return no()
+    return no(f"there is no record {record}{words}")
 
 
 @commands.command("prune")
@@ -204,7 +206,7 @@ def prune_records(
     *,
     options: BranchOptions,
 ) -> None:
-    """Delete the records that have expired."""
+    """Delete the records that have expired; their history stays, see memory erase."""
     with options.opened_space() as space:
         result = memory_of(space).prune(namespace)
     words = f"{plural(result['pruned'], 'record')} pruned"
@@ -213,10 +215,11 @@ def prune_records(
 
 @commands.command("stats")
 @spread_options
-def show_stats(*, options: BranchOptions) -> None:
+def show_stats(*, at: AtOption = None, options: BranchOptions) -> None:
     """Count the records in each namespace, and their bytes."""
+    point = point_of(at)
     with options.opened_space() as space:
-        result = memory_of(space).stats()
+        result = memory_of(options.view_at(space, point)).stats()
     options.print_answer(result, lambda: _print_counts(result, result, ("records", "bytes")))
 
 
@@ -237,11 +240,14 @@ def show_report(
         list[str] | None,
         typer.Option("--kind", metavar="KIND", help="Count only this one; may be given again."),
     ] = None,
+    at: AtOption = None,
     options: BranchOptions,
 ) -> None:
     """Count the records that have expired, that will soon, and by age."""
+    point = point_of(at)
     with options.opened_space() as space:
-        result = memory_of(space).retention_report(soon, namespace, kind)
+        view = options.view_at(space, point)
+        result = memory_of(view).retention_report(soon, namespace, kind)
     options.print_answer(result, lambda: _print_retention(result))
 
 
@@ -259,24 +265,13 @@ def _print_counts(result: dict[str, Any], totals: dict[str, Any], names: tuple[s
     )
 
 
-def _filters(text: str | None, **options: Any) -> dict[str, Any]:
-    """The filters of a JSON object and those of options; no filter comes from both."""
-    given = {} if text is None else decode_object(text, member="source")
-    for name, value in options.items():
-        if value is None:
-            continue
-        if given.get(name) is not None:
-            option = "--tag" if name == "tags_all" else f"--{name}"
-            raise InvalidInput(f"{option} and {name} in --filters are one filter; give it once")
-        given[name] = value
-    return given
-
-
 def _write(
     verb: Callable[..., dict[str, Any]],
     record: RecordArguments,
     payload: str,
+    *,
     write: WriteOptions,
+    condition: ConditionOptions,
     options: BranchOptions,
 ) -> dict[str, Any]:
     """Write to a record with put or append; a refused write leaves no new space behind."""
@@ -284,7 +279,7 @@ def _write(
 
     def written(space: Space) -> dict[str, Any]:
         memory = _writable(space, record.namespace, write.namespaces)
-        return verb(memory, *record.key, *given)
+        return verb(memory, *record.key, *given, **condition.given)
 
     if not options.is_there():
         with scratch_space() as scratch:
@@ -318,27 +313,8 @@ def _ttl(text: str | None) -> int | UnsetType | None:
     return seconds
 
 
-def _check_since(text: str | None) -> None:
-    try:
-        if text is not None:
-            parse_time(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"--since: {error}", **error.details) from None
-
-
 def _metadata(text: str | None) -> Any:
     return UNSET if text is None else decode_object(text, member="source", or_null=True)
-
-
-def _item_row(item: dict[str, Any]) -> tuple[str, ...]:
-    ttl, metadata = item["ttl_seconds"], item["metadata"]
-    return (
-        item["record_kind"],
-        item["record_id"],
-        item["updated_at"],
-        "" if ttl is None else str(ttl),
-        "" if metadata is None else compact(metadata),
-    )
 
 
 def _print_written(written: dict[str, Any], words: str, options: BranchOptions) -> None:

@@ -17,7 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rote.cli.output import print_json
+from rote.cli.output import print_json, say
+from rote.cli.times import time_in
 from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
 from rote.opening import open_as_allowed
@@ -30,8 +31,8 @@ from rote.values import (
     check_branch_name,
     check_key,
     check_space_name,
-    datetime_of,
-    parse_time,
+    format_time,
+    micros_of,
 )
 from rote.values.limits import INTEGER_MAX
 from rote.values.names import told
@@ -43,10 +44,19 @@ BRANCH_DEFAULT = "main"
 # 2**63 - 1 has 19 digits; a longer number is no version.
 _VERSION_DIGITS_MAX = 19
 
-SpaceOption = Annotated[str, typer.Option("--space", metavar="NAME", help="A space's name or did.")]
+Point = int | datetime  # a version, or a time with an offset
+
+SpaceOption = Annotated[
+    str,
+    typer.Option("--space", metavar="NAME", envvar="ROTE_SPACE", help="A space's name or did."),
+]
 AtOption = Annotated[
     str | None,
-    typer.Option("--at", metavar="VERSION|TIME", help="As it was then: 12, or an RFC 3339 time."),
+    typer.Option(
+        "--at",
+        metavar="VERSION|TIME",
+        help="As it was then: 12, '2026-01-31 14:00', 'tuesday 14:00'.",
+    ),
 ]
 KeyOption = Annotated[
     str | None,
@@ -65,7 +75,6 @@ OutputOption = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An entity: urn:entity:…")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,18 @@ class Options:
             print_json(answer)
         else:
             print_words()
+
+    def view_at(self, space: Space, point: Point | None) -> Space:
+        """Return the space as it was at a point, as it is now without one; tell people what a time
+        was taken for."""
+        if point is None:
+            return space
+        view = space.at(point)
+        if isinstance(point, datetime) and not self.as_json:
+            last = f"version {view.version}, of {format_time(micros_of(view.now))}"
+            known = last if view.version else "nothing, the first version is later"
+            say(f"at {point.isoformat(' ', 'seconds')} it had {known}")
+        return view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +131,10 @@ class SpaceOptions(StoreOptions):
 class BranchOptions(SpaceOptions):
     """Options of a command on a branch of a space."""
 
-    branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="A branch's name.")] = (
-        BRANCH_DEFAULT
-    )
+    branch: Annotated[
+        str,
+        typer.Option("--branch", metavar="NAME", envvar="ROTE_BRANCH", help="A branch's name."),
+    ] = BRANCH_DEFAULT
 
     def opened_space(self, *, create: bool = False) -> AbstractContextManager[Space]:
         """Open the space on its branch; `create` makes a missing store and a missing space."""
@@ -175,7 +197,7 @@ def _opened_space(url: str, name: str, branch: str, *, create: bool) -> Iterator
                 words = f"a new store has only the branch {BRANCH_DEFAULT}, not {branch}"
                 error.args = (f"{error}; {words}",)
             raise
-        space = _space(store, name)
+        space = find_space(store, name)
         yield space if branch == BRANCH_DEFAULT else space.on(branch)
 
 
@@ -186,21 +208,20 @@ def scratch_space() -> Iterator[Space]:
         yield store.space("scratch")
 
 
-def _space(store: Store, name: str) -> Space:
+def find_space(store: Store, name: str) -> Space:
+    """Return the space of a name or did; NotFound tells which spaces there are."""
     try:
         return store.space(name)
     except NotFound as error:
         # Only here: a server must not tell a caller which other spaces it has.
-        error.args = (f"{error}; {told(space.name for space in store.spaces())}",)
+        there = told(space.name for space in store.spaces())
+        error.args = (f"{error}; {there}: name one with --space or ROTE_SPACE",)
         raise
 
 
-def memory_of(
-    space: Space, namespaces: str | None = None, *, at: int | datetime | None = None
-) -> Memory:
-    """The memory with the namespaces of the contract, those that hold records, and new ones."""
-    found = find_namespaces(view_at(space, at))
-    return Memory(space, namespaces=[*found, *namespaces_in(namespaces)])
+def memory_of(view: Space, namespaces: str | None = None) -> Memory:
+    """Return the memory with the namespaces of the contract, those that hold records, and new ones."""
+    return Memory(view, namespaces=[*find_namespaces(view), *namespaces_in(namespaces)])
 
 
 def namespaces_in(text: str | None) -> tuple[str, ...]:
@@ -215,22 +236,25 @@ def check_key_option(key: str | None) -> None:
         check_key(key)
 
 
-def view_at(space: Space, point: int | datetime | None) -> Space:
-    """Return the space as it was at a point; as it is now without a point."""
-    return space if point is None else space.at(point)
+def point_of(text: str | None, *, is_start: bool = False) -> Point | None:
+    """Return the version or the time that a text names; None without a text.
 
-
-def point_of(text: str | None) -> int | datetime | None:
-    """Return the version or the time that a text names; None without a text."""
+    is_start  whether a day stands for its start, and not for its end
+    """
     if text is None:
         return None
     version = version_in(text)
     if version is not None:
         return version
     try:
-        return datetime_of(parse_time(text))
+        return time_of(text, is_start=is_start)
     except InvalidInput as error:
-        raise InvalidInput(f"{error}, or name a version, an integer from 0 on") from None
+        raise InvalidInput(f"{error}; or name a version, an integer from 0 on") from None
+
+
+def time_of(text: str, *, is_start: bool = False) -> datetime:
+    """Return the time that a text names, seen from now."""
+    return time_in(text, now=datetime.now().astimezone(), is_start=is_start)
 
 
 def version_in(text: str) -> int | None:

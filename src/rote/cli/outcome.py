@@ -9,17 +9,21 @@
 Frozen: scripts branch on these. Only a bug in Rote shows a traceback.
 """
 
+import errno
 import re
 import sys
 import traceback
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from rote.cli.output import answering, discard_output, printable, say
-from rote.errors import RoteError
+from rote.cli.naming import told
+from rote.cli.output import answering, discard_output, printable, say, say_json
+from rote.errors import InvalidInput, RoteError, Unavailable
+from rote.values import Json
 
 
 class Outcome(IntEnum):
@@ -34,17 +38,28 @@ class Commands(TyperGroup):
     """The group of all commands, where every error becomes an outcome."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        kwargs["standalone_mode"] = False
         if sys.stdout is None:
             # This comes before any change, because nobody could be told of the change.
             say("error: standard output is closed; send it to /dev/null if nobody is to see it")
             sys.exit(Outcome.CANNOT_SAY)
+        given = kwargs.get("args") or (args[0] if args else None) or sys.argv[1:]
+        _wishes.as_json = "--json" in list(given)
+        sys.exit(self._outcome(*args, **{**kwargs, "standalone_mode": False}))
+
+    def _outcome(self, *args: Any, **kwargs: Any) -> Outcome:
         try:
-            code = super().main(*args, **kwargs)
+            with answering():  # help is written outside of `invoke`
+                code = super().main(*args, **kwargs)
+                sys.stdout.flush()
+            return Outcome(code or Outcome.YES)
         except typer.TyperException as error:
-            say(f"error: {_usage(error)}")
-            code = Outcome.CANNOT_SAY
-        sys.exit(code or Outcome.YES)
+            return tell_error(InvalidInput(_usage(error)))
+        except SystemExit:
+            # So the libraries that write help leave when its reader has gone away.
+            discard_output()
+            return Outcome.OUTPUT_CLOSED
+        except Exception as error:
+            return _settle(error)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -57,8 +72,20 @@ class Commands(TyperGroup):
             raise typer.Exit(_settle(error)) from error
 
 
-def no() -> typer.Exit:
-    """Return the exit to raise when the answer is no."""
+@dataclass
+class _Wishes:
+    """The form in which the command that runs tells of errors."""
+
+    as_json: bool = False
+
+
+_wishes = _Wishes()
+
+
+def no(words: str | None = None, *, code: str = "not_found") -> typer.Exit:
+    """Return the exit to raise when the answer is no; say why, if the answer has not said it."""
+    if words is not None:
+        _tell({"code": code, "message": words, "details": {}}, words)
     return typer.Exit(Outcome.NO)
 
 
@@ -70,8 +97,7 @@ def confirm(question: str, *, refusal: str) -> None:
         say("")  # ends the line of the question
         raise KeyboardInterrupt from None
     if not is_wanted:
-        say(refusal)
-        raise no()
+        raise no(refusal, code="declined")
 
 
 def cannot_say() -> typer.Exit:
@@ -83,21 +109,45 @@ def _settle(error: BaseException) -> Outcome:
     """Tell the user about an error; return the exit code for it."""
     match error:
         case KeyboardInterrupt():
-            say("error: interrupted")
-            return Outcome.INTERRUPTED
+            return tell_error(RoteError("interrupted", code="interrupted"), Outcome.INTERRUPTED)
         case BrokenPipeError():
             discard_output()
             return Outcome.OUTPUT_CLOSED
         case RoteError():
-            say(f"error: {error}")
+            return tell_error(error)
         case OSError():
-            place = "" if error.filename is None else f"{error.filename}: "
-            say(f"error: {place}{error.strerror or error}")
+            return tell_error(_translated(error))
         case Exception():
             traceback.print_exception(error)
+            return Outcome.CANNOT_SAY
         case _:
             raise error
-    return Outcome.CANNOT_SAY
+
+
+def _translated(error: OSError) -> RoteError:
+    try:
+        with answering():
+            sys.stdout.flush()
+            if error.errno == errno.ENOSPC and error.filename is None:
+                raise error  # help was being written: a store or a file is named in its error
+    except Unavailable as unwritten:
+        return unwritten
+    place = "" if error.filename is None else f"{error.filename}: "
+    return Unavailable(f"{place}{error.strerror or error}", code="system")
+
+
+def tell_error(error: RoteError, outcome: Outcome = Outcome.CANNOT_SAY) -> Outcome:
+    """Tell of an error in one line: in words, or with --json as an object with code, message and
+    details; return the outcome."""
+    _tell(error.to_dict(), f"error: {told(str(error))}")
+    return outcome
+
+
+def _tell(answer: Json, words: str) -> None:
+    if _wishes.as_json:
+        say_json(answer)
+    else:
+        say(words)
 
 
 def _usage(error: typer.TyperException) -> str:

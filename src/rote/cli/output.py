@@ -8,13 +8,14 @@ obey is escaped, and no part of the text is read as markup.
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
 from rich.table import Column, Table
@@ -28,7 +29,9 @@ from rote.values.limits import DEPTH_MAX, PAGE_MAX
 _tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').findall
 _INDENT = "  "
 _HASH_CHARACTERS_SHOWN = 12
-_CHARACTERS_WHOLE = 40
+# Of a table on a terminal.
+_CELL_PADDING = 3
+_WRAPPED_WIDTH_MIN = 24
 
 
 class _Console(Console):
@@ -85,9 +88,18 @@ def print_value(value: Json) -> None:
     stdout().print(JSONHighlighter()(Text(text)))
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+def print_rows(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | int]],
+    *,
+    wraps: Collection[str] | None = None,
+) -> None:
     """Print a table on a terminal, a page at a time; elsewhere one tab-separated line for each row,
-    with numbers as digits alone."""
+    with numbers as digits alone.
+
+    wraps  the columns whose cells may be broken into lines, the last one unless said otherwise. All
+           others are shown whole: on a terminal that is too narrow, each row is a block of lines
+    """
     console = stdout()
     cells = ([_cell(cell, console.is_terminal) for cell in row] for row in rows)
     if not console.is_terminal:
@@ -95,14 +107,56 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> N
             with answering():  # reading the next row may fail too, and is no error of the output
                 print("\t".join(row))
         return
+    wrapped = columns[-1:] if wraps is None else wraps
     while page := list(islice(cells, PAGE_MAX)):
-        # On a narrow terminal the other columns wrap; the first does only when it is long.
-        is_whole = all(len(row[0]) <= _CHARACTERS_WHOLE for row in page)
-        table = Table(Column(columns[0], no_wrap=is_whole), *columns[1:], box=box.SIMPLE_HEAD)
-        for row in page:
-            table.add_row(*map(Text, row))
+        if _width(columns, page, wrapped) <= console.width:
+            # A word that is too long for its column is broken, not cut.
+            headings = [
+                Column(name, no_wrap=name not in wrapped, overflow="fold") for name in columns
+            ]
+            table = Table(*headings, box=box.SIMPLE_HEAD)
+            for row in page:
+                table.add_row(*map(Text, row))
+            with answering():
+                console.print(table, soft_wrap=False)
+        else:
+            for row in page:
+                print_pairs(list(zip(columns, row, strict=True)))
+                print_line("")
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]], wrapped: Collection[str]) -> int:
+    """Return the columns of a terminal that a table needs, so that only wrapped cells are broken."""
+    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    return 1 + sum(
+        _CELL_PADDING + (min(width, _WRAPPED_WIDTH_MIN) if name in wrapped else width)
+        for name, width in zip(columns, widths, strict=True)
+    )
+
+
+def print_pairs(pairs: Sequence[tuple[str, str | int]]) -> None:
+    """Print names with their values, one on each line; without those whose value is empty."""
+    console = stdout()
+    shown = [(name, _cell(cell, console.is_terminal)) for name, cell in pairs if cell != ""]
+    width = max([len(name) for name, _ in shown], default=0)
+    for name, cell in shown:
         with answering():
-            console.print(table, soft_wrap=False)
+            if console.is_terminal:
+                console.print(Text.assemble((f"{name:<{width}}", "bold"), "  ", cell))
+            else:
+                print(f"{name}\t{cell}")
+
+
+def print_parts(parts: Iterable[str], *, indent: str = "", style: str = "") -> None:
+    """Print parts side by side on a terminal, as many on a line as fit; each is shown whole."""
+    width, line = stdout().width, ""
+    for part in (printable(part) for part in parts if part):
+        if line and cell_len(line) + cell_len(part) + 2 > width:
+            print_line(line, style=style)
+            line = ""
+        line = f"{line}  {part}" if line else f"{indent}{part}"
+    if line:
+        print_line(line, style=style)
 
 
 def _cell(cell: str | int, for_people: bool) -> str:
@@ -138,8 +192,19 @@ def print_line(text: str, *, style: str = "") -> None:
 
 
 def say(text: str) -> None:
-    """Print a text as one line on stderr."""
-    print(printable(" ".join(text.splitlines())), file=sys.stderr)
+    """Print a text as one line on stderr; where nobody can be told, the exit code has to do."""
+    _say(" ".join(text.splitlines()))
+
+
+def say_json(value: Json) -> None:
+    """Print a value as one line of JSON on stderr, for programs."""
+    _say(compact(value))
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(printable(line), file=sys.stderr, flush=True)
 
 
 def printable(text: str, *, keep: str = "") -> str:

@@ -1,23 +1,31 @@
 """Commands that follow links: query, watch."""
 
+import os
 import sys
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from rote.cli.input import decode_argument
-from rote.cli.options import AtOption, SpaceOptions, spread_options, version_in
+from rote.cli.naming import id_in, shown
+from rote.cli.options import AtOption, SpaceOptions, point_of, spread_options
 from rote.cli.output import compact, plural, print_json, print_line, print_rows, print_value, say
 from rote.errors import InvalidInput
-from rote.values import Json
+from rote.records.keys import ids_under
+from rote.values import Json, format_time, micros_of
 from rote.values.limits import INTEGER_MAX
 
 # A whole query (JSON, @file or -) starts with one of these; a selector never does.
 _QUERY_STARTS = ("{", "[", '"', "@", "-")
 
 QueryArgument = Annotated[
-    str,
-    typer.Argument(metavar="QUERY", help="An id, a prefix with *, *; or a whole query as JSON."),
+    list[str],
+    typer.Argument(
+        metavar="QUERY",
+        help="An id, a prefix with *, *; a record: NAMESPACE KIND ID; or a whole query as JSON.",
+    ),
 ]
 # There is no default, so that --branch is noticed beside a branch in the query.
 QueryBranchOption = Annotated[
@@ -51,8 +59,9 @@ def query(
     branch: QueryBranchOption = None,
 ) -> None:
     """Print selected entities and those that links lead to."""
-    point = at if at is None or version_in(at) is None else version_in(at)
-    given = {"since": since, "limit": limit, "cursor": cursor, "at": point, "branch": branch}
+    point = point_of(at)
+    moment = format_time(micros_of(point)) if isinstance(point, datetime) else point
+    given = {"since": since, "limit": limit, "cursor": cursor, "at": moment, "branch": branch}
     asked = _query_of(query, follow=follow, **given)
     with options.opened_space() as space:
         result: Any = space.values(asked) if values else space.query(asked)
@@ -100,8 +109,9 @@ def watch(
             sys.stdout.flush()
 
 
-def _query_of(text: str, *, follow: bool, **options: Json) -> dict[str, Json]:
+def _query_of(words: Sequence[str], *, follow: bool, **options: Json) -> dict[str, Json]:
     """Return the query with the options added; nothing may be said by both."""
+    text = words[0] if len(words) == 1 and " " not in words[0] else _selector(words)
     asked: dict[str, Json] = {"select": {text: {"schema": True} if follow else {}}}
     if text.startswith(_QUERY_STARTS):
         given: Any = decode_argument(text)
@@ -115,11 +125,22 @@ def _query_of(text: str, *, follow: bool, **options: Json) -> dict[str, Json]:
             raise InvalidInput(f"--{name} and {name} in the query are one thing; give it once")
         if value is not None:
             asked[name] = value
+    if asked.get("branch") is None and (branch := os.environ.get("ROTE_BRANCH")):
+        asked["branch"] = branch
     return asked
 
 
+def _selector(words: Sequence[str]) -> str:
+    """Return the selector of a record, or of all whose ids begin so; a query as JSON as it is."""
+    if words[0].startswith(_QUERY_STARTS):
+        return " ".join(words)
+    if words[-1].endswith("*") and len(words) == 3:
+        return ids_under(words[0], words[1], words[2][:-1]) + "*"
+    return id_in(words)
+
+
 def _row(id: str, fact: dict[str, Any]) -> tuple[str, str, str]:
-    return (id, str(fact["version"]), _shown(fact))
+    return (shown(id), str(fact["version"]), _shown(fact))
 
 
 def _shown(fact: dict[str, Any]) -> str:
@@ -128,7 +149,7 @@ def _shown(fact: dict[str, Any]) -> str:
 
 def _say_what_is_not_there(result: dict[str, Any]) -> None:
     for id in result.get("missing", ()):
-        say(f"missing: {id}")
+        say(f"missing: {shown(id)}")
     _say_what_is_cut(result["truncated"])
     if result["cursor"] is not None:
         say(f"more follow: --cursor {result['cursor']}")
@@ -144,8 +165,8 @@ def _print_frame(frame: dict[str, Any]) -> None:
     print_line(f"version {frame['to']}: {changes}", style="bold")
     for upsert in frame["upserts"]:
         sign, style = ("-", "red") if "deleted" in upsert else ("+", "green")
-        print_line(f"{sign} {upsert['id']} {_shown(upsert)}", style=style)
+        print_line(f"{sign} {shown(upsert['id'])} {_shown(upsert)}", style=style)
     for id in frame["removes"]:
-        print_line(f"- {id}", style="red")
+        print_line(f"- {shown(id)}", style="red")
     sys.stdout.flush()
     _say_what_is_cut(frame.get("truncated"))

@@ -71,8 +71,7 @@ def show_run(
             several = (
                 f"{len(found):,} runs begin with {run_id}; {told(each.run_id for each in found)}"
             )
-            print_line(several if found else f"there is no run {run_id}")
-            raise no()
+            raise no(several if found else f"there is no run {run_id}")
         [record] = found
         about: Any = record.to_dict()
         shown = {**about, **store.run_origin(record), **_trace(options.store, record)}

@@ -3,82 +3,80 @@
 Checks that need no store come first, so that bad input creates no file.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import typer
 
-from rote.cli.input import decode_argument
+from rote.cli.input import decode_argument, decode_operations
+from rote.cli.naming import IdWords, id_in, shown
 from rote.cli.options import (
     BranchOptions,
-    IdArgument,
     KeyOption,
     check_key_option,
     spread_options,
 )
 from rote.cli.outcome import no
-from rote.cli.output import print_line, say, short
+from rote.cli.output import print_line, short
 from rote.contract import Commit
 from rote.errors import InvalidInput, NotFound
 from rote.space import Space
-from rote.values import check_entity_id
+
+# The id and what comes after it: an id may have three words, so typer cannot tell them apart.
+_SetWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID VALUE", help="An entity, or a record in three words; then JSON, @file, or -."
+    ),
+]
+_PatchWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID OPS",
+        help="An entity, or a record in three words; then RFC 6902 operations: JSON, @file, or -.",
+    ),
+]
 
 
 @spread_options
-def set_entity(
-    id: IdArgument,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, @file, or - for stdin.")],
-    *,
-    key: KeyOption = None,
-    options: BranchOptions,
-) -> None:
+def set_entity(id: _SetWords, *, key: KeyOption = None, options: BranchOptions) -> None:
     """Replace an entity's value; makes the store and the space when they are new."""
-    _check(id, key)
+    entity, value = _parted(id, "VALUE")
+    check_key_option(key)
     decoded = decode_argument(value)
-    _write(options, key, lambda space: space.set(id, decoded, key=key), create=True)
+    _write(options, key, lambda space: space.set(entity, decoded, key=key), create=True)
 
 
 @spread_options
-def patch_entity(
-    id: IdArgument,
-    ops: Annotated[
-        str, typer.Argument(metavar="OPS", help="RFC 6902 operations: JSON, @file, or - for stdin.")
-    ],
-    *,
-    key: KeyOption = None,
-    options: BranchOptions,
-) -> None:
+def patch_entity(id: _PatchWords, *, key: KeyOption = None, options: BranchOptions) -> None:
     """Change parts of an entity's value."""
-    _check(id, key)
-    operations: Any = decode_argument(ops)
-    if not isinstance(operations, list):
-        raise InvalidInput("a patch is a list of operations: put [ ] around it")
-    _write(options, key, lambda space: space.patch(id, operations, key=key))
+    entity, ops = _parted(id, "OPS")
+    check_key_option(key)
+    operations = decode_operations(ops)
+    _write(options, key, lambda space: space.patch(entity, operations, key=key))
 
 
 @spread_options
-def delete_entity(
-    id: IdArgument,
-    *,
-    key: KeyOption = None,
-    options: BranchOptions,
-) -> None:
+def delete_entity(id: IdWords, *, key: KeyOption = None, options: BranchOptions) -> None:
     """Delete an entity; its history stays. Exit 1 when it does not exist."""
-    _check(id, key)
+    entity = id_in(id)
+    check_key_option(key)
 
     def delete(space: Space) -> Commit:
         try:
-            return space.delete(id, key=key)
+            return space.delete(entity, key=key)
         except NotFound:
-            say(f"{id} does not exist")
-            raise no() from None
+            raise no(f"{shown(entity)} does not exist") from None
 
     _write(options, key, delete)
 
 
-def _check(id: str, key: str | None) -> None:
-    check_entity_id(id)
-    check_key_option(key)
+def _parted(words: Sequence[str], name: str) -> tuple[str, str]:
+    """Return the id that words name, and the word after it."""
+    *id, last = words
+    if not id:
+        raise InvalidInput(f"{name} is missing after {last}")
+    return id_in(id), last
 
 
 def _write(
@@ -112,4 +110,4 @@ def _print_commit(commit: Commit, key: str | None, newest: int) -> None:
         print_line(repeated)
         return
     for fact in commit.facts:
-        print_line(f"{fact.op} {fact.id} at version {commit.version} ({short(commit.hash)})")
+        print_line(f"{fact.op} {shown(fact.id)} at version {commit.version} ({short(commit.hash)})")

@@ -13,12 +13,19 @@ from rote.contract.copies import (
     SidePage,
     check_row_follows,
 )
-from rote.contract.declarations import Questions, SideRule
-from rote.contract.erasures import Erasure, Remains
+from rote.contract.declarations import (
+    Conditions,
+    ContentRule,
+    Erased,
+    Matcher,
+    Questions,
+    SideRule,
+)
+from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
 from rote.contract.index import Hit, Index
 from rote.contract.local import Local
-from rote.contract.paging import all_sides, all_spaces, paged
+from rote.contract.paging import all_sides, all_spaces, all_written, paged
 from rote.contract.port import Caller, Port, PortLayer, Task, Tell, Watching
 from rote.contract.reports import UNDECIDED, Fault, VerifyReport
 from rote.contract.requests import (
@@ -51,8 +58,11 @@ __all__ = [
     "Clock",
     "Commit",
     "Compaction",
+    "Conditions",
+    "ContentRule",
     "CopyPage",
     "CopyReport",
+    "Erased",
     "Erasure",
     "Fact",
     "FactPage",
@@ -69,6 +79,7 @@ __all__ = [
     "KeyRing",
     "LeftFact",
     "Local",
+    "Matcher",
     "MergeConflict",
     "MergeResult",
     "Port",
@@ -81,6 +92,7 @@ __all__ = [
     "SidePage",
     "SideRow",
     "SideRule",
+    "SpaceErasure",
     "SpaceInfo",
     "SpacePage",
     "SpaceSummary",
@@ -94,6 +106,7 @@ __all__ = [
     "Watching",
     "all_sides",
     "all_spaces",
+    "all_written",
     "check_row_follows",
     "paged",
 ]

@@ -14,7 +14,7 @@ from rote.contract.blobs import BlobInfo, BlobPart, GcReport
 from rote.contract.branches import Branch, Change, MergeResult, Resolution
 from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
-from rote.contract.erasures import Erasure
+from rote.contract.erasures import Erasure, SpaceErasure
 from rote.contract.facts import Commit, Glance, State
 from rote.contract.index import Hit
 from rote.contract.reports import VerifyReport
@@ -77,6 +77,17 @@ class FindSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
     create: bool = False
 
 
+class EraseSpace(StoreCommand[SpaceErasure], frozen=True, gc=False):
+    """Take a space away for good, with its key; what stays is one signed row of the store.
+
+    Copies in the store's files are removed afterwards. Busy when only that failed: ask again, by did.
+    """
+
+    space: str  # by name or did
+    reason: str
+    confirm: str  # the same as `space`
+
+
 class AdoptSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):
     """Find the space of a did that another store has made; make it empty when it is new."""
 
@@ -132,12 +143,26 @@ class GlanceAt(Command[Glance], frozen=True, gc=False):
 
 
 class Scan(Command[ScanPage], frozen=True, gc=False):
-    """List existing entities with start <= id < end and id > after, in code point order."""
+    """List existing entities with start <= id < end and id > after, in code point order; with
+    `descending` those with id < after, in the reverse order."""
 
     start: str = ""
     end: str | None = None
     after: str | None = None
     limit: int = PAGE_MAX
+    view: View = HEAD
+    descending: bool = False
+
+
+class Skip(Command[str | None], frozen=True, gc=False):
+    """Ask for the last of the first `count` ids of existing entities with start <= id < end.
+
+    None when there are fewer, and when only a scan can tell: in the past, and on a branch with a parent.
+    """
+
+    start: str = ""
+    end: str | None = None
+    count: int = 1
     view: View = HEAD
 
 
@@ -151,14 +176,17 @@ class GetHistory(Command[FactPage], frozen=True, gc=False):
 
 
 class GetLog(Command[tuple[Commit, ...]], frozen=True, gc=False):
-    """List commits above `since`, oldest first, over all branches."""
+    """List commits in (since, before), over all branches; oldest first, or newest first."""
 
-    since: int = 0
+    since: int | None = 0  # None: from the oldest commit on that can be read
     limit: int = PAGE_MAX
+    newest: bool = False
+    before: int | None = None  # None: up to the newest
 
 
 class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
-    """List entities that a declared index has under terms in [start, end), in (term, id) order.
+    """List entities that a declared index has under terms in [start, end), above a hit, in (term, id)
+    order; with `descending` those below it, in the reverse order.
 
     The states in `own` take the place of those in the view.
     """
@@ -169,8 +197,9 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     after: Hit | None = None
     limit: int = PAGE_MAX
     view: View = HEAD
-    within: str = ""  # the caller passes over ids that do not start with it
+    within: str = ""  # ids that do not start with it may be left out
     own: Mapping[str, State] = {}
+    descending: bool = False
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):
@@ -215,6 +244,18 @@ class Rehearse(Command[tuple[Rehearsal, ...]], frozen=True, gc=False):
     view: View = HEAD
 
 
+class GetMade(Command[Commit | None], frozen=True, gc=False):
+    """Ask for the commit that a key has made for a call; None when the key was not used.
+
+    PayloadMismatch when the key stands for something else.
+    """
+
+    key: str
+    call: Mapping[str, Any]  # as in MakeCommit
+    ids: Sequence[str]  # that the call writes, in that order
+    branch: str = "main"
+
+
 class MakeCommit(Command[Commit], frozen=True, gc=False):
     """Validate, append and make durable, or raise and write nothing."""
 
@@ -228,6 +269,8 @@ class MakeCommit(Command[Commit], frozen=True, gc=False):
     unerased_since: int | None = (
         None  # raise Conflict when an entity that it writes was erased after this version
     )
+    # What the key stands for, where the operations depend on the state; None: the operations.
+    call: Mapping[str, Any] | None = None
 
 
 class CreateBranch(Command[Commit], frozen=True, gc=False):
@@ -298,6 +341,9 @@ class PutSide(Command[SideRow], frozen=True, gc=False):
     key: str
     body: Json
     fence: int
+    # Raise Conflict, and write nothing, when the row holds an entity that was erased after this
+    # version; the rule of its kind tells (contract.SideRule).
+    unerased_since: int | None = None
 
 
 class DropSide(Command[None], frozen=True, gc=False):
@@ -388,14 +434,27 @@ class MakeCheckpoint(Command[dict[str, Any]], frozen=True, gc=False):
     """Sign the head."""
 
 
+class FindWritten(Command[tuple[str, ...]], frozen=True, gc=False):
+    """List ids that start with a prefix, in order, of entities that have content at some version on
+    some branch; with `where` of those that met its conditions there (contract.Matcher)."""
+
+    prefix: str
+    where: Mapping[str, Any] | None = None
+    after: str | None = None
+    limit: int = PAGE_MAX
+
+
 class Erase(Command[Erasure], frozen=True, gc=False):
-    """Erase the content of an entity, on all branches and at all versions, by a commit.
+    """Erase the content of entities, on all branches and at all versions, by one commit.
 
     Copies in the store's files are removed after the commit. Busy when only that failed: ask again.
     """
 
-    id: str
     reason: str
+    id: str | None = None
+    ids: Sequence[str] | None = None  # instead of `id`
+    prefix: str | None = None  # instead of both: all ids that start with it
+    where: Mapping[str, Any] | None = None  # with a prefix: of these, as FindWritten finds them
     key: str | None = None
 
 

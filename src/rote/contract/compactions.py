@@ -18,7 +18,9 @@ class Compaction(Struct, frozen=True, gc=False):
     facts: int  # that this call dropped; in a dry run: would drop
     commits: int  # the same of commits
     oldest: int  # the oldest readable version afterwards: the horizon
-    is_shrunk: bool = True  # False when the files were in use and stay large until the next gc
+    is_shrunk: bool = (
+        True  # False when others use or own the files: they stay large until the next gc
+    )
 
     def to_dict(self) -> dict[str, Json]:
         return {

@@ -1,4 +1,4 @@
-"""The outcome of erasing an entity, and the remains that are kept of its facts. Frozen values."""
+"""The outcomes of erasing entities and spaces, and the remains that are kept of its facts. Frozen values."""
 
 from msgspec import Struct
 
@@ -22,6 +22,25 @@ class Erasure(Struct, frozen=True):
             "facts": self.facts,
             "remaining": list(self.remaining),
             "blobs": list(self.blobs),
+        }
+
+
+class SpaceErasure(Struct, frozen=True):
+    """The outcome of erasing a whole space."""
+
+    did: str
+    version: int  # its last one
+    head: str | None  # the hash of its last commit; None when it was empty
+    at: str  # when it was erased
+    remaining: tuple[str, ...] = ()  # places that this store cannot reach, in words
+
+    def to_dict(self) -> dict[str, Json]:
+        return {
+            "did": self.did,
+            "version": self.version,
+            "head": self.head,
+            "at": self.at,
+            "remaining": list(self.remaining),
         }
 
 

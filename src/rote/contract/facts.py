@@ -23,13 +23,26 @@ class Fact(Struct, frozen=True, gc=False):
     index: int  # the position in the commit, from 0
     commit: str | None  # the commit's hash; None when the commit was compacted away
     erased: bool = False
+    # Of its commit, too; None when that was compacted away:
+    at: str | None = None
+    author: str | None = None
+    meta_data: bytes | None = None  # canonical bytes of meta
 
     @property
     def body(self) -> Json:
         """The value of a set, the operations of a patch, None for a delete; decoded on each access."""
         return None if self.data is None else decode_canonical(self.data)
 
+    @property
+    def meta(self) -> Json:
+        """The JSON that the caller gave with the commit; decoded on each access."""
+        return None if self.meta_data is None else decode_canonical(self.meta_data)
+
     def to_dict(self) -> dict[str, Json]:
+        return {**self.own_dict(), "at": self.at, "author": self.author, "meta": self.meta}
+
+    def own_dict(self) -> dict[str, Json]:
+        """Return what is the fact's own, for a place that tells the rest of its commit."""
         return {
             "id": self.id,
             "op": self.op,
@@ -72,7 +85,7 @@ class Commit(Struct, frozen=True, gc=False):
             "hash": self.hash,
             "previous": self.previous,
             "branch": self.branch,
-            "facts": [fact.to_dict() for fact in self.facts],
+            "facts": [fact.own_dict() for fact in self.facts],
             "at": self.at,
             "author": self.author,
             "key": self.key,

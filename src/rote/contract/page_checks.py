@@ -106,6 +106,9 @@ def _check_commits(commits: Collection[Any], keys: Iterable[Any], remains: Colle
             raise _refusal("a commit", "version")
         for fact in commit.facts:
             _check(fact, Fact, _FACT, f"a fact of commit {commit.version}")
+            said = (fact.at, fact.author, fact.meta_data)
+            if said != (commit.at, commit.author, commit.meta_data):
+                raise _refusal(f"a fact of commit {commit.version}", "commit")
     for one in remains:
         _check(one, Remains, _REMAINS, "what remains of an erased fact")
     if len(remains) != sum(fact.erased for commit in commits for fact in commit.facts):

@@ -1,9 +1,9 @@
 """Iterators that ask for one page after another and yield the items of all."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from rote.contract.commands import ListSides, ListSpaces
+from rote.contract.commands import FindWritten, ListSides, ListSpaces
 from rote.contract.port import Port
 from rote.contract.requests import SideRow, SpaceInfo
 from rote.values.limits import PAGE_MAX
@@ -51,5 +51,17 @@ def all_sides(port: Port, space: str, kind: str) -> Iterator[SideRow]:
     def ask(after: str | None, size: int) -> tuple[Sequence[SideRow], str | None]:
         rows = port.answer(space, ListSides(kind, after or "", size))
         return rows, rows[-1].key if len(rows) == size else None
+
+    return paged(ask)
+
+
+def all_written(
+    port: Port, space: str, prefix: str, where: Mapping[str, Any] | None
+) -> Iterator[str]:
+    """Yield the ids below a prefix of entities that have content at some version, in order."""
+
+    def ask(after: str | None, size: int) -> tuple[Sequence[str], str | None]:
+        ids = port.answer(space, FindWritten(prefix, where, after, size))
+        return ids, ids[-1] if len(ids) == size else None
 
     return paged(ask)

@@ -9,7 +9,7 @@ from rote.errors import InvalidInput, LimitExceeded
 from rote.patch import parse_pointer
 from rote.values import check_branch_name, check_entity_id
 from rote.values.limits import READS_MAX
-from rote.values.names import check_text
+from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
 
 _MEMBERS = {
@@ -63,7 +63,8 @@ def _parse(index: int, raw: Mapping[str, Any], branch: str) -> Read:
         path = parse_pointer(raw["path"]) if raw.get("path") is not None else None
         return Read(version, branch, id=raw["id"], path=path)
     if shape[0] == "prefix":
-        prefix = _text(index, raw, "prefix")
+        prefix = raw["prefix"]
+        check_prefix(prefix, f"read {index}: prefix")
         return Read(version, branch, prefix=prefix, start=prefix, end=prefix_end(prefix))
     start = _text(index, raw, "from")
     end = None if raw.get("to") is None else _text(index, raw, "to")

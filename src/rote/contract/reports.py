@@ -23,7 +23,7 @@ class Fault(Struct, frozen=True):
 
 
 class VerifyReport(Struct, frozen=True):
-    """The outcome of verify: ok only when nothing at all was found."""
+    """The outcome of verify: ok only when no fault at all was found."""
 
     ok: bool
     version: int  # the newest version that was checked
@@ -32,6 +32,7 @@ class VerifyReport(Struct, frozen=True):
     commits: int
     erased: int
     faults: tuple[Fault, ...]
+    warnings: tuple[Fault, ...] = ()  # entities that hold what could not be written today
     oldest: int = 1  # the version that history begins with
 
     def to_dict(self) -> dict[str, Json]:

@@ -3,8 +3,10 @@
 The bytes are JSON objects with the members under their own names; defaults are written. Exceptions:
 
     view          becomes its members `branch` and `version`
-    Fact.data, Commit.meta_data, LeftFact.data
-                  become `body`, `meta` and `data`: the stored canonical bytes, copied as they are
+    Fact.data, LeftFact.data, and meta_data of facts and commits
+                  become `body`, `data` and `meta`: the stored canonical bytes, copied as they are
+    facts of a commit
+                  leave out `at`, `author` and `meta`, which their commit says
     resolutions   {"value": …} or {"delete": true}
     bytes         of a piece of a blob are never in the JSON: they are the body of the message
 
@@ -20,7 +22,7 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from rote.contract.branches import Resolution
 from rote.contract.commands import Command, CopyIn, MakeCommit, Rehearse
@@ -36,7 +38,14 @@ from rote.values import Encoded, canonical, decode
 from rote.values.limits import DEPTH_MAX, MESSAGE_BYTES_MAX, MESSAGE_LEVELS
 
 # Members that hold stored canonical bytes, and their names on the wire.
-_STORED = {(Fact, "data"): "body", (Commit, "meta_data"): "meta", (LeftFact, "data"): "data"}
+_STORED = {
+    (Fact, "data"): "body",
+    (Fact, "meta_data"): "meta",
+    (Commit, "meta_data"): "meta",
+    (LeftFact, "data"): "data",
+}
+# Members of a fact that are its commit's, by their names on the wire.
+_OF_COMMIT = ("at", "author", "meta")
 
 
 class Message(Struct, frozen=True):
@@ -244,6 +253,8 @@ def _of(kind: type, plain: Any) -> Any:
 @cache
 def _coder(kind: Any) -> Coder:
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Commit:
+        return _commit_coder(_struct_coder(Commit))
     if isinstance(kind, type) and issubclass(kind, Struct):
         return _struct_coder(kind)
     if origin in (Union, types.UnionType):
@@ -370,6 +381,28 @@ def _struct_coder(kind: type[Struct]) -> Coder:
     return Coder(plain, value, frozenset(names))
 
 
+def _commit_coder(coder: Coder) -> Coder:
+    """Return the coder of commits whose facts do not repeat what the commit says: meta may be large."""
+
+    def plain(commit: Any) -> Any:
+        made = coder.plain(commit)
+        if isinstance(commit, Commit):
+            for fact in made["facts"]:
+                for name in _OF_COMMIT:
+                    del fact[name]
+        return made
+
+    def value(plain: Any) -> Any:
+        commit: Commit = coder.value(plain)
+        of_commit = {"at": commit.at, "author": commit.author, "meta_data": commit.meta_data}
+        if isinstance(commit.facts, tuple):
+            facts = tuple([structs.replace(fact, **of_commit) for fact in commit.facts])
+            commit = structs.replace(commit, facts=facts)
+        return commit
+
+    return Coder(plain, value, coder.names)
+
+
 def _stored_bytes(kind: type[Struct], plain: dict[str, Any], name: str) -> bytes | None:
     """Return canonical bytes that were copied as they are.
 
@@ -382,7 +415,7 @@ def _stored_bytes(kind: type[Struct], plain: dict[str, Any], name: str) -> bytes
     if stored is None or bytes(stored) == b"null":
         is_value = plain.get("op") == "set" or (kind is LeftFact and plain["op"] == "patch")
         is_gone = plain.get("erased") or plain.get("remains") is not None
-        return b"null" if is_value and not is_gone else None
+        return b"null" if is_value and not is_gone and name != "meta" else None
     return bytes(stored)
 
 

@@ -7,6 +7,7 @@ from rote.engines.protocol import (
     Engine,
     OutcomeUnknown,
     Reader,
+    Scrubbed,
     Writer,
     check_writable,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "Engine",
     "OutcomeUnknown",
     "Reader",
+    "Scrubbed",
     "Writer",
     "check_writable",
 ]

@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -33,7 +35,7 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
-from rote.errors import Busy, Denied, Unavailable
+from rote.errors import Busy, Denied, NotFound, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
@@ -64,13 +66,27 @@ def refused_write(why: str) -> Denied:
     return Denied(f"nothing can be written to this store: {why}", read_only=True)
 
 
+def no_space() -> NotFound:
+    return NotFound("the space is no longer in this store; it was erased")
+
+
+class Scrubbed(Struct, frozen=True):
+    """The outcome of a scrub."""
+
+    remaining: tuple[str, ...] = ()  # places that it cannot reach, in words
+    is_whole: bool = True  # False when this user may not rewrite a part of the store; its owner may
+
+
 class Reader(Protocol):
     """Reads of one space. Each sees one committed state; inside a writer also its own writes."""
 
     is_audit: bool  # of a store that was opened read only: what is read is checked by its hashes
 
     def head(self, space: int) -> HeadRow | None:
-        """Return the newest commit, at least as new as any that another process has been answered for."""
+        """Return the newest commit, at least as new as any that another process has been answered for.
+
+        NotFound when there is no such space any more.
+        """
         ...
 
     def branches(self, space: int) -> list[BranchRow]: ...
@@ -123,6 +139,10 @@ class Reader(Protocol):
         order; on one branch, or on all."""
         ...
 
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        """Return facts up to version `until` that come after a given place, in the order of places."""
+        ...
+
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         """Return the operation codes of the facts at these places; places without a fact are left out."""
         ...
@@ -140,11 +160,21 @@ class Reader(Protocol):
         ...
 
     def entities(
-        self, space: int, line: Line, *, start: str, end: str | None, limit: int
-    ) -> list[str]:
-        """Return ids in [start, end) that may exist on the line, in code point order.
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int,
+        descending: bool = False,
+    ) -> list[str]:  # fmt: skip
+        """Return ids in [start, end) that may exist on the line, in code point order or its reverse.
 
         All that exist are among them, and some that a nearer branch has deleted.
+        """
+        ...
+
+    def entity_at(
+        self, space: int, branch: int, *, start: str, end: str | None, place: int, unless_after: int
+    ) -> str | None:
+        """Return the id at a place, from 0, among those in [start, end) that live on a branch now.
+
+        None when there are not so many, and when the branch was written after a version.
         """
         ...
 
@@ -188,11 +218,14 @@ class Reader(Protocol):
         end: str | None,
         after: tuple[str, str] | None,
         limit: int,
+        prefix: str = "",
+        descending: bool = False,
     ) -> list[DerivedRow]:
-        """Return rows with a term in [start, end) above (term, id), in (term, id) order.
+        """Return rows with a term in [start, end) above (term, id), in (term, id) order; with
+        `descending` those below it, in the reverse order.
 
-        Each is on a branch of the line and open at its cap. A (term, id) pair is never split
-        between two pages.
+        Each is on a branch of the line and open at its cap, and has an id that starts with
+        `prefix`. A (term, id) pair is never split between two pages.
         """
         ...
 
@@ -237,6 +270,10 @@ class Reader(Protocol):
 
 class Writer(Reader, Protocol):
     """One transaction. Reads see what it has written."""
+
+    def drop_space(self, space: int, *, left: Sequence[SideRecord]) -> None:
+        """Drop a space with all its rows, and put rows of the store itself (STORE)."""
+        ...
 
     def presume_absent(
         self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
@@ -327,7 +364,15 @@ class Engine(Protocol):
         ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
-        """Make the space with its main branch; when name or did is taken, return the space that has it."""
+        """Make the space with its main branch; when name or did is taken, return the space that has it.
+
+        The number of a space that was dropped is never given again: others may still use it. The
+        store's rows of kind ERASED_SPACE have these numbers as fences.
+        """
+        ...
+
+    def drop_store_row(self, kind: str, key: str) -> None:
+        """Drop a side row of the store itself."""
         ...
 
     def check_usable(self) -> None:
@@ -369,12 +414,16 @@ class Engine(Protocol):
         """Return whether that attempt is in the log, durably, after OutcomeUnknown. The answer is final."""
         ...
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         """Remove old copies of rewritten or dropped rows from this store, and give the room back.
 
-        Raise Busy when someone is in the way. Return, in words, the places it cannot reach. The
-        data of blobs is large, and may be left alone unless `payloads` is true.
+        Raise Busy when someone is in the way. The data of blobs is large, and may be left alone
+        unless `payloads` is true.
         """
+        ...
+
+    def tidy(self) -> None:
+        """Remove files with content that killed processes have left beside the store."""
         ...
 
     def damage(self) -> list[str]:

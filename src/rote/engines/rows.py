@@ -7,6 +7,10 @@ neither ever enters a hash.
 from msgspec import Struct, field
 
 MAIN = 1
+# Side rows of the store itself have this number in the place of a space's.
+STORE = 0
+# The kind of the rows of the store that tell of spaces that were erased.
+ERASED_SPACE = "erased_space"
 
 # Operation codes of FactRow.op.
 

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 from rote.contract import (
     Caller,
     Clock,
+    ContentRule,
     IdSource,
     Index,
     KeyRing,
+    Matcher,
     Questions,
     SideRule,
     SpaceInfo,
@@ -45,6 +47,12 @@ def _ids(command: Any) -> Sequence[str]:
     return ids
 
 
+def _erased(command: Any) -> Sequence[str]:
+    """Return the ids that an erasure names; one by a prefix names none."""
+    named: Sequence[str] = (command.id,) if command.id is not None else command.ids or ()
+    return named
+
+
 def _written(command: Any) -> Iterator[str]:
     """Yield the ids of operations and reads; the handler refuses operations without one."""
     for part in (*command.operations, *getattr(command, "reads", ())):
@@ -63,6 +71,8 @@ TABLE = Table([
     Row(c.GetTimes, "now", f"{_SPACES}:get_times", "authenticated", "free", "always"),
     Row(c.ListSpaces, "spaces", f"{_SPACES}:list_spaces", "authenticated", "free", "always"),
     Row(c.FindSpace, "space_create", f"{_SPACES}:find_space", "operator", "none", "always"),
+    Row(c.EraseSpace, "space_erase", f"{_KEEPING}.space_erasures:erase_space", "operator", "none",
+        "never", by_caller=True),
     Row(c.AdoptSpace, "adopt", f"{_SPACES}:adopt_space", "operator", "none", "always"),
 
     Row(c.Describe, "space", f"{_READING}.history:describe", "read", "free", "always"),
@@ -71,6 +81,7 @@ TABLE = Table([
     Row(c.Read, "read", f"{_READING}.entities:read", "read", "ids", "always", "states", _ids),
     Row(c.GlanceAt, "glance", f"{_READING}.entities:glance", "read", "ids", "always", None, _id),
     Row(c.Scan, "scan", f"{_READING}.scans:scan", "read", "range", "always"),
+    Row(c.Skip, "skip", f"{_READING}.scans:skip", "read", "range", "always", "id"),
     Row(c.GetHistory, "history", f"{_READING}.history:history", "read", "ids", "always", None, _id),
     Row(c.GetLog, "log", f"{_READING}.history:log", "read", "none", "always", "commits"),
     Row(c.Find, "find", f"{_READING}.indexes:find", "read", "none", "always", "hits"),
@@ -80,6 +91,7 @@ TABLE = Table([
 
     Row(c.Rehearse, "rehearse", f"{_COMMITTING}.rehearsals:rehearse", "read", "ids", "always",
         "rehearsals", _written),
+    Row(c.GetMade, "made", f"{_COMMITTING}.keys:get_made", "read", "ids", "always", "commit", _ids),
     Row(c.MakeCommit, "commit", f"{_COMMITTING}.commits:make_commit", "write", "ids", "key",
         None, _written, by_caller=True),
     Row(c.CreateBranch, "create_branch", f"{_BRANCHES}:create_branch", "write", "none", "key",
@@ -110,7 +122,9 @@ TABLE = Table([
     Row(c.Verify, "verify", "rote.kernel.proving.verification:verify", "read", "none", "always"),
     Row(c.MakeCheckpoint, "checkpoint", f"{_KEEPING}.checkpoints:make_checkpoint", "read", "none",
         "always"),
-    Row(c.Erase, "erase", f"{_KEEPING}.erasures:erase", "owner", "none", "key", None, _id,
+    Row(c.FindWritten, "find_written", f"{_KEEPING}.selections:find_written", "owner", "none",
+        "always", "ids"),
+    Row(c.Erase, "erase", f"{_KEEPING}.erasures:erase", "owner", "none", "key", None, _erased,
         by_caller=True),
     Row(c.Compact, "compact", f"{_KEEPING}.compactions:compact", "owner", "none", "key",
         by_caller=True),
@@ -145,6 +159,8 @@ class Kernel:
         seed: bytes | None = None,
         indexes: Sequence[Index] = (),
         side_rules: Sequence[SideRule] = (),
+        matchers: Sequence[Matcher] = (),
+        content_rules: Sequence[ContentRule] = (),
         presumes: bool = False,
     ) -> None:
         """Wire the parts together.
@@ -152,6 +168,8 @@ class Kernel:
         questions   asks the questions again that a commit relies on
         seed        of the key of the next space that is made
         side_rules  decide what erasures and compactions do about side rows of the layers above
+        matchers    read the conditions by which layers above select entities to erase
+        content_rules  decide what entities with a prefix may hold
         presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
                     look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
                     kernel asks them once more
@@ -165,6 +183,9 @@ class Kernel:
             questions=questions,
             indexes={index.name: index for index in indexes},
             side_rules={rule.kind: rule for rule in side_rules},
+            matchers=tuple(matchers),
+            content_rules=tuple(content_rules),
+            guarded=tuple(rule.prefix for rule in content_rules),
             port=lambda: self,
             presumes=presumes,
         )

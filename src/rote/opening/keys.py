@@ -48,7 +48,11 @@ class FolderKeys:
         return identity
 
     def discard(self, did: str) -> None:
-        (self._folder / did).unlink(missing_ok=True)
+        try:
+            (self._folder / did).unlink(missing_ok=True)
+            self._sync_names()
+        except OSError as error:
+            raise Unavailable(f"cannot remove {self._folder / did}: {error.strerror}") from error
 
     def _sync_names(self) -> None:
         folder = os.open(self._folder, os.O_RDONLY)

@@ -10,12 +10,15 @@ from rote.opening.deferred import DeferredQuestions, DeferredRuns
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
+from rote.records.contents import RECORD_CONTENTS
+from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.runs.leases import check_lease_seconds
 from rote.runs.modes import check_modes
 from rote.runs.side_rules import SIDE_RULES
 from rote.space import Store
 from rote.space.arguments import check_flags, check_path
+from rote.space.receipts import ReceiptRule
 from rote.values import Identity, check_author
 from rote.values.limits import LEASE_SECONDS_DEFAULT
 
@@ -122,7 +125,9 @@ def _open(
         caller=Caller(author),
         seed=key,
         indexes=(RECORDS,),
-        side_rules=SIDE_RULES,
+        side_rules=(*SIDE_RULES, ReceiptRule()),
+        matchers=(MATCHER,),
+        content_rules=(RECORD_CONTENTS,),
         presumes=ids is None,
     )
     if folder is None and location.path is not None and not is_read_only:

@@ -31,6 +31,7 @@ from rote.values.limits import (
     SELECTORS_MAX,
 )
 
+_SELECTOR_KEYS = ("path", "schema")
 _NOT_WATCHED = ("at", "since", "limit", "cursor")
 _KEYS = ("select", "branch", *_NOT_WATCHED, "max_depth", "max_entities")
 
@@ -152,11 +153,18 @@ def _selector(text: Any, raw: Any, schemas: Schemas) -> Selector:
         _named("select", check_entity_id, text)
     else:
         _named("select", canonical, text)
-    if type(raw) is not dict or not raw.keys() <= {"path", "schema"}:
+    if type(raw) is not dict:
         raise InvalidInput(
             f"select: {text!r:.120} takes an object with path and schema, both optional",
             key="select",
         )
+    for key in raw:
+        if key not in _SELECTOR_KEYS:
+            shown = str(key)[:80]
+            raise InvalidInput(
+                f"select: {text!r:.120} has no {shown!r}; it has {', '.join(_SELECTOR_KEYS)}",
+                key="select", unknown=shown,
+            )  # fmt: skip
     path = raw.get("path", [])
     if not is_path(path):
         raise InvalidInput(f"path: that of {text!r:.120} must be a list of texts", key="path")

@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec import Struct
 from rote.errors import InvalidInput
 from rote.questions.instants import read_instant
 from rote.questions.wording import normal_terms, normal_text, terms_of
+from rote.values import micros_of
 from rote.values.limits import (
     INTEGER_MAX,
     RETRIEVAL_QUERY_CHARACTERS_MAX,
@@ -184,6 +186,8 @@ def _trust_filter(trust_filter: Any) -> TrustFilter:
 def _now(now: Any) -> int | None:
     if now is None:
         return None
+    if isinstance(now, datetime):
+        return micros_of(now)
     instant = read_instant(now) if type(now) is str else None
     if instant is None:
         raise InvalidInput(

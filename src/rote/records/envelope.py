@@ -11,7 +11,7 @@ from rote.contract import State
 from rote.errors import InvalidInput
 from rote.records.keys import is_key
 from rote.records.metadata import Metadata, instant_of
-from rote.values import Json, format_time
+from rote.values import Json, canonical, format_time
 from rote.values.limits import TTL_SECONDS_MAX
 from rote.values.times import MICROS_MAX
 
@@ -108,6 +108,12 @@ def read_life(created_at: Json, updated_at: Json, ttl_seconds: Json) -> Life | N
         return None
     assert type(created_at) is str
     return Life(created_at, updated, ttl_seconds)
+
+
+def text_of(payload: dict[str, Json]) -> str:
+    """Return the text of a payload: its member `text`, or else all of it as JSON."""
+    text = payload.get("text")
+    return text if type(text) is str else canonical(payload).decode()
 
 
 def time_text(micros: int) -> str:

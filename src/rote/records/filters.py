@@ -8,9 +8,9 @@ from msgspec import Struct
 from rote.errors import InvalidInput
 from rote.records.envelope import Envelope, life_of
 from rote.records.metadata import distinct_texts, instant_of, source_of, tags_of, time_of
-from rote.values import parse_time
 from rote.values.limits import FILTER_TAGS_MAX, INTEGER_MAX, LIST_LIMIT_MAX
 from rote.values.names import check_text
+from rote.values.times import instant
 
 # Filters that bound an instant: its name, and the side.
 _BOUNDS = {
@@ -22,6 +22,7 @@ _BOUNDS = {
     "valid_at_before": ("valid_at", "before"),
     "since_last_accessed": ("last_accessed", "after"),
 }
+ORDERS = ("id", "created", "updated")
 NAMES = ("tags_any", "tags_all", *_BOUNDS, "source", "limit", "offset")
 
 
@@ -49,6 +50,16 @@ class Filters(Struct, frozen=True, gc=False):
     limit: int | None = None
     offset: int = 0
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether a record may not match."""
+        return bool(self.tags_any or self.tags_all or self.source is not None or self.windows)
+
+    @property
+    def needed(self) -> int | None:
+        """The number of matching records that show a page and whether there is more; None for all."""
+        return None if self.limit is None else self.offset + self.limit + 1
+
     def match(self, record: Envelope) -> bool:
         metadata = record["metadata"]
         if self.tags_any or self.tags_all:
@@ -59,7 +70,27 @@ class Filters(Struct, frozen=True, gc=False):
                 return False
         if self.source is not None and source_of(metadata) != self.source:
             return False
-        return all(window.holds(_instant(record, name)) for name, window in self.windows)
+        return all(window.holds(record_instant(record, name)) for name, window in self.windows)
+
+
+class Order(Struct, frozen=True, gc=False):
+    """The order of a list. Between equal times kind and id decide."""
+
+    name: str | None = None  # "created" or "updated"; None: by kind and id
+    descending: bool = False
+
+
+BY_ID = Order()
+
+
+def parse_order(order: Any, descending: Any) -> Order:
+    if order not in ORDERS or type(order) is not str:
+        raise InvalidInput(
+            f"there is no order {order!r:.80}; there are {', '.join(ORDERS)}", argument="order"
+        )
+    if type(descending) is not bool:
+        raise InvalidInput("descending is true or false", argument="descending")
+    return Order(None if order == ORDERS[0] else order, descending)
 
 
 def parse_filters(filters: Any, updated_since: Any = None) -> Filters:
@@ -115,7 +146,7 @@ def _source(source: Any) -> str | None:
 
 def _time(time: Any, name: str) -> int:
     try:
-        return parse_time(time)
+        return instant(time)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", filter=name) from None
 
@@ -129,7 +160,8 @@ def _count(filters: Mapping[str, Any], name: str, most: int, default: int | None
     return count
 
 
-def _instant(record: Envelope, name: str) -> int | None:
+def record_instant(record: Envelope, name: str) -> int | None:
+    """Return a time of a record: created, updated, or one of its metadata."""
     if name == "created":
         return instant_of(record["created_at"])
     if name == "updated":

@@ -4,6 +4,7 @@
     source <namespace> <source>      stay short; a search compares the record itself too
     created <namespace> <instant>    instants with all digits, so that terms are in their order
     updated, valid_at, last_accessed, expires
+    stray                            another program wrote something else under the id of a record
 
 Under one term entities are in the order of their ids, which is the order of lists.
 """
@@ -23,7 +24,9 @@ from rote.values.times import MICROS_MIN
 _DIGEST_CHARACTERS = 16
 _TIMES_OF_METADATA = ("valid_at", "last_accessed")
 # Frozen: an index whose terms have another meaning needs another name.
-NAME = "records/1"
+NAME = "records/2"
+# The term of entities with ids of records that hold something else.
+STRAY = "stray"
 
 
 class RecordIndex:
@@ -35,7 +38,7 @@ class RecordIndex:
     def terms(self, id: str, value: Json, /) -> Iterable[str]:
         found = read_record(id, value)
         if found is None:
-            return ()
+            return (STRAY,)
         record, life = found
         namespace, metadata = record["namespace"], record["metadata"]
         instants = {"created": instant_of(life.created_at), "updated": life.updated_at}

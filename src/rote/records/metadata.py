@@ -5,11 +5,12 @@ other means, so the readers here accept any JSON.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from rote.errors import InvalidInput
-from rote.values import Json, parse_time
+from rote.values import Json, format_time, micros_of, parse_time
 from rote.values.limits import TIMES_REMEMBERED
 from rote.values.names import check_text
 
@@ -57,6 +58,8 @@ def distinct_texts(texts: Sequence[Any], place: str, **details: str) -> list[str
 
 
 def _check_time(time: Any, place: str) -> str:
+    if isinstance(time, datetime):
+        return format_time(micros_of(time))
     if instant_of(time) is None:
         try:
             parse_time(time)

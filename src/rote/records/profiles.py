@@ -22,14 +22,17 @@ _VERBS = {
     "capabilities": (0, 0),
     "delete": (3, 3),
     "get": (3, 3),
+    "history": (3, 3),
     "list": (1, 5),
     "prune": (0, 1),
     "put": (4, 6),
+    "put_many": (1, 1),
     "retention_report": (0, 3),
     "stats": (0, 0),
     "touch": (3, 3),
+    "update": (4, 4),
 }
-_NOT_IN_V1 = ("touch",)
+_NOT_IN_V1 = ("history", "put_many", "touch", "update")
 _LIMITS = {
     "filter_tags": FILTER_TAGS_MAX,
     "list_limit": LIST_LIMIT_MAX,

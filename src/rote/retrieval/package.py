@@ -3,7 +3,7 @@
 The hash covers every dropped memory, also when the caller only wants them counted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from typing import Any, Literal, get_args
@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from msgspec.structs import asdict
 
 from rote.errors import InvalidInput
-from rote.questions import Request
+from rote.questions import Request, parse_request
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
@@ -75,13 +75,19 @@ def build_package(
     return package
 
 
-def receipt(package: Package) -> dict[str, Any]:
+def receipt(package: Package, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what may be kept of a retrieval: hashes, stores and a count, but no content.
 
-    The stores are those that the package names; a store that held nothing leaves no mark in it.
+    With its request all stores are named that were asked. Without it those that the package names:
+    a store that held nothing leaves no mark in it.
     """
+    asked = None if request is None else parse_request(request, has_store=True)
     try:
-        return receipt_of(package, _stores_in(package["selection"]))
+        if asked is None:
+            return receipt_of(package, _stores_in(package["selection"]))
+        if sha256_hex(asked.normal_query.encode()) != package["query"]["query_hash"]:
+            raise InvalidInput("the package answers another question; give its own request")
+        return receipt_of(package, asked.store_paths)
     except (KeyError, TypeError, AttributeError):
         raise InvalidInput("a receipt is made of a package that `retrieve` returned") from None
 

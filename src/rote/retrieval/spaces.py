@@ -4,11 +4,11 @@ from msgspec import Struct
 
 from rote.errors import InvalidInput, NotFound
 from rote.questions import SPACE_SCHEME
-from rote.records.envelope import Envelope
+from rote.records.envelope import Envelope, text_of
 from rote.records.metadata import tags_of
 from rote.retrieval.corpus import Simple
 from rote.space import Space, Store
-from rote.values import Json, canonical, format_time, parse_time
+from rote.values import canonical, format_time, parse_time
 from rote.values.limits import INTEGER_MAX
 
 # A slash separates the three names of a record in its memory id.
@@ -46,7 +46,7 @@ def memory_of(record: Envelope) -> Simple:
     valid_at = None if metadata is None else metadata.get("valid_at")
     return Simple(
         memory_id="/".join(part.translate(_ESCAPED) for part in key),
-        text=_text_of(record["payload"]),
+        text=text_of(record["payload"]),
         ts_utc=record["updated_at"] if type(valid_at) is not str else _time_of(valid_at),
         tags=tuple(tags_of(metadata)),
     )
@@ -82,11 +82,6 @@ def _time_of(valid_at: str) -> str:
         except InvalidInput:
             pass  # not a time in capital letters either
     return valid_at
-
-
-def _text_of(payload: dict[str, Json]) -> str:
-    text = payload.get("text")
-    return text if type(text) is str else canonical(payload).decode()
 
 
 def parts_of(path: str) -> tuple[str, str | None, int | None]:

@@ -129,7 +129,10 @@ def _written(last: "StateCorpus", view: Space) -> frozenset[str] | None:
 
 def _has_erased_record(commit: Commit) -> bool:
     event = commit.event
-    return event is not None and event["type"] == _ERASE and event["id"].startswith(PREFIX)
+    if event is None or event["type"] != _ERASE:
+        return False
+    ids = event["ids"] if "ids" in event else (event["id"],)
+    return any(id.startswith(PREFIX) for id in ids)
 
 
 class StateCorpus(Corpus):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rote.contract import Port, TokenSource
 from rote.contract.commands import DropSide, GetSide, GetTimes, PutSide
-from rote.errors import Denied, InvalidInput, RoteError, Unavailable
+from rote.errors import Denied, InvalidInput, NotFound, RoteError, Unavailable
 from rote.runs.run_rows import LEASE, Lease, lease_in
 from rote.values.limits import LEASE_ATTEMPTS_MAX, LEASE_RENEWALS, LEASE_SECONDS_MAX
 
@@ -159,6 +159,8 @@ class Leases:
                             self._renew(space, held, shared_now(self._port))
                         else:
                             self._drop(space, held)
+                    except NotFound:
+                        self._held.pop(space, None)  # the space was erased, with its runs
                     except RoteError:
                         continue  # there is time for another attempt
                 if not self._held:

@@ -83,9 +83,9 @@ class Ledger:
         run = structs.replace(row.body, **changes)
         return self.put(row, run)
 
-    def put(self, row: RunRow, run: RunBody) -> RunRow:
+    def put(self, row: RunRow, run: RunBody, *, unerased_since: int | None = None) -> RunRow:
         invariant(not row.body.has_ended, "a run that has ended was to be moved")
-        command = PutSide(RUN, run.run_id, run.body(), row.fence)
+        command = PutSide(RUN, run.run_id, run.body(), row.fence, unerased_since)
         side = self._port.answer(row.space, command)
         return RunRow(row.space, side.fence, run)
 

@@ -20,9 +20,10 @@ from typing import Any
 from msgspec import Struct, structs
 
 from rote.contract import AnswerRead, Commit, Guard, Port, all_sides, all_spaces
-from rote.contract.commands import DropSide, GetLog, MakeCommit, PutSide
+from rote.contract.commands import DropSide, GetHead, GetLog, MakeCommit, PutSide
 from rote.contract.run_modes import Mode
 from rote.errors import (
+    Busy,
     Conflict,
     Corrupt,
     Denied,
@@ -35,6 +36,7 @@ from rote.errors import (
     RunAborted,
     Unavailable,
 )
+from rote.runs.answers import RunQuestions
 from rote.runs.identities import payload_fingerprint
 from rote.runs.leases import Leases, owned, shared_now
 from rote.runs.ledger import Ledger, RunRow
@@ -53,6 +55,7 @@ from rote.runs.run_rows import (
     pending_in,
 )
 from rote.values.limits import (
+    ANSWER_ROUNDS_MAX,
     LEASE_ATTEMPTS_MAX,
     RUN_CONFLICTS_KEPT,
     TAKEOVER_LOOK_SECONDS,
@@ -165,13 +168,35 @@ class RunLife:
         return ending
 
     def _commit(self, row: RunRow, pending: PendingCommit, fingerprint: str) -> Ending:
-        try:
-            moved = self._ledger.move(
-                row, state=COMMIT_PENDING, payload=pending.text(), payload_fingerprint=fingerprint
-            )
-        except Denied:
-            return self._look(row)
-        return self._finish(moved)
+        body = structs.replace(
+            row.body, state=COMMIT_PENDING, payload=pending.text(), payload_fingerprint=fingerprint
+        )
+        since = row.body.base_version
+        for _ in range(ANSWER_ROUNDS_MAX):
+            try:
+                return self._finish(self._ledger.put(row, body, unerased_since=since))
+            except Denied:
+                return self._look(row)
+            except Conflict as error:
+                # What it holds was erased since, and must not be stored again. An answer in whose
+                # ranges something was erased may still be the same, and then holds nothing of it.
+                head = self._port.answer(row.space, GetHead()).version
+                if not self._is_unerased(row, pending, error, head):
+                    return self._abort(row, error, VALIDATION_FAILED)
+                since = head
+        raise Busy("others erase in this space all the time; try again")
+
+    def _is_unerased(
+        self, row: RunRow, pending: PendingCommit, error: Conflict, version: int
+    ) -> bool:
+        """Whether a run holds nothing of what was erased: its answers are the same at a version."""
+        if pending.names([conflict.id for conflict in error.conflicts if conflict.id]):
+            return False
+        digest = RunQuestions().digest
+        return all(
+            digest(self._port, row.space, read, version) == read.digest
+            for read in answers_of(row.body, pending)
+        )
 
     def _give_up(self, row: RunRow, error: Unavailable) -> Ending:
         """Abort a run because the store failed, unless the ledger can say what became of it. When it
@@ -418,14 +443,19 @@ def commit_of(row: RunRow) -> MakeCommit:
         pending.operations,
         run.branch,
         pending.reads,
-        [
-            AnswerRead(read.call, read.digest, read.ranges, run.base_version, run.branch, run.now)
-            for read in pending.answers
-        ],
+        answers_of(run, pending),
         key=KEY_PREFIX + run.commit_id,
         guards=[Guard(RUN, run.run_id, row.fence, applied, stamped=True)],
         unerased_since=run.base_version,
     )
+
+
+def answers_of(run: RunBody, pending: PendingCommit) -> list[AnswerRead]:
+    """Return the answers that a run relies on, as they are asked again."""
+    return [
+        AnswerRead(read.call, read.digest, read.ranges, run.base_version, run.branch, run.now)
+        for read in pending.answers
+    ]
 
 
 def _checked(row: RunRow) -> RunRow:

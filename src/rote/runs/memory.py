@@ -5,14 +5,17 @@ about the record is so with the run's own earlier writes, which reading verbs do
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from rote.errors import NotFound
 from rote.records.keys import check_kinds, entity_id
-from rote.records.memory import Memory, Point, Result, check_included
+from rote.records.memory import Memory, Point, check_included
 from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
+from rote.records.writer import Result
 from rote.runs.answers import list_ranges, namespace_ranges
 from rote.runs.identities import deep_digest
 from rote.runs.reads import ReadSet
@@ -21,6 +24,7 @@ from rote.space import Space
 from rote.space.buffer import Buffer
 from rote.values import Json, canonical, decode_canonical
 from rote.values.ranges import IdRange
+from rote.values.times import as_text
 
 
 class RunMemory(Memory):
@@ -65,9 +69,27 @@ class RunMemory(Memory):
         payload: Mapping[str, Json],
         ttl_seconds: int | UnsetType | None = UNSET,
         metadata: Metadata | UnsetType | None = UNSET,
+        *,
+        key: str | None = None,
+        if_version: int | None = None,
     ) -> Result:
+        condition: Any = {"key": key, "if_version": if_version}
         with self._buffer.lock:
-            return self._writing.put(namespace, kind, id, payload, ttl_seconds, metadata)
+            return self._writing.put(
+                namespace, kind, id, payload, ttl_seconds, metadata, **condition
+            )
+
+    def put_many(self, records: Iterable[Mapping[str, Any]], *, key: str | None = None) -> Result:
+        with self._buffer.lock:
+            return self._writing.put_many(records, key=key)
+
+    def update(self, namespace: str, kind: str, id: str, **changes: Any) -> Result:
+        with self._buffer.lock:
+            try:
+                return self._writing.update(namespace, kind, id, **changes)
+            except NotFound:
+                self._buffer.rely_on(entity_id(namespace, kind, id))
+                raise
 
     def append(  # noqa: PLR0917 - as above
         self,
@@ -77,16 +99,30 @@ class RunMemory(Memory):
         entry: Mapping[str, Json],
         ttl_seconds: int | UnsetType | None = UNSET,
         metadata: Metadata | UnsetType | None = UNSET,
+        *,
+        key: str | None = None,
+        if_version: int | None = None,
     ) -> Result:
+        condition: Any = {"key": key, "if_version": if_version}
         with self._buffer.lock:
-            return self._writing.append(namespace, kind, id, entry, ttl_seconds, metadata)
+            return self._writing.append(
+                namespace, kind, id, entry, ttl_seconds, metadata, **condition
+            )
 
-    def delete(self, namespace: str, kind: str, id: str) -> Result:
+    def delete(
+        self,
+        namespace: str,
+        kind: str,
+        id: str,
+        *,
+        key: str | None = None,
+        if_version: int | None = None,
+    ) -> Result:
         entity = self._entity(namespace, kind, id)
         self._check_write()
         with self._buffer.lock:
             self._buffer.rely_on(entity)
-            return self._writing.delete(namespace, kind, id)
+            return self._writing.delete(namespace, kind, id, key=key, if_version=if_version)
 
     def touch(self, namespace: str, kind: str, id: str) -> Result:
         with self._buffer.lock:
@@ -119,19 +155,25 @@ class RunMemory(Memory):
         namespace: str,
         kind: str | None = None,
         id_prefix: str | None = None,
-        updated_since: str | None = None,
-        filters: Mapping[str, Json] | None = None,
+        updated_since: str | datetime | None = None,
+        filters: Mapping[str, Any] | None = None,
         *,
         at: Point | None = None,
         include: Iterable[str] = (),
+        order: str = "id",
+        descending: bool = False,
     ) -> Result:
+        if type(filters) is dict:
+            filters = {name: as_text(value) for name, value in filters.items()}
         arguments: dict[str, Any] = {
             "namespace": namespace,
             "kind": kind,
             "id_prefix": id_prefix,
-            "updated_since": updated_since,
+            "updated_since": as_text(updated_since),
             "filters": filters,
             "include": check_included(include),
+            "order": order,
+            "descending": descending,
         }
         self._check_read()
         # What was there before the snapshot is history; the snapshot by another name is not.

@@ -37,6 +37,7 @@ from rote.contract.commands import (
     GetHead,
     GetHistory,
     GetLog,
+    GetMade,
     GetSnapshot,
     GetTimes,
     GlanceAt,
@@ -49,6 +50,7 @@ from rote.contract.commands import (
     ReadPiece,
     Reindex,
     Scan,
+    Skip,
     Values,
     Verify,
     Watch,
@@ -62,14 +64,14 @@ from rote.space.buffer import Buffer
 from rote.space.scan_pages import ScanPages
 from rote.values import Json, canonical, decode_canonical
 from rote.values.blobs import META_PREFIX
-from rote.values.ranges import prefix_end
+from rote.values.ranges import above, prefix_end
 
 R = TypeVar("R")
 Check = Callable[[], None]
 
 # Commands that only look.
 _LOOKS = (
-    Read, GlanceAt, Scan, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
+    Read, GlanceAt, Scan, Skip, GetHistory, GetLog, Find, Query, Values, Watch, ListBranches, Diff,
     GetHead, GetSnapshot, GetBlobInfo, ReadPiece, Describe, GetTimes, ListSpaces, FindSpace,
 )  # fmt: skip
 # Commands that tend the store, and the calls that send them.
@@ -106,6 +108,7 @@ class SnapshotPort(PortLayer):
             GetHistory: self._history,
             GetBlobInfo: self._blob_info,
             Scan: self._scan,
+            Skip: self._skip,
             Find: self._find,
             Query: self._query,
             Values: self._values,
@@ -181,9 +184,19 @@ class SnapshotPort(PortLayer):
     def _scan(self, space: str, command: Scan) -> ScanPage:
         if not self._shows(command.view) or not self._reads.is_kept:
             return self._port.answer(space, command)
+        if command.descending:
+            self._reads.add_range(command.start, command.end)
+            return self._port.answer(space, command)
         scan, page = self._scans.ask(command, partial(self._port.answer, space))
         self._reads.add_page(scan, page, command.end)
         return page
+
+    def _skip(self, space: str, command: Skip) -> str | None:
+        is_noted = self._shows(command.view)
+        last = self._port.answer(space, command)
+        if is_noted and last is not None:
+            self._reads.add_range(command.start, above(last))
+        return last
 
     def _begin_scan(self, start: str) -> NotedScan:
         scan = NotedScan(self._branch, start)
@@ -224,9 +237,10 @@ class SnapshotPort(PortLayer):
 
     def _log(self, space: str, command: GetLog) -> tuple[Commit, ...]:
         self._reads.add_range("", None)
-        commits = self._port.answer(space, command)
-        newest = self._snapshot.version
-        return tuple([commit for commit in commits if commit.version <= newest])
+        before, after_snapshot = command.before, self._snapshot.version + 1
+        if before is None or (type(before) is int and before > after_snapshot):
+            command = structs.replace(command, before=after_snapshot)
+        return self._port.answer(space, command)
 
     def _diff(self, space: str, command: Diff) -> Any:
         views, newest = (command.before, command.after), self._snapshot.version
@@ -269,7 +283,7 @@ class BufferPort(PortLayer):
     def answer(self, space: str, command: Command[R], /) -> R:
         self._check()
         answer: Any
-        if isinstance(command, MakeCommit):
+        if isinstance(command, MakeCommit | GetMade):
             answer = self._commit(command)
         elif isinstance(command, GlanceAt) and (own := self._buffer.own(command.id)) is not None:
             answer = own.glance(command)
@@ -293,8 +307,8 @@ class BufferPort(PortLayer):
     def for_caller(self, caller: Caller, /) -> Port:
         raise InvalidInput("a run is of who started it")
 
-    def _commit(self, command: MakeCommit) -> Commit:
-        if command.key is not None or command.meta is not None:
+    def _commit(self, command: MakeCommit | GetMade) -> Commit:
+        if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
             raise InvalidInput("a run makes one commit, whose key is its own; leave key and meta")
         return self._buffer.add(command.operations, command.reads)
 

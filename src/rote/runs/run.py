@@ -50,6 +50,7 @@ from rote.traces.models import ModelConfig
 from rote.traces.profiles import ToolProfile
 from rote.traces.retrieval_events import retrieval_event
 from rote.values import Json, canonical, decode_canonical
+from rote.values.times import as_text
 
 CommitPolicy = Callable[[list[dict[str, Any]]], bool]
 
@@ -226,7 +227,7 @@ class Run:
         if asked.get("store_paths") is None:
             asked["store_paths"] = [f"{SPACE_SCHEME}{self._space.name}"]
         parse_request(asked, has_store=True)  # what is wrong is told as outside of a run
-        asked = decode_canonical(canonical(asked))
+        asked = decode_canonical(canonical({name: as_text(asked[name]) for name in asked}))
         moment = self._moment if self._terms.mode != LIVE else self._current_moment()
         own = moment.own_paths(asked["store_paths"])
         found = moment.retrieve(asked, dropped, own=own)

@@ -10,6 +10,7 @@
 Frozen: the members are stored.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct, ValidationError, convert, structs, to_builtins
@@ -52,13 +53,17 @@ class PendingCommit(Struct, frozen=True):
         """As a row holds it: text, because its values may be as deep as the row itself."""
         return canonical(to_builtins(self), depth_max=2 * DEPTH_MAX).decode()
 
-    def holds(self, id: str) -> bool:
-        """Whether an entity is written, or was read."""
+    def holds(self, ids: Collection[str]) -> bool:
+        """Whether one of the entities is written, was read, or may be in an answer."""
         ranges = [(start, end) for answer in self.answers for _, start, end in answer.ranges]
-        return (
-            any(operation["id"] == id for operation in self.operations)
-            or any(read.get("id") == id for read in self.reads)
-            or any(start <= id and (end is None or id < end) for start, end in ranges)
+        return self.names(ids) or any(
+            start <= id and (end is None or id < end) for start, end in ranges for id in ids
+        )
+
+    def names(self, ids: Collection[str]) -> bool:
+        """Whether one of the entities is written, or was read by its id."""
+        return any(operation["id"] in ids for operation in self.operations) or any(
+            read.get("id") in ids for read in self.reads
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from rote.contract import SideRow
+from rote.contract import Erased, SideRow
 from rote.errors import Busy
 from rote.runs.run_rows import (
     COMMIT_ABORTED,
@@ -27,17 +27,16 @@ class RunRule:
 
     kind = RUN
     travels = True
+    is_final = False
 
-    def erased(
-        self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
-    ) -> Json | None:
+    def erased(self, row: SideRow, erased: Erased) -> Json | None:
         """Abort a pending commit that holds an erased entity, and leave no digest of what a run has
         written that wrote it."""
         run = run_in(row)
         pending = pending_in(run)
-        if pending is not None and pending.holds(id):
-            run = run.aborted(VALIDATION_FAILED, at)
-        elif not (run.version is not None and has_written(run.version)) and not (
+        if pending is not None and pending.holds(erased.ids):
+            run = run.aborted(VALIDATION_FAILED, erased.at)
+        elif not (run.version is not None and erased.has_written(run.version)) and not (
             # Of what an aborted run would have written nothing is left that could tell.
             run.state == COMMIT_ABORTED and run.payload_fingerprint is not None
         ):
@@ -71,10 +70,9 @@ class LeaseRule:
 
     kind = LEASE
     travels = False
+    is_final = False
 
-    def erased(
-        self, row: SideRow, id: str, *, at: str, has_written: Callable[[int], bool]
-    ) -> Json | None:
+    def erased(self, row: SideRow, erased: Erased) -> Json | None:
         return None
 
     def pinning(self, row: SideRow, *, before: int, now: int, side: Side) -> Busy | None:

@@ -1,7 +1,9 @@
 """Checks of arguments that Store, Space and others use themselves, before the port sees them."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rote.errors import InvalidInput
 from rote.values.names import check_text
@@ -20,6 +22,17 @@ def check_list(items: object, what: str) -> None:
     """
     if not isinstance(items, list | tuple):
         raise InvalidInput(f"{what} are given as a list")
+
+
+def erased_by_call(ids: Any) -> dict[str, Any]:
+    """Return the member of an erase command that says what a call of erase names."""
+    if isinstance(ids, list | tuple):
+        return {"ids": tuple(ids)}
+    if isinstance(ids, Mapping):
+        if ids.keys() not in ({"prefix"}, {"prefix", "where"}):
+            raise InvalidInput('an erasure by prefix is {"prefix": text}', argument="ids")
+        return dict(ids)
+    return {"id": ids}
 
 
 def check_progress(progress: object) -> None:

@@ -41,3 +41,11 @@ class ScanPages(Generic[S]):
 def first_id(command: Scan) -> str:
     """Return the first text that can be an id in a scan."""
     return command.start if command.after is None else max(command.start, above(command.after))
+
+
+def covered_ids(command: Scan, page: ScanPage) -> tuple[str, str | None]:
+    """Return the first id that a page speaks of, and the one that it ends before."""
+    if not command.descending:
+        return first_id(command), command.end if page.next is None else above(page.next)
+    ends = [end for end in (command.end, command.after) if end is not None]
+    return page.next or command.start, min(ends, default=None)

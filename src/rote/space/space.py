@@ -13,10 +13,7 @@ from rote.contract import (
     ByteStream,
     Change,
     Commit,
-    Compaction,
-    Erasure,
     Fact,
-    GcReport,
     Glance,
     Head,
     Hit,
@@ -25,46 +22,41 @@ from rote.contract import (
     Resolution,
     SpaceInfo,
     State,
-    Tell,
-    VerifyReport,
     View,
     paged,
 )
 from rote.contract.commands import (
-    CollectGarbage,
-    Compact,
     CreateBranch,
     DeleteBranch,
     Describe,
     Diff,
-    Erase,
     Find,
     GetBlobInfo,
     GetHead,
     GetHistory,
-    GetLog,
+    GetMade,
     GetTimes,
     GlanceAt,
     ListBranches,
-    MakeCheckpoint,
     MakeCommit,
     Merge,
     PutBlob,
     Query,
     Read,
-    Reindex,
     Scan,
+    Skip,
     Values,
-    Verify,
     Watch,
 )
 from rote.errors import InvalidInput
-from rote.space.arguments import check_flags, check_limit, check_list, check_progress, check_timeout
+from rote.space.arguments import check_flags, check_limit, check_list, check_timeout
 from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
-from rote.space.driving import Progress, counting, frames, retry
+from rote.space.commits import commit_at, commits_of
+from rote.space.driving import frames, retry
 from rote.space.running import Runs, RunStart, check_runs
 from rote.space.transaction import Transaction
 from rote.space.transaction_port import TransactionPort
+from rote.space.upkeep import Upkeep
 from rote.values import (
     Json,
     check_branch_name,
@@ -76,13 +68,13 @@ from rote.values import (
 )
 from rote.values.blobs import CONTENT_TYPE_DEFAULT
 from rote.values.limits import (
-    GC_GRACE_SECONDS,
     HITS_READ_FIRST,
     PAGE_MAX,
     ROWS_READ_FIRST,
 )
-from rote.values.names import check_text
+from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
+from rote.values.times import as_text
 
 if TYPE_CHECKING:
     from rote.runs.run import Run
@@ -95,7 +87,7 @@ _StatePage = tuple[Sequence[State], tuple[str | None, View] | None]
 _HistoryPage = tuple[Sequence[Fact], tuple[int, int] | None]
 
 
-class Space:
+class Space(Upkeep):
     """One space, on one branch, at its head or pinned at a version."""
 
     def __init__(
@@ -203,15 +195,18 @@ class Space:
         after: Hit | None = None,
         within: str = "",
         limit: int | None = None,
+        descending: bool = False,
     ) -> Iterator[Hit]:
-        """Yield entities that an index lists under terms in [start, end), above a hit, in (term, id)
-        order. Use a pinned view to get all of them from one state.
+        """Yield entities that an index lists under terms in [start, end), beyond a hit, in (term, id)
+        order or its reverse. Use a pinned view to get all of them from one state.
 
         within  how ids begin that the caller does not pass over; a transaction notes only these
         """
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
-            command = Find(index, start, end, above, size, self._view, within)
+            command = Find(
+                index, start, end, above, size, self._view, within, descending=descending
+            )
             hits = self._port.answer(self.did, command)
             return hits, hits[-1] if len(hits) == size else None
 
@@ -221,18 +216,41 @@ class Space:
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None
     ) -> Iterator[State]:
         """Yield existing entities whose ids start with `prefix`, in id order, all from one state."""
-        check_text(prefix, "prefix")
+        check_prefix(prefix)
+        return self.scan_range(prefix, prefix_end(prefix), after=after, limit=limit)
+
+    def scan_range(
+        self,
+        start: str,
+        end: str | None,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        descending: bool = False,
+    ) -> Iterator[State]:
+        """Yield existing entities with start <= id < end, in id order or its reverse, beyond `after`."""
+        check_text(start, "start")
+        if end is not None:
+            check_text(end, "end")
         if after is not None:
             check_text(after, "after")
-        end = prefix_end(prefix)
 
         def ask(place: tuple[str | None, View] | None, size: int) -> _StatePage:
             above, view = place or (after, self._view)
-            page = self._port.answer(self.did, Scan(prefix, end, above, size, view))
+            page = self._port.answer(self.did, Scan(start, end, above, size, view, descending))
             pinned = View(view.branch, page.version)
             return page.states, None if page.next is None else (page.next, pinned)
 
         return paged(ask, limit=check_limit(limit))
+
+    def skip(self, prefix: str, count: int) -> str | None:
+        """Return the last of the first `count` ids that start with `prefix`, without reading values.
+
+        None when there are fewer, and when only a scan can tell: of the past, or on a branch that has
+        a parent.
+        """
+        check_text(prefix, "prefix")
+        return self._port.answer(self.did, Skip(prefix, prefix_end(prefix), count, self._view))
 
     def history(self, id: str, *, limit: int | None = None) -> list[Fact]:
         """Return the facts of an entity, newest first."""
@@ -250,15 +268,23 @@ class Space:
 
         return paged(ask, limit=limit, first=first)
 
-    def log(self, *, since: int | None = None, limit: int | None = None) -> Iterator[Commit]:
-        """Yield the commits of the whole space above `since`, or all that there are, oldest first."""
+    def log(
+        self,
+        *,
+        since: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        newest: bool = False,
+    ) -> Iterator[Commit]:
+        """Yield the commits of the whole space above `since` and below `before`, or all that there
+        are, oldest first or newest first."""
+        return commits_of(
+            self._port, self.did, since=since, before=before, limit=limit, newest=newest
+        )
 
-        def ask(above: int | None, size: int) -> tuple[Sequence[Commit], int | None]:
-            above = self.oldest - 1 if above is None else above
-            commits = self._port.answer(self.did, GetLog(above, size))
-            return commits, commits[-1].version if commits else None
-
-        return paged(ask, since, limit=check_limit(limit))
+    def commit(self, version: int) -> Commit:
+        """Return the commit of a version, on whichever branch it was made."""
+        return commit_at(self._port, self.did, version)
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return selected entities and those that their links lead to, all from one state.
@@ -266,12 +292,12 @@ class Space:
         {"select": {"<id>" | "<prefix>*" | "*": {"path": [...], "schema": ...}}, ...}, with branch,
         at, since, limit, cursor, max_depth and max_entities; see docs/queries.md.
         """
-        return self._port.answer(self.did, Query(query, self._view))
+        return self._port.answer(self.did, Query(_sendable(query), self._view))
 
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
         """Return the values of selected entities at their paths, with the linked values in the places
         of followed links, and with the defaults of schemas."""
-        return self._port.answer(self.did, Values(query, self._view))
+        return self._port.answer(self.did, Values(_sendable(query), self._view))
 
     def watch(
         self,
@@ -312,13 +338,25 @@ class Space:
         reads: Sequence[Mapping[str, Any]] | None = None,
         key: str | None = None,
         meta: Json = None,
+        call: Mapping[str, Json] | None = None,
     ) -> Commit:
-        """Commit all operations together, or raise Conflict when a read no longer holds."""
+        """Commit all operations together, or raise Conflict when a read no longer holds.
+
+        The key stands for the operations; or for `call`, where operations depend on what was read.
+        """
         if self._pinned is not None:
             self._check_writable("set(), patch(), delete() or transact")
         relied_on = () if reads is None else reads
-        command = MakeCommit(operations, self._view.branch, relied_on, (), key, meta)
+        command = MakeCommit(
+            operations, self._view.branch, relied_on, (), key, meta, (), None, call
+        )
         return self._port.answer(self._did, command)
+
+    def made(self, key: str, call: Mapping[str, Json], ids: Sequence[str]) -> Commit | None:
+        """Return the commit that a key has made for a call that writes these ids; None when the key
+        is new. PayloadMismatch when it stands for something else."""
+        self._check_writable("made")
+        return self._port.answer(self.did, GetMade(key, call, ids, self.branch))
 
     def update(self, id: str, function: Callable[[Json], Json], *, attempts: int = 32) -> Commit:
         """Set an entity to what `function` returns for its value (None when it does not exist).
@@ -419,20 +457,6 @@ class Space:
         """Return size, type and labels of a blob, without reading its data."""
         return self._port.answer(self.did, GetBlobInfo(hash, self._view))
 
-    def gc(
-        self,
-        *,
-        grace_seconds: float = GC_GRACE_SECONDS,
-        progress: Tell | None = None,
-    ) -> GcReport:
-        """Drop blobs that nothing has referred to for the grace period, and abandoned uploads.
-
-        Finish erasures that could not be finished while others used the store's files.
-        """
-        self._check_writable("gc")
-        check_progress(progress)
-        return self._port.begin(self.did, CollectGarbage(grace_seconds)).result(progress)
-
     # -- other views -------------------------------------------------------------------------------
 
     def at(self, point: int | datetime | str) -> "Space":
@@ -530,61 +554,11 @@ class Space:
             raise InvalidInput("diff() takes a branch name, a version or a view of this space")
         return list(self._port.answer(self.did, Diff(view, after)))
 
-    # -- trust -------------------------------------------------------------------------------------
-
-    def verify(
-        self, *, against: dict[str, Any] | None = None, progress: Progress | None = None
-    ) -> VerifyReport:
-        """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
-        check_progress(progress)
-        return self._port.begin(self.did, Verify(against)).result(counting(progress))
-
-    def reindex(self, *, progress: Progress | None = None) -> None:
-        """Build the indexes of this space anew from its log."""
-        self._check_writable("reindex")
-        check_progress(progress)
-        self._port.begin(self.did, Reindex()).result(counting(progress))
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Return a signed statement of the head, to be kept elsewhere."""
-        self._check_writable("checkpoint")
-        return self._port.answer(self.did, MakeCheckpoint())
-
-    def erase(self, id: str, *, reason: str, key: str | None = None) -> Erasure:
-        """Remove the values of an entity for good, on all branches and at all versions.
-
-        Hashes stay, so the chain still verifies; id, reason, keys, authors and meta stay in clear.
-        Busy when old copies stay because others use the store's files: call again to remove them.
-        """
-        self._check_writable("erase")
-        return self._port.answer(self.did, Erase(id, reason, key))
-
-    def compact(
-        self,
-        *,
-        before: int | None = None,
-        keep: int | None = None,
-        dry_run: bool = False,
-        key: str | None = None,
-        progress: Tell | None = None,
-    ) -> Compaction:
-        """Drop history and make the store smaller: all below a version, or all but the last `keep`
-        commits (compactions themselves are not counted).
-
-        From `before` on everything reads as it did; below it nothing can be read any more. When
-        there is nothing to drop, no commit is made. A dry run counts what would be dropped.
-        """
-        self._check_writable("compact")
-        check_flags(dry_run=dry_run)
-        check_progress(progress)
-        return self._port.begin(self.did, Compact(before, keep, dry_run, key)).result(progress)
-
     def _head(self) -> Head:
         return self._port.answer(self.did, GetHead()) if self._pinned is None else self._pinned
 
-    def _check_writable(self, call: str) -> None:
-        if self._pinned is not None:
-            raise InvalidInput(
-                f"this view is pinned at version {self._pinned.version} and read-only;"
-                f" call {call}() on the space it came from"
-            )
+
+def _sendable(query: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a query with its time as text: a command holds plain data."""
+    at = query.get("at") if type(query) is dict else None
+    return {**query, "at": as_text(at)} if isinstance(at, datetime) else query

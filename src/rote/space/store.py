@@ -5,8 +5,8 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rote.contract import CopyReport, Local, Port, SpaceInfo, Tell, all_spaces
-from rote.contract.commands import AdoptSpace, FindSpace
+from rote.contract import CopyReport, Local, Port, SpaceErasure, SpaceInfo, Tell, all_spaces
+from rote.contract.commands import AdoptSpace, EraseSpace, FindSpace
 from rote.errors import InvalidInput
 from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
@@ -55,6 +55,14 @@ class Store:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""
         self._local.backup(check_path(path))
+
+    def erase_space(self, name: str, *, reason: str, confirm: str) -> SpaceErasure:
+        """Take a space away for good, by name or did; `confirm` names it once more.
+
+        Its rows, blobs, runs and private key go. What stays is one row of the store that says so,
+        signed by that key. The name is free again, for another space.
+        """
+        return self._port.answer("", EraseSpace(name, reason, confirm))
 
     def copy(
         self,

@@ -35,17 +35,19 @@ from rote.contract.commands import (
     Find,
     GetHead,
     GetHistory,
+    GetMade,
     GetTimes,
     GlanceAt,
     MakeCommit,
     Read,
     Scan,
+    Skip,
     Watch,
     Work,
 )
 from rote.errors import InvalidInput
 from rote.space.buffer import Buffer, Own
-from rote.space.scan_pages import ScanPages, first_id
+from rote.space.scan_pages import ScanPages, covered_ids
 from rote.values import canonical, check_entity_id, decode_canonical
 from rote.values.ranges import above, prefix_end
 
@@ -71,10 +73,12 @@ class TransactionPort(PortLayer):
             GlanceAt: self._glance,
             GetHistory: self._history,
             Scan: self._scan,
+            Skip: self._skip,
             Find: self._find,
             GetHead: self._head_of,
             GetTimes: lambda *_: self._now(),
             Describe: port.answer,
+            GetMade: self._keep,
             MakeCommit: self._keep,
         }
 
@@ -205,6 +209,9 @@ class TransactionPort(PortLayer):
         if not self._shows(command.view):
             return self._port.answer(space, command)
         command = structs.replace(command, view=self._view)
+        if command.descending:
+            self._ranges_read.append([command.start, command.end])
+            return self._page(space, command)
         covered, page = self._scans.ask(command, lambda asked: self._page(space, asked))
         covered[1] = command.end if page.next is None else above(page.next)
         return page
@@ -217,18 +224,29 @@ class TransactionPort(PortLayer):
     def _page(self, space: str, command: Scan) -> ScanPage:
         """Return a page of stored entities with own writes laid over them."""
         page = self._port.answer(space, command)
-        end = command.end if page.next is None else above(page.next)
-        first = first_id(command)
+        first, end = covered_ids(command, page)
         own = [id for id in self.buffer.written() if id >= first and (end is None or id < end)]
         if not own:
             return page
         shown = {state.id: state for state in page.states}
         shown |= {id: _shown(self.buffer.own(id)) for id in own}
-        states = [shown[id] for id in sorted(shown) if shown[id].exists]
+        ids = sorted(shown, reverse=command.descending)
+        states = [shown[id] for id in ids if shown[id].exists]
         if len(states) <= command.limit:
             return ScanPage(tuple(states), page.version, page.next)
         kept = states[: command.limit]
         return ScanPage(tuple(kept), page.version, kept[-1].id)
+
+    def _skip(self, space: str, command: Skip) -> str | None:
+        if not self._shows(command.view):
+            return self._port.answer(space, command)
+        start, end = command.start, command.end
+        if any(id >= start and (end is None or id < end) for id in self.buffer.written()):
+            return None  # only a scan lays own writes over the stored entities
+        last = self._port.answer(space, structs.replace(command, view=self._view))
+        if last is not None:
+            self._ranges_read.append([start, above(last)])
+        return last
 
     def _find(self, space: str, command: Find) -> tuple[Hit, ...]:
         if not self._shows(command.view):
@@ -254,9 +272,9 @@ class TransactionPort(PortLayer):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def _keep(self, _: str, command: MakeCommit) -> Commit:
+    def _keep(self, _: str, command: MakeCommit | GetMade) -> Commit:
         self.check_open()
-        if command.key is not None or command.meta is not None:
+        if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
             raise InvalidInput("a transaction makes one commit; give key and meta to transaction()")
         return self.buffer.add(command.operations, command.reads)
 

@@ -214,20 +214,20 @@ class SpaceMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.erased_at < self.model.version - 2)
     @rule(
-        id=st.sampled_from(IDS),
+        ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=3),
         key=st.sampled_from((None, "erased", ANY_CALL)),
         handle=st.integers(0, 1),
     )
-    def erase(self, id: str, key: str | None, handle: int) -> None:
+    def erase(self, ids: list[str], key: str | None, handle: int) -> None:
         self.erased_at = self.model.version
         answers = [
-            outcome_of(partial(erase_by, world.space(handle), id, key)) for world in self.worlds
+            outcome_of(partial(erase_by, world.space(handle), ids, key)) for world in self.worlds
         ]
         before = self.model.version
-        expect = partial(self.model.erase, id, reason="r", key=key, now=self._now())
+        expect = partial(self.model.erase, ids, reason="r", key=key, now=self._now())
         self._compare_commits(answers, expect)
         if self.model.version > before:
-            self.answers = [without(commit, id) for commit in self.answers]
+            self.answers = [without(commit, ids) for commit in self.answers]
 
     # -- branches ----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The calls that the state machine makes to a store in one step, and how it reads the answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -20,14 +20,14 @@ def outcome_of(action: Callable[[], _Answer]) -> _Answer | RoteError:
         return error
 
 
-def erase_by(space: Space, id: str, key: str | None) -> Commit:
-    return space.erase(id, reason="r", key=key).commit
+def erase_by(space: Space, ids: Sequence[str], key: str | None) -> Commit:
+    return space.erase(ids, reason="r", key=key).commit
 
 
-def without(commit: Commit, id: str) -> Commit:
-    """Return a commit as a store gives it after an entity was erased."""
+def without(commit: Commit, ids: Sequence[str]) -> Commit:
+    """Return a commit as a store gives it after entities were erased."""
     facts = [
-        replace(fact, data=None, salt=None, erased=True) if fact.id == id else fact
+        replace(fact, data=None, salt=None, erased=True) if fact.id in ids else fact
         for fact in commit.facts
     ]
     return replace(commit, facts=tuple(facts))

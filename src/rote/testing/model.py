@@ -125,9 +125,10 @@ class SpaceModel:
     def erasures(self) -> list[tuple[int, str]]:
         """Return (version, id) of each erasure, oldest first."""
         return [
-            (commit.version, commit.event["id"])
+            (commit.version, id)
             for commit in self.commits
             if commit.event is not None and commit.event["type"] == "erase"
+            for id in commit.event.get("ids") or [commit.event["id"]]
         ]
 
     def ids(self) -> list[str]:
@@ -280,17 +281,23 @@ class SpaceModel:
         event = {"type": "branch.delete", "name": name}
         return self.append(name, (), now=now, key=key, sent=sent, event=event)
 
-    def erase(self, id: str, *, reason: str, key: str | None = None, now: str) -> ModelCommit:
-        sent = canonical(["erase", id, reason])
+    def erase(
+        self, ids: Sequence[str], *, reason: str, key: str | None = None, now: str
+    ) -> ModelCommit:
+        sent = canonical(["erase", sorted(set(ids)), reason])
         made = self.made_by(key, sent)
         if made is not None:
             return made
-        written = [commit for commit in self.commits if any(fact.id == id for fact in commit.facts)]
-        if not written:
+        if not set(ids).issubset(self.ids()):
             raise Refused(NotFound)
-        full = [commit for commit in written if self.erased_at(id, commit.version) is None]
+        full, left = [], []
+        for commit in self.commits:
+            for fact in commit.facts:
+                if fact.id in ids and self.erased_at(fact.id, commit.version) is None:
+                    full.append(commit)
+                    left.append(fact.id)
         if not full:
-            last = max(at for at, erased in self.erasures() if erased == id)
+            last = max(at for at, erased in self.erasures() if erased in ids)
             return self.commits[last - 1]
         merges = [
             commit
@@ -300,7 +307,9 @@ class SpaceModel:
         # Nobody knows any more what the compacted commits wrote.
         compacted = self.commits[: max(self.oldest - 1, 0)]
         self._blurred |= {commit.version for commit in (*full, *merges, *compacted)}
-        event = {"type": "erase", "id": id, "reason": reason}
+        named = sorted(set(left))
+        event: dict[str, Any] = {"type": "erase", "reason": reason}
+        event |= {"id": named[0]} if len(named) == 1 else {"ids": named}
         return self.append("main", (), now=now, key=key, sent=sent, event=event)
 
     def compact(self, before: int, *, checkpoint: dict[str, Any], now: str) -> ModelCommit | None:
@@ -400,7 +409,11 @@ def _possible_calls(made: ModelCommit, call: list[Any]) -> list[list[Any]]:
         return [["delete", event["name"]]]
     if event["type"] == "merge":
         return [["merge", event["source"], made.branch, *call[3:]]]
-    return [["erase", event["id"], event["reason"]]] if event["type"] == "erase" else []
+    if event["type"] == "erase" and call[0] == "erase":
+        # A call may also have named what was erased before.
+        is_covered = set(event.get("ids") or [event["id"]]).issubset(call[1])
+        return [["erase", call[1], event["reason"]]] if is_covered else []
+    return []
 
 
 def _written(operation: Mapping[str, Any]) -> list[list[str]]:

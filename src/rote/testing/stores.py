@@ -4,17 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rote.contract import Caller, Clock, IdSource, Index, KeyRing, Port
+from rote.contract import Caller, Clock, ContentRule, IdSource, Index, KeyRing, Port
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
 from rote.opening.keys import MemoryKeys
 from rote.opening.sources import SystemTokens
+from rote.records.contents import RECORD_CONTENTS
+from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
 from rote.runs.store_runs import StoreRuns
 from rote.space import Store
+from rote.space.receipts import ReceiptRule
 from rote.testing.clocks import FixedClock
 from rote.testing.sources import SeededIds
 
@@ -28,6 +31,7 @@ class StoreSettings:
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
     indexes: tuple[Index, ...] = (RECORDS,)  # derived indexes that the store keeps
+    content_rules: tuple[ContentRule, ...] = (RECORD_CONTENTS,)  # what entities may hold
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
     traces: Path | None = None  # folder of the traces of runs
@@ -39,7 +43,8 @@ def wiring_on(engine: Engine) -> Wiring:
     """The wiring of a kernel on an engine that is used without a store."""
     return Wiring(
         engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
-        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={},
+        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={}, matchers=(),
+        content_rules=(), guarded=(),
         port=lambda: Kernel.__new__(Kernel), presumes=False,
     )  # fmt: skip
 
@@ -63,7 +68,9 @@ def open_on(
         caller=Caller(settings.author),
         seed=settings.seed,
         indexes=settings.indexes,
-        side_rules=SIDE_RULES,
+        side_rules=(*SIDE_RULES, ReceiptRule()),
+        matchers=(MATCHER,),
+        content_rules=settings.content_rules,
         presumes=settings.presumes,
     )
     port = layer(kernel)

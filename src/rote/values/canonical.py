@@ -15,6 +15,7 @@ in its own __new__. It is written as that value.
 """
 
 import re
+from collections.abc import Callable
 from hashlib import sha256
 from marshal import dumps as _marshal
 from unicodedata import is_normalized
@@ -25,7 +26,6 @@ from msgspec import Struct
 from rote.values.depth import text_is_deeper
 from rote.values.exact import encode_exact
 from rote.values.limits import DEPTH_MAX
-from rote.values.numbers import float_text
 from rote.values.types import Json
 
 _OPTIONS = (
@@ -53,15 +53,23 @@ _beyond_int64 = re.compile(
 _LEAD_BEYOND_BMP = 0xF0
 _LEADS_UNUSUAL = (0xF1, 0xF2, 0xF3, 0xF4)
 
-# orjson writes every exponent with a sign and whole floats with `.0`; ECMAScript does not always.
-# The patterns ask for the character that ends a number, so few texts like "v1.0" match.
-_PLUS, _MINUS, _POINT = b"+-."
-# Patterns begin with their rarest byte, because `re` searches for the first byte.
-_exponent_minus = re.compile(rb"-(?<=[0-9]e-)[0-9]+(?=[,\]}]|\Z)").search
-_exponent_plus = re.compile(rb"\+(?<=[0-9]e\+)[0-9]+(?=[,\]}]|\Z)").search
-_point_zero = re.compile(rb"\.0(?=[,\]}]|\Z)")
-_with_exponent = re.compile(rb"-?[0-9.]+e[-+][0-9]+")
-_negative_zero = re.compile(rb"-0\.0(?=[,\]}]|\Z)")
+# orjson writes numbers as ECMAScript does, but for three kinds (RFC 8785 section 3.2.2.3):
+#
+#     whole floats below 1e16     with `.0`
+#     1e16 to 1e21                with the exponents +16 to +20 instead of zeros
+#     1e-6 to 1e-5                with the exponent -6 instead of zeros
+#
+# marshal shows floats of the last kind by the two bytes of their exponent, which few others have; in
+# the text every minus sign would have to be looked at.
+_small_positive = re.compile(rb"\x3e(?<=[g\xe7].{6}[\xb0-\xe4].)", re.DOTALL).search
+_small_negative = re.compile(rb"\xbe(?<=[g\xe7].{6}[\xb0-\xe4].)", re.DOTALL).search
+# Patterns begin with their rarest byte, because `re` searches for the first byte. They ask for the
+# character that ends a number, so few texts like "v1.0" match.
+_large = re.compile(rb"\+(?<=[0-9]e\+)(?:1[6-9]|20)(?=[,\]}]|\Z)").search
+_whole = re.compile(rb"\.0[,\]}]").search
+_written_short = re.compile(rb"e(-6|\+1[6-9]|\+20)(?=[,\]}]|\Z)")
+_NEGATIVE_ZERO = b"\x00\x00\x00\x00\x00\x00\x00\x80"  # the bytes of -0.0 in marshal
+_E, _N, _PLUS, _MINUS, _POINT, _DOUBLE_QUOTE = b'en+-."'
 
 # Bytes that UTF-8 never holds stand for escaped characters while a text is cut at its quotes.
 _BACKSLASH, _QUOTE = b"\xfe", b"\xff"
@@ -88,19 +96,29 @@ def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
         return encode_exact(value, depth_max=depth_max)
     # Searching for one byte is almost free, so such a search comes before every pattern.
     if (
-        (0x7F in shape and _not_finite_positive(shape))
-        or (0xFF in shape and _not_finite_negative(shape))
+        # orjson writes a float that is not finite as null.
+        (
+            _N in data
+            and (
+                (0x7F in shape and _not_finite_positive(shape))
+                or (0xFF in shape and _not_finite_negative(shape))
+            )
+        )
         or _beyond_int64(shape)
-        or (data.count(b"[") + data.count(b"{") > depth_max and text_is_deeper(data, depth_max))
+        or (_openings(data) > depth_max and text_is_deeper(data, depth_max))
         or not (data.isascii() or _order_is_safe(data))
     ):
         return encode_exact(value, depth_max=depth_max)
     if (
-        (_POINT in data and _point_zero.search(data))
-        or (_MINUS in data and _exponent_minus(data))
-        or (_PLUS in data and _exponent_plus(data))
-    ):
-        return _with_numbers_rewritten(data)
+        _E in data
+        and (
+            (0x3E in shape and _small_positive(shape))
+            or (0xBE in shape and _small_negative(shape))
+            or (_PLUS in data and _large(data))
+        )
+    ) or (_POINT in data and (_DOUBLE_QUOTE not in data or _whole(data))):
+        has_negative_zero = _NEGATIVE_ZERO in shape
+        return outside_strings(data, _ecmascript_zeros if has_negative_zero else _ecmascript)
     return data
 
 
@@ -127,6 +145,28 @@ def sha256_hex(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
+def outside_strings(data: bytes, rewrite: Callable[[bytes], bytes]) -> bytes:
+    """Return JSON text with everything outside its strings rewritten; quotes have to stay."""
+    if _DOUBLE_QUOTE not in data:
+        return rewrite(data)
+    escapes = b"\\" in data
+    if escapes:
+        data = data.replace(b"\\\\", _BACKSLASH).replace(b'\\"', _QUOTE)
+    # Pieces at even places lie outside strings, those at odd places inside.
+    pieces = data.split(b'"')
+    outside = b'"'.join(pieces[::2])
+    written = rewrite(outside)
+    if written != outside:
+        pieces[::2] = written.split(b'"')
+        data = b'"'.join(pieces)
+    return data.replace(_QUOTE, b'\\"').replace(_BACKSLASH, b"\\\\") if escapes else data
+
+
+def _openings(data: bytes) -> int:
+    """Return the number of opening brackets. Behind the last one there may be very many numbers."""
+    return data.count(b"[", 0, data.rfind(b"[") + 1) + data.count(b"{", 0, data.rfind(b"{") + 1)
+
+
 def _order_is_safe(data: bytes) -> bool:
     """Whether no key can sort differently in UTF-8 and UTF-16."""
     if 0xEE not in data and 0xEF not in data:
@@ -148,27 +188,44 @@ def _quotes_plain(data: bytes) -> bytes:
     return data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
 
 
-def _with_numbers_rewritten(data: bytes) -> bytes:
-    """Return the text with numbers as ECMAScript writes them; strings stay as they are."""
-    escapes = b"\\" in data
-    if escapes:
-        data = data.replace(b"\\\\", _BACKSLASH).replace(b'\\"', _QUOTE)
-    # Pieces at even places lie outside strings, those at odd places inside.
-    pieces = data.split(b'"')
-    outside = written = b'"'.join(pieces[::2])
-    if b"e+" in outside or b"e-" in outside:
-        written = _with_exponent.sub(_ecmascript, written)
-    if b"-0.0" in outside:
-        written = _negative_zero.sub(b"0", written)
-    written = _point_zero.sub(b"", written)
-    if written != outside:
-        pieces[::2] = written.split(b'"')
-        data = b'"'.join(pieces)
-    return data.replace(_QUOTE, b'\\"').replace(_BACKSLASH, b"\\\\") if escapes else data
+def _ecmascript(text: bytes) -> bytes:
+    """Return the text with numbers as ECMAScript writes them."""
+    if _E in text:
+        text = _with_zeros(text)
+    first = _whole(text)
+    if first is None:
+        return text.removesuffix(b".0")
+    return _replace_ends(text, b".0", b"", first.start())
 
 
-def _ecmascript(match: re.Match[bytes]) -> bytes:
-    return float_text(float(match[0])).encode()
+def _ecmascript_zeros(text: bytes) -> bytes:
+    """Do the same for a text that holds -0.0."""
+    return b"0" if text == b"-0.0" else _ecmascript(_replace_ends(text, b"-0.0", b"0.0", 0))
+
+
+def _with_zeros(text: bytes) -> bytes:
+    """Return the text with zeros instead of exponents where ECMAScript has no exponent."""
+    pieces = _written_short.split(text)  # what precedes an exponent, the exponent, and so on
+    for place in range(1, len(pieces), 2):
+        before, point, fraction = pieces[place - 1].rpartition(b".")
+        if not point or not fraction.isdigit():  # the point of another number: this one has none
+            before, fraction = pieces[place - 1], b""
+        exponent, digits = int(pieces[place]), before[-1:] + fraction
+        pieces[place - 1] = before[:-1]
+        pieces[place] = b"0.00000" + digits if exponent < 0 else digits.ljust(exponent + 1, b"0")
+    return b"".join(pieces)
+
+
+def _replace_ends(text: bytes, old: bytes, new: bytes, start: int) -> bytes:
+    """Replace the last characters of the members of arrays and objects, from a place on."""
+    done, rest = text[:start], text[start:].replace(old + b",", new + b",")
+    for bracket in (b"]", b"}"):
+        # The numbers of a long array precede the first bracket, so few of them are searched again.
+        first = rest.find(bracket)
+        if first >= 0:
+            place = max(first - len(old), 0)
+            rest = rest[:place] + rest[place:].replace(old + bracket, new + bracket)
+    return done + rest
 
 
 def _has_fraction(data: bytes) -> bool:

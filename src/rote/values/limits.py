@@ -70,6 +70,17 @@ GC_BATCH = 64
 # -- erasing --------------------------------------------------------------------------------------
 # Facts that are rewritten at once; each may hold a whole value.
 ERASE_CHUNK_FACTS = 16
+# Entities of one erasure; its commit names them all.
+ERASE_ENTITIES_MAX = 100_000
+
+# -- differences -----------------------------------------------------------------------------------
+# Insertions and deletions that are searched for between two arrays: as many as the root of the number
+# of their elements, because the work grows with the square; and at least and at most so many.
+ALIGNMENT_EDITS_MIN = 32
+ALIGNMENT_EDITS_MAX = 256
+# Equal elements that the search may pass, for each element of both arrays: lists like [1, 1, 1, …]
+# have equal elements on every way.
+ALIGNMENT_RUNS = 16
 
 # -- reading --------------------------------------------------------------------------------------
 # One page of anything: large enough to amortise a call, small enough to hold.
@@ -236,8 +247,13 @@ NAMESPACES_MAX = 1_000
 TTL_SECONDS_MAX = 9_999 * 366 * 86_400
 # One page of a list; a list without a limit holds everything.
 LIST_LIMIT_MAX = 10_000
+# Entries of the history of a record that are asked for at once; each holds the whole record.
+HISTORY_LIMIT_MAX = 1_000
 # Tags in one filter; each is one read of the index.
 FILTER_TAGS_MAX = 100
+# How often a list looks for the id that its offset leads to: once more for expired records among those
+# that it has skipped, and again for those among the further ones. What is left is read.
+SKIP_ROUNDS_MAX = 8
 # Records whose values a list holds at once while it reads them.
 RECORDS_READ_AT_ONCE = 256
 # The same for the first read: many lists end early, and values may be large.

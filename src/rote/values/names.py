@@ -73,6 +73,15 @@ def check_key(text: Any, *, reserved_allowed: bool = False) -> None:
         )
 
 
+def check_prefix(prefix: Any, what: str = "prefix") -> None:
+    """Check for a prefix of ids. `*` is for queries; here it would be a part of the ids."""
+    check_text(prefix, what)
+    if prefix.endswith("*"):
+        raise InvalidInput(
+            f"{what}: a prefix is plain text here; leave out the * at the end of {prefix!r:.80}"
+        )
+
+
 def check_author(text: Any) -> None:
     """Check for the name of a writer: 1 to 1,024 bytes of text."""
     _check_bytes(text, "an author", AUTHOR_BYTES_MAX)

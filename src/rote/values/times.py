@@ -33,6 +33,16 @@ _as_written = re.compile(
 ).fullmatch
 
 
+def instant(time: Any) -> int:
+    """Return the instant of an aware datetime, or of an RFC 3339 time."""
+    return micros_of(time) if isinstance(time, datetime) else parse_time(time)
+
+
+def as_text(time: Any) -> Any:
+    """Return an aware datetime as RFC 3339 text, and anything else as it is."""
+    return format_time(micros_of(time)) if isinstance(time, datetime) else time
+
+
 def parse_time(text: Any) -> int:
     """Return the instant of an RFC 3339 time with an offset; digits beyond microseconds are cut."""
     if type(text) is str and _as_written(text):

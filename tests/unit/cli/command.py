@@ -11,7 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from rote.cli.app import app
-from rote.values import decode
+from rote.values import canonical, decode
 
 ROTE = Path(sys.executable).with_name("rote")
 SECONDS_MAX = 60
@@ -19,12 +19,13 @@ SECONDS_MAX = 60
 COMMANDS = get_command(app)
 
 
-def run(*args: str, store: Path | None = None, stdin: str | bytes = "") -> Result:
+def run(*args: str, store: Path | None = None, stdin: str | bytes = "", **env: str) -> Result:
     """Run `rote ARGS` in this process."""
     options = [] if store is None else ["--store", str(store)]
     runner = CliRunner()
     # Fixed values in place of the environment's.
-    with runner.isolation(input=stdin, env={"ROTE_STORE": None}) as streams:
+    fixed = {"ROTE_STORE": None, "ROTE_SPACE": None, "ROTE_BRANCH": None, **env}
+    with runner.isolation(input=stdin, env=fixed) as streams:
         with pytest.raises(SystemExit) as ended:
             COMMANDS.main([*args, *options], prog_name="rote")
         sys.stdout.flush()
@@ -49,12 +50,22 @@ def run_json(*args: str, store: Path) -> Any:
 
 
 def error_of(result: Result) -> str:
-    """Return the one line of a command that failed."""
+    """Return the one line of a command that failed; of JSON the same line in words."""
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
+    if result.stderr.startswith("{"):
+        return f"error: {json_error_of(result)['message']}\n"
+    assert result.stderr.startswith("error: ")
     return result.stderr
+
+
+def json_error_of(result: Result) -> dict[str, Any]:
+    """Return the one object that a command with --json says on stderr."""
+    told: Any = decode(result.stderr)
+    assert told.keys() == {"code", "message", "details"}
+    assert result.stderr == canonical(told).decode() + "\n"
+    return dict(told)
 
 
 def environment(**extra: str) -> dict[str, str]:

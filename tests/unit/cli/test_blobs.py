@@ -125,3 +125,22 @@ def test_output_that_nobody_reads_ends_quietly(tmp_path: Path) -> None:
         cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert (ended.stdout.strip(), ended.stderr) == ("10", "")
+
+
+def test_blobs_are_listed_as_a_branch_describes_them(store_path: Path) -> None:
+    put = ("blob", "put", "-")
+    first = run_ok(*put, "--type", "text/plain", "--label", "a", "--label", "b", store=store_path,
+                   stdin=b"hello").strip()  # fmt: skip
+    second = run_ok(*put, store=store_path, stdin=b"x" * 2_000).strip()
+    run_ok("set", f"urn:blob-meta:{'0' * 64}", "{}", store=store_path)  # of no blob
+    rows = {
+        first: f"{first}\t5\ttext/plain\ta, b",
+        second: f"{second}\t2000\tapplication/octet-stream\t",
+    }
+    lines = run_ok("blob", "list", store=store_path).splitlines()
+    assert lines == [rows[hash] for hash in sorted(rows)]
+    assert run_ok("blob", "list", "--at", "1", store=store_path).splitlines() == [rows[first]]
+    printed = run_ok("blob", "list", "--json", "--at", "1", store=store_path)
+    assert printed == run_ok("blob", "get", first, "--json", store=store_path)
+    run_ok("delete", f"urn:blob-meta:{first}", store=store_path)
+    assert run_ok("blob", "list", store=store_path).splitlines() == [rows[second]]

@@ -135,7 +135,7 @@ def test_the_graph_draws_forks_merges_and_ends(store: Path) -> None:
         space.delete_branch("topic")
         space.on("side").merge("main", on_conflict="ours")
         space.create_branch("new")
-    lines = run_ok("log", "--graph", store=store).splitlines()
+    lines = run_ok("log", "--graph", "--oldest", store=store).splitlines()
     assert [line.split("  ")[0].rstrip() for line in lines] == [
         "●",
         "├─╮",
@@ -149,8 +149,15 @@ def test_the_graph_draws_forks_merges_and_ends(store: Path) -> None:
         "├───●",
         "├─╮ │",
     ]
-    since = run_ok("log", "--graph", "--since", "7", store=store).splitlines()
+    since = run_ok("log", "--graph", "--oldest", "--since", "7", store=store).splitlines()
     assert since == lines[7:]
+    newest = run_ok("log", "--graph", store=store).splitlines()
+    upside_down = str.maketrans("╮╵", "╯╷")
+    assert newest == [line.translate(upside_down) for line in reversed(lines)]
+    few = run_ok("log", "--graph", "--limit", "4", store=store).splitlines()
+    assert few == newest[:4]
+    for filter in (("--author", "me"), (A,)):
+        assert "--graph draws every commit" in error_of(run("log", *filter, "--graph", store=store))
 
 
 def test_more_branches_than_lanes_are_drawn_without_one() -> None:

@@ -19,7 +19,18 @@ BAD_INPUT: list[tuple[str, ...]] = [
     ("put", *KEY, "{}", "--ttl", "soon"), ("put", *KEY, "{}", "--ttl", "0"),
     ("put", *KEY, "{}", "--metadata", "5"), ("get", "nowhere", "k", "i"),
     ("list", "ops", "--filters", "[]"), ("list", "ops", "--filters", '{"x":1}'),
-    ("list", "ops", "--since", "today"), ("prune", "nowhere"),
+    ("list", "ops", "--since", "someday"), ("prune", "nowhere"),
+    ("get", *KEY, "--at", "someday"), ("list", "--at", "someday"), ("show", *KEY, "--at", "x"),
+    ("history", *KEY, "--at", "x"), ("history", *KEY, "--limit", "1001"), ("list", "nowhere"),
+    ("history", "nowhere", "k", "i"), ("show", "nowhere", "k", "i"), ("touch", "nowhere", "k", "i"),
+    ("stats", "--at", "99"), ("report", "--at", "x"),
+    ("list", "ops", "--order", "size"), ("update", *KEY), ("update", *KEY, "--payload", "[]"),
+    ("update", *KEY, "--patch", "{}"), ("update", *KEY, "--payload", "{}", "--patch", "[]"),
+    ("update", *KEY, "--ttl", "0"), ("update", *KEY, "--metadata", "5"),
+    ("update", "ops", "deploy", "none", "--payload", "{}"),
+    ("update", *KEY, "--payload", "{}", "--if-version", "7"),
+    ("put", *KEY, "{}", "--if-version", "0"), ("put", *KEY, "{}", "--key", ""),
+    ("delete", *KEY, "--if-version", "-1"),
     ("export", "--format", "xml"), ("export", "--namespace", "nowhere"),
     ("import", "absent.jsonl"), ("validate", "absent.jsonl"),
 ]  # fmt: skip
@@ -52,13 +63,61 @@ def test_get_prints_the_record_or_says_no(store: Path) -> None:
     assert absent.stderr == "there is no record ops deploy api\n"
 
 
+def test_update_changes_parts_of_a_record(store: Path) -> None:
+    said = run_ok(
+        "memory", "update", *KEY, "--patch", '[{"op":"add","path":"/by","value":"ada"}]',
+        "--metadata", '{"source":null,"n":1}', "--ttl", "60", store=store,
+    )  # fmt: skip
+    assert said == "updated at version 3\n"
+    record = run_json("memory", "get", *KEY, store=store)["record"]
+    assert record["payload"] == {"by": "ada", "status": "done"}
+    assert (record["metadata"], record["ttl_seconds"]) == ({"n": 1, "tags": ["prod"]}, 60)
+    answer = run_json("memory", "update", *KEY, "--payload", "{}", store=store)
+    assert (answer["ok"], answer["version"]) == (True, 4)
+
+
+def test_a_command_with_a_key_happens_once_and_one_with_a_version_only_then(store: Path) -> None:
+    for command in (
+        ("put", "ops", "k", "i", '{"entries":[]}', "--if-version", "0"),
+        ("append", "ops", "k", "i", "{}"),
+        ("update", "ops", "k", "i", "--ttl", "5"),
+        ("delete", "ops", "k", "i"),
+    ):
+        arguments = ("memory", *command, "--key", command[0])
+        first = run_json(*arguments, store=store)
+        assert run_json(*arguments, store=store) == first
+        other = run("memory", "put", "ops", "k", "j", "{}", "--key", command[0], store=store)
+        assert other.exit_code == 2
+    refused = run("memory", "put", *KEY, "{}", "--if-version", "3", store=store)
+    assert "read at 3, written at 1" in error_of(refused)
+    run_ok("memory", "put", *KEY, "{}", "--if-version", "1", store=store)
+
+
+def test_list_is_sorted_as_it_is_told(store: Path) -> None:
+    for id in ("b", "a", "c"):
+        run_ok("memory", "put", "session", "turn", id, "{}", store=store)
+    run_ok("memory", "update", "session", "turn", "b", "--ttl", "60", store=store)
+
+    def listed(*options: str) -> str:
+        items = run_json("memory", "list", "session", *options, store=store)["items"]
+        return "".join(item["record_id"] for item in items)
+
+    assert listed("--order", "created") == "bac"
+    assert listed("--order", "updated", "--descending") == "bca"
+    assert listed("--descending", "--limit", "2") == "cb"
+    items = run_json("memory", "list", "session", "--include", "version", store=store)["items"]
+    assert [item["version"] for item in items] == [4, 6, 5]
+
+
 def test_list_has_a_row_for_each_record_and_tells_of_more(store: Path) -> None:
     run_ok("memory", "put", "ops", "deploy", "api", "{}", "--ttl", "60", store=store)
     rows = [line.split("\t") for line in run_ok("memory", "list", "ops", store=store).splitlines()]
-    assert [row[:2] + row[3:] for row in rows] == [
-        ["deploy", "api", "60", ""],
-        ["deploy", "web", "", '{"source":"runner","tags":["prod"]}'],
-    ]
+    assert [row[:3] + row[4:] for row in rows] == [
+        ["ops", "deploy", "api", "60", "", "{}"],
+        [
+            "ops", "deploy", "web", "", '{"source":"runner","tags":["prod"]}', '{"status":"done"}',
+        ],
+    ]  # fmt: skip
     first = run("memory", "list", "ops", "--limit", "1", store=store)
     assert (first.exit_code, first.stderr) == (0, "more follow: --offset 1\n")
     for options in (
@@ -217,10 +276,10 @@ def test_options_and_other_filters_are_combined(store: Path) -> None:
         (("put", *KEY, "{}", "--ttl", "0"), "--ttl takes seconds from 1 to"),
         (("put", *KEY, "{}", "--ttl", "9" * 19), "--ttl takes seconds from 1 to"),
         (("put", *KEY, "{}", "--metadata", '{"tags":[1]}'), "metadata.tags must hold texts"),
-        (("list", "ops", "--since", "today"), "--since: 'today'"),
+        (("list", "ops", "--since", "someday"), "--since: 'someday'"),
         (("report", "--soon", "9" * 15), "--soon"),
         (("list", "ops", "--include", "payload"), "--include goes with --json"),
-        (("list", "ops", "--include", "foo", "--json"), "provenance, flags, not 'foo'"),
+        (("list", "ops", "--include", "foo", "--json"), "flags, version, not 'foo'"),
     ],
 )  # fmt: skip
 def test_an_error_speaks_of_the_command_line(

@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from rote.opening import open as open_store
-from tests.unit.cli.command import ROTE, SECONDS_MAX, environment, error_of, run, run_process
+from tests.unit.cli.command import (
+    ROTE,
+    SECONDS_MAX,
+    environment,
+    error_of,
+    json_error_of,
+    run,
+    run_process,
+)
 
 ADA = "urn:entity:ada"
 CTRL_C, CTRL_D = "\x03", "\x04"
@@ -131,9 +139,81 @@ def test_an_answer_that_cannot_be_written_is_told_from_a_write_that_failed(
     command = f"set {ADA} 2 {options} > /dev/full"
     ended = in_shell(command, cwd=tmp_path, PYTHONUNBUFFERED=unbuffered)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert ended.stderr.startswith("error: the answer could not be written to standard output: ")
+    assert "the answer could not be written to standard output: " in ended.stderr
+    assert ended.stderr.startswith("{" if options else "error: ")
     with open_store(tmp_path / "rote.db") as store:
         assert store.space("default").get(ADA) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize(
+    ("command", "unbuffered"),
+    [("--help", ""), ("--help", "1"), ("get --help", "1"), ("--version", ""), ("log", "1")],
+)
+def test_a_full_device_is_one_line_whatever_is_written_to_it(
+    tmp_path: Path, command: str, unbuffered: str
+) -> None:
+    """Help ended in a traceback, and the interpreter complained once more at its end."""
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    ended = in_shell(f"{command} > /dev/full", cwd=tmp_path, PYTHONUNBUFFERED=unbuffered)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("error: the answer could not be written to standard output: ")
+
+
+@pytest.mark.parametrize("command", ["--help", "get --help"])
+def test_a_reader_of_help_that_goes_away_ends_it_quietly(tmp_path: Path, command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [ROTE, *command.split()], cwd=tmp_path, env=environment(), stdout=writer,
+        stderr=subprocess.PIPE, timeout=SECONDS_MAX, check=False,
+    )  # fmt: skip
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2> /dev/full"])
+def test_an_error_that_nobody_can_be_told_is_an_exit_code(tmp_path: Path, stream: str) -> None:
+    """With a closed standard error the words of the error went to standard output."""
+    ended = in_shell(f"get {ADA} {stream}", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["get", ADA], "not_found", "there is no store at "),
+        (["get", "ada"], "invalid_input", "not an absolute URI"),
+        (["get"], "invalid_input", "Missing argument"),
+        (["nonsense"], "invalid_input", "No such command"),
+        (["get", ADA, "--nonsense"], "invalid_input", "No such option"),
+        (["verify", "--against", "absent"], "system", "absent: No such file"),
+        (["patch", ADA, '{"a":1,"a":2}'], "invalid_value", "the key appears twice"),
+    ],
+)
+def test_an_error_of_a_command_for_programs_is_an_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], code: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*command, "--json")
+    told = json_error_of(result)
+    assert (result.exit_code, result.stdout, told["code"]) == (2, "", code)
+    assert words in told["message"]
+    assert error_of(run(*command)).startswith("error: ")
+
+
+def test_an_error_as_json_has_its_details(tmp_path: Path) -> None:
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    result = run("get", ADA, "--at", "9", "--json", store=tmp_path / "rote.db")
+    assert json_error_of(result) == {
+        "code": "version_not_found",
+        "message": "version 9 does not exist; the newest is 1",
+        "details": {"version": 9, "newest": 1},
+    }
+    refused = run("blob", "get", "0" * 64, "--json", store=tmp_path / "rote.db")
+    assert (refused.exit_code, json_error_of(refused)["code"]) == (1, "not_found")
 
 
 def in_shell(command: str, *, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
@@ -171,6 +251,52 @@ def test_ctrl_c_is_one_line_and_exit_130_and_leaves_nothing(tmp_path: Path, mome
         _, said = process.communicate(timeout=SECONDS_MAX)
     assert (process.returncode, said) == (130, "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+# Interrupts the process when it begins to import a module, or when it is about to end.
+INTERRUPTING = """
+import atexit, os, signal, sys
+moment = sys.argv.pop(1)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+if moment == "the end":
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+from rote.cli import main
+main()
+"""
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
+@pytest.mark.parametrize(
+    "moment",
+    ["rote.cli.app", "rich.console", "rote.records.memory", "rote.kernel.reading.history"],
+)
+def test_ctrl_c_while_parts_are_imported_is_one_line_and_exit_130(
+    tmp_path: Path, moment: str
+) -> None:
+    """Pressing Ctrl-C in the first 0.3 seconds showed a traceback of imports."""
+    with open_store(tmp_path / "rote.db") as store:
+        store.space("default").set(ADA, 1)
+    ended = interrupted(moment, "log", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "error: interrupted\n"
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
+def test_ctrl_c_after_a_command_has_ended_changes_nothing(tmp_path: Path) -> None:
+    ended = interrupted("the end", "set", ADA, "1", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith(f"set {ADA} at version 1")
+
+
+def interrupted(moment: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", INTERRUPTING, moment, *args], cwd=cwd, env=environment(),
+        capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
+    )  # fmt: skip
 
 
 def test_a_stream_that_cannot_show_a_character_gets_its_escape(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ def test_every_command_works_on_a_server(url: str, tmp_path: Path) -> None:
     assert decode(said("get", ID, "--json", url=url))["value"] == {"n": 2}
     assert len(said("log", url=url).splitlines()) == 2
     assert len(said("history", ID, url=url).splitlines()) == 2
+    assert said("log", "--oldest", "--limit", "1", url=url).startswith("1\t")
+    assert decode(said("show", "2", "--json", url=url))["version"] == 2
+    assert said("list", url=url) == f'{ID}\t2\t{{"n":2}}\n'
+    assert said("spaces", url=url).startswith("default\t2\t")
+    assert said("blob", "list", url=url) == ""
     assert said("verify", url=url).startswith("ok: ")
     assert decode(said("checkpoint", "--json", url=url))["version"] == 2
     said("delete", ID, url=url)

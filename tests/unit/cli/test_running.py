@@ -73,14 +73,14 @@ def test_a_run_is_shown_by_its_id_or_how_that_begins(store: Path) -> None:
     assert run_json("runs", "show", "fi", store=store) == shown
     assert '"discarded": true' in run_ok("runs", "show", "second", store=store)
     missing = run("runs", "show", "third", store=store)
-    assert (missing.exit_code, missing.stdout) == (1, "there is no run third\n")
+    assert (missing.exit_code, missing.stderr) == (1, "there is no run third\n")
 
 
 def test_runs_that_begin_alike_are_named(store: Path) -> None:
     with rote.open(store, modes=MODES) as opened, begin(opened, "fire"):
         pass
     several = run("runs", "show", "fi", store=store)
-    assert (several.exit_code, several.stdout) == (
+    assert (several.exit_code, several.stderr) == (
         1,
         "2 runs begin with fi; there are first, fire\n",
     )

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_verify_json_prints_the_report(damaged: Path) -> None:
     with open_store(damaged) as opened:
         report = opened.space("default").verify()
     assert result.exit_code == 1
-    assert result.stdout == canonical(report.to_dict()).decode() + "\n"
+    assert result.stdout == canonical({"space": "default", **report.to_dict()}).decode() + "\n"
 
 
 def test_a_checkpoint_verifies_and_one_of_another_store_does_not(
@@ -105,3 +106,41 @@ def test_backup_does_not_overwrite_a_file(store: Path, tmp_path: Path) -> None:
     (tmp_path / "copy.db").write_text("older")
     assert "name a new file" in error_of(run("backup", str(tmp_path / "copy.db"), store=store))
     assert (tmp_path / "copy.db").read_text() == "older"
+
+
+def test_verify_is_of_all_spaces_unless_one_is_named(store: Path, tmp_path: Path) -> None:
+    with open_store(store) as opened:
+        opened.space("another").set(ADA, 1)
+        opened.space("empty")
+    said = run_ok("verify", store=store).splitlines()
+    assert [line.split(",")[0] for line in said] == [
+        "ok: space another", "ok: space default", "ok: space empty",
+    ]  # fmt: skip
+    lines = run_ok("verify", "--json", store=store).splitlines()
+    reports: list[Any] = [decode(line) for line in lines]
+    assert [(report["space"], report["version"]) for report in reports] == [
+        ("another", 1), ("default", 2), ("empty", 0),
+    ]  # fmt: skip
+    one = run_ok("verify", "--space", "another", store=store)
+    assert one.startswith("ok: space another, version 1, ")
+    assert run("verify", store=store, ROTE_SPACE="another").stdout == one
+    # A checkpoint is of one space, and names it.
+    file = str(tmp_path / "file")
+    run_ok("checkpoint", "-o", file, "--space", "another", store=store)
+    assert run_ok("verify", "--against", file, store=store) == one
+
+
+def test_a_fault_in_one_space_is_a_no_and_the_others_are_verified(damaged: Path) -> None:
+    with open_store(damaged) as opened:
+        opened.space("another").set(ADA, 1)
+    result = run("verify", store=damaged)
+    assert result.exit_code == 1
+    assert [line.split(",")[0] for line in result.stdout.splitlines()[:2]] == [
+        "ok: space another", "not ok: space default",
+    ]  # fmt: skip
+    assert run("verify", "--space", "another", store=damaged).exit_code == 0
+
+
+def test_where_there_is_no_space_there_is_nothing_to_verify(store_path: Path) -> None:
+    open_store(store_path).close()
+    assert "nothing to verify" in run_ok("verify", store=store_path)

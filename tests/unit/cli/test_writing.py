@@ -116,7 +116,8 @@ def test_delete_deletes_and_says_no_when_there_is_nothing(store_path: Path) -> N
     for options in ((), ("--json",)):
         again = run("delete", ADA, *options, store=store_path)
         assert (again.exit_code, again.stdout) == (1, "")
-        assert again.stderr == f"{ADA} does not exist\n"
+        assert f"{ADA} does not exist" in again.stderr
+        assert again.stderr.startswith('{"code":"not_found",') is bool(options)
     # A missing branch or store is still an error.
     error_of(run("delete", ADA, "--branch", "nowhere", store=store_path))
     error_of(run("delete", ADA, store=store_path.with_name("nowhere.db")))

@@ -130,4 +130,4 @@ def test_the_ids_of_a_command_are_those_that_it_names() -> None:
     )
     assert list(named["commit"](command)) == ["urn:a", "urn:b"]
     assert list(named["read"](Read(("urn:a", "urn:b")))) == ["urn:a", "urn:b"]
-    assert list(named["erase"](commands.Erase("urn:a", "asked to"))) == ["urn:a"]
+    assert list(named["erase"](commands.Erase("asked to", "urn:a"))) == ["urn:a"]

@@ -1,5 +1,6 @@
 """Differences are patches: short for common changes, right for all."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -85,6 +86,46 @@ def test_a_small_change_far_down_makes_a_small_patch() -> None:
         before, after = {"k": [0, before]}, {"k": [0, after]}
     assert diff(before, after) == [
         {"op": "replace", "path": "/k/1" * 30 + "/leaf", "value": 2},
+    ]
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "rows": lambda number: {"id": number, "name": f"name {number}", "tags": ["a", "b"]},
+    "numbers": lambda number: number,
+    "repeated": lambda number: number % 7,
+    "words": lambda number: ("yes", "no", "maybe")[number * number % 3],
+    "wide": lambda number: {f"member {place}": number + place for place in range(20)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("places", [(20, 15_000), (15_000, 20), (7_000, 7_001), (7_000, 7_000)])
+def test_an_insertion_and_a_deletion_in_a_long_array_are_few_operations(
+    kind: str, places: tuple[int, int]
+) -> None:
+    """The elements between the two once were changed one by one: thousands of operations."""
+    before = [KINDS[kind](number) for number in range(16_000 if kind != "wide" else 8_000)]
+    after = list(before)
+    del after[places[0] % len(after)]
+    after.insert(places[1] % len(after), KINDS[kind](99_999))
+    operations = diff(before, after)
+    assert len(operations) <= 10
+    assert canonical(apply(before, operations)) == canonical(after)
+
+
+def test_changed_rows_beside_new_ones_are_changed_and_not_sent_again() -> None:
+    rows = [{**row, "text": "x" * 300} for row in ROWS]
+    after = [rows[3], *changed(rows, 30, id=0), rows[7]]
+    operations = diff(rows, after)
+    assert {"op": "replace", "path": "/31/id", "value": 0} in operations
+    assert [operation["op"] for operation in operations] == ["splice", "replace", "splice"]
+
+
+def test_an_element_that_was_replaced_by_another_is_sent_whole() -> None:
+    before = [{"id": 1, "name": "Ada", "tags": ["a"], "age": 36}, *ROWS]
+    after = [{"id": 2, "name": "Bob", "tags": [], "age": 7}, *ROWS]
+    assert diff(before, after) == [
+        {"op": "splice", "path": "", "index": 0, "remove": 1, "add": after[:1]}
     ]
 
 

@@ -116,10 +116,32 @@ def test_a_receipt_is_the_same_however_the_dropped_are_told_and_wherever_it_is_m
     assert [rote.receipt(package) for package in (*packages, *others)] == [first] * 4
 
 
+def test_a_receipt_with_the_request_names_every_store_that_was_asked(root: Path) -> None:
+    """A store without records leaves no mark in a package."""
+    (root / "empty.jsonl").write_bytes(b"")
+    request: dict[str, Any] = {**REQUEST, "store_paths": ["empty.jsonl", "./b.jsonl", "a.jsonl"]}
+    for told in ("full", "counts"):
+        package = rote.retrieve(request, root=root, dropped=told)
+        assert rote.receipt(package)["data"]["store_paths"] == ["a.jsonl", "b.jsonl"]
+        data = rote.receipt(package, request)["data"]
+        assert data.pop("store_paths") == ["a.jsonl", "b.jsonl", "empty.jsonl"]
+        assert data.items() <= rote.receipt(package)["data"].items()
+
+
+def test_a_receipt_with_another_request_is_refused(root: Path) -> None:
+    package = rote.retrieve(REQUEST, root=root)
+    others: list[Any] = [{**REQUEST, "query": "another"}, {}, 5, {**REQUEST, "more": 1}]
+    for request in others:
+        with pytest.raises(InvalidInput):
+            rote.receipt(package, request)
+
+
 @pytest.mark.parametrize("package", [None, {}, {"selection": 5}, {"selection": {"selected": 1}}])
 def test_a_receipt_needs_a_package(package: Any) -> None:
     with pytest.raises(InvalidInput):
         rote.receipt(package)
+    with pytest.raises(InvalidInput):
+        rote.receipt(package, REQUEST)
 
 
 def test_what_comes_back_is_the_callers_own(root: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rote.engines.postgres.connections import Session
+from rote.engines.rows import STORE
 from rote.engines.sqlite.backup import StoreFile
 
 # The columns of the SQLite tables, in their order, as PostgreSQL has them.
@@ -42,7 +43,7 @@ def copy_store(session: Session, schema: str, part: Path) -> None:
             f"select number, did, name, seal from {schema}.spaces order by number"
         )
         file.insert("spaces", spaces)
-        for number, *_ in spaces:
+        for number in (STORE, *(number for number, *_ in spaces)):
             for table, columns in _COLUMNS.items():
                 order = _ORDER.get(table, "branch, name" if table == "branches" else "branch, id")
                 rows = session.stream(

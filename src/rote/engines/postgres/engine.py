@@ -22,8 +22,8 @@ from rote.engines.postgres.schema import check_format, check_schema, prepare, qu
 from rote.engines.postgres.scrubbing import OUT_OF_REACH, scrub
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
-from rote.engines.protocol import Contended, OutcomeUnknown, check_writable
-from rote.engines.rows import BranchRow, SpaceRow
+from rote.engines.protocol import Contended, OutcomeUnknown, Scrubbed, check_writable
+from rote.engines.rows import ERASED_SPACE, STORE, BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
 from rote.errors import Busy, InvalidInput, RoteError, Unavailable
 from rote.values.limits import (
@@ -107,7 +107,10 @@ class PostgresEngine:
         text = (
             f"with settings as materialized (select {SYNCHRONOUS[self._durability]}),"
             f" made as (insert into {s}.spaces"
-            f" select (select coalesce(max(number), 0) + 1 from {s}.spaces), $1, $2, $3, 0, '', 0, 0"
+            " select 1 + greatest("
+            f" (select coalesce(max(number), 0) from {s}.spaces),"
+            f" (select coalesce(max(fence), 0) from {s}.sides where space = {STORE}"
+            f" and kind = '{ERASED_SPACE}')), $1, $2, $3, 0, '', 0, 0"
             " from settings on conflict do nothing returning number),"
             f" main as (insert into {s}.branches"
             " select number, $4, $5, $6, $7, $8, $9, $10 from made)"
@@ -124,6 +127,13 @@ class PostgresEngine:
             raise Contended()  # another space was made at this moment and took the number
 
         return _retried(make)
+
+    def drop_store_row(self, kind: str, key: str) -> None:
+        check_writable(self)
+        self._pool.rows(
+            f"delete from {self._schema}.sides where space = $1 and kind = $2 and key = $3",
+            (STORE, kind.encode(), key.encode()),
+        )
 
     # -- reading and writing -----------------------------------------------------------------------
 
@@ -253,15 +263,19 @@ class PostgresEngine:
             session.close()
         return rows == [(attempt,)]
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         check_writable(self)
         self._pool.check_open()
         # A connection of its own, because the settings stay with it.
         session = self._target.connect()
         try:
-            return [*scrub(session, self._schema, payloads=payloads), *OUT_OF_REACH]
+            left = scrub(session, self._schema, payloads=payloads)
         finally:
             session.close()
+        return Scrubbed((*left, *OUT_OF_REACH), is_whole=not left)
+
+    def tidy(self) -> None:
+        """Leave files alone: the server has none of its own, and backups are anywhere."""
 
     def abandon(self) -> None:
         block = None if self._own.block is None else self._own.block()

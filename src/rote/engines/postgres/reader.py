@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from rote.engines.postgres.parameters import bigints, texts
+from rote.engines.protocol import no_space
 from rote.engines.rows import (
     BlobRow,
     BranchRow,
@@ -57,7 +58,7 @@ class PostgresReader:
     def head(self, space: int) -> HeadRow | None:
         known = self.known(space)
         if known is None:
-            return None
+            raise no_space()
         self._remember(space, known)
         return known.head
 
@@ -196,6 +197,15 @@ class PostgresReader:
         )
         return self._all(text, space, *(after or ("", 0, 0, 0)), until, limit, *bounds)
 
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from {self._schema}.facts as f where f.space = $1"
+            " and (f.id, f.version, f.position, f.branch) > ($2, $3, $4, $5) and f.version <= $6"
+            " order by f.id, f.version, f.position, f.branch limit $7",
+            space, *after, until, limit,
+        )  # fmt: skip
+        return [FactRow(*row) for row in rows]
+
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         if not places:
             return {}
@@ -242,11 +252,13 @@ class PostgresReader:
         return dict(rows)
 
     def entities(
-        self, space: int, line: Line, *, start: str, end: str | None, limit: int
-    ) -> list[str]:
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int,
+        descending: bool = False,
+    ) -> list[str]:  # fmt: skip
         # One statement, so that an entity that moves from one table to the other is seen in one of them.
         s = self._schema
         within, bounds = _within("e.id", start, end, first=5)
+        order = f"order by e.id{' desc' if descending else ''} limit $4"
         page = f"where e.space = $1 and e.branch = line.branch and {within}"
         if len(line) > 1:
             page += (
@@ -263,12 +275,24 @@ class PostgresReader:
         text = (
             "select found.id from unnest($2, $3) with ordinality as line (branch, cap, place)"
             f" cross join lateral ((select e.id from {s}.entities as e {page}"
-            f" and (e.version <= line.cap or {by_then}) order by e.id limit $4)"
+            f" and (e.version <= line.cap or {by_then}) {order})"
             f" union all (select e.id from {s}.tombstones as e {page} and e.version > line.cap"
-            f" and {by_then} order by e.id limit $4)) as found where line.cap > 0"
+            f" and {by_then} {order})) as found where line.cap > 0"
         )
         rows = self._all(text, space, *_line_arrays(line), limit, *bounds)
-        return sorted({id for (id,) in rows})[:limit]
+        return sorted({id for (id,) in rows}, reverse=descending)[:limit]
+
+    def entity_at(
+        self, space: int, branch: int, *, start: str, end: str | None, place: int, unless_after: int
+    ) -> str | None:
+        within, bounds = _within("id", start, end, first=5)
+        rows = self._all(
+            f"select id from {self._schema}.entities where space = $1 and branch = $2 and {within}"
+            f" and not exists (select 1 from {self._schema}.facts"
+            " where space = $1 and branch = $2 and version > $3) order by id limit 1 offset $4",
+            space, branch, unless_after, place, *bounds,
+        )  # fmt: skip
+        return rows[0][0] if rows else None
 
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
@@ -351,19 +375,23 @@ class PostgresReader:
         end: str | None,
         after: tuple[str, str] | None,
         limit: int,
+        prefix: str = "",
+        descending: bool = False,
     ) -> list[DerivedRow]:
-        # Only one lower bound: with two, the planner might walk from the wrong one.
-        term, id = max(after or ("", ""), (start, ""))
-        below = "" if end is None else " and term < $6"
-        values = [term.encode(), _cut(id), limit]
-        bounds = [] if end is None else [end.encode()]
-        is_open, caps = _open_on(line, first=6 + len(bounds))
         columns = f"select term, id, branch, start, until from {self._schema}.derived"
+        page, order, bounds = _derived_page(start, end, after, descending)
+        values = [*bounds, limit]
+        if prefix:
+            # A function of the id, so that the planner does not walk by entity.
+            place = f"${len(values) + 3}::text"
+            page += f" and left(id, length({place})) = {place}"
+            values.append(prefix)
+        is_open, caps = _open_on(line, first=3 + len(values))
         text = (
-            f"{columns} where space = $1 and name = $2 and (term, id) > ($3, $4){below}"
-            f" and {is_open} order by term, id, branch limit $5"
+            f"{columns} where space = $1 and name = $2{page}"
+            f" and {is_open} order by {order} limit ${len(bounds) + 3}"
         )
-        rows = self._all(text, space, index, *values, *bounds, *caps)
+        rows = self._all(text, space, index, *values, *caps)
         if len(rows) == limit:
             # The last pair may continue past the page; it is read whole.
             last = rows[-1][:2]
@@ -459,6 +487,30 @@ def known_of(row: tuple[int, bytes, int, int]) -> Known:
 def _side(row: tuple[bytes, bytes, int, bytes, bytes]) -> SideRecord:
     kind, key, fence, body, seal = row
     return SideRecord(kind.decode(), key.decode(), fence, body, seal)
+
+
+def _derived_page(
+    start: str, end: str | None, after: tuple[str, str] | None, descending: bool
+) -> tuple[str, str, list[Any]]:
+    """Return the condition and the order of a page of derived rows, and its values from $3 on.
+
+    Only one bound on the side where the walk begins: with two, the planner might walk from the
+    wrong one.
+    """
+    if not descending:
+        term, id = max(after or ("", ""), (start, ""))
+        page, values = " and (term, id) > ($3, $4)", [term.encode(), _cut(id)]
+        if end is not None:
+            return f"{page} and term < $5", "term, id, branch", [*values, end.encode()]
+        return page, "term, id, branch", values
+    order = "term desc, id desc, branch"
+    if after is None or (end is not None and end <= after[0]):
+        if end is None:
+            return " and term >= $3", order, [start.encode()]
+        return " and term < $3 and term >= $4", order, [end.encode(), start.encode()]
+    values = [after[0].encode(), _cut(after[1]), start.encode()]
+    below = "<=" if "\0" in after[1] else "<"  # as in `_within`
+    return f" and (term, id) {below} ($3, $4) and term >= $5", order, values
 
 
 def _derived(row: tuple[bytes, str, int, int, int | None]) -> DerivedRow:

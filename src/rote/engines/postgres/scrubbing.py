@@ -12,7 +12,10 @@ from rote.values.limits import (
 
 # Tables whose rows hold content that may have been rewritten or dropped.
 _TABLES = ("facts", "commits", "sides", "derived")
-_PAYLOAD_TABLES = ("chunks",)
+# Those with data of blobs, and those whose rows go only with a whole space.
+_PAYLOAD_TABLES = (
+    "chunks", "blobs", "entities", "tombstones", "branches", "derived_state", "spaces",
+)  # fmt: skip
 
 # Others keep copies there, and Rote cannot know where.
 OUT_OF_REACH = ("the server's write-ahead log, its archives, replicas and backups",)
@@ -51,7 +54,7 @@ def scrub(session: Session, schema: str, *, payloads: bool) -> list[str]:
         if owns == [(True,)]:
             session.run(f"vacuum (full) {schema}.{table}")
         else:
-            left.append(f"old rows of {schema}.{table}, until its owner runs VACUUM FULL on it")
+            left.append(f"old rows of {schema}.{table}, until its owner runs `rote gc`")
     return left
 
 

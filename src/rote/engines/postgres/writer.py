@@ -20,8 +20,9 @@ from rote.engines.postgres.writes import (
     Writes,
     at_once,
 )
-from rote.engines.protocol import Contended, OutcomeUnknown
+from rote.engines.protocol import Contended, OutcomeUnknown, no_space
 from rote.engines.rows import (
+    STORE,
     Batch,
     BlobRow,
     ChunkRow,
@@ -32,7 +33,8 @@ from rote.engines.rows import (
     Line,
     SideRecord,
 )
-from rote.errors import NotFound, RoteError, Unavailable
+from rote.engines.sqlite.schema import TABLES_OF_SPACES
+from rote.errors import RoteError, Unavailable
 from rote.values.limits import (
     BUSY_SECONDS_MAX,
     POSTGRES_IDLE_SECONDS_MAX,
@@ -62,6 +64,9 @@ class PostgresWriter(PostgresReader, ABC):
 
     @abstractmethod
     def write(self, writes: Writes) -> None: ...
+
+    def drop_space(self, space: int, *, left: Sequence[SideRecord]) -> None:
+        raise Contended()  # only under the lock
 
     def presume_absent(
         self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()
@@ -147,7 +152,7 @@ class LockingWriter(PostgresWriter):
             f" where number = {self._space:d} for update"
         )
         if not rows:
-            raise NotFound("the space is no longer in this store; open the store again")
+            raise no_space()
         self.state = self._base = known_of(rows[0])
 
     def head(self, space: int) -> HeadRow | None:
@@ -157,6 +162,17 @@ class LockingWriter(PostgresWriter):
         statement = Statement(self._schema, self._space, writes)
         self._all(statement.text, *statement.values)
         self.state = _after(self.state, writes)
+
+    def drop_space(self, space: int, *, left: Sequence[SideRecord]) -> None:
+        for table in TABLES_OF_SPACES:
+            self._all(f"delete from {self._schema}.{table} where space = $1", space)
+        self._all(f"delete from {self._schema}.spaces where number = $1", space)
+        for row in left:
+            self._all(
+                f"insert into {self._schema}.sides values ($1, $2, $3, $4, $5, $6)",
+                STORE, row.kind.encode(), row.key.encode(), row.fence, row.body, row.seal,
+            )  # fmt: skip
+        self.state = Known(None, self.state.changes + 1)
 
     def finish(self) -> None:
         if self.state == self._base:
@@ -190,7 +206,7 @@ class OptimisticWriter(PostgresWriter):
         """Begin from `base`, which may be old but must have been read before anything else in the block."""
         found = base or self.known(self._space)
         if found is None:
-            raise NotFound("the space is no longer in this store; open the store again")
+            raise no_space()
         self.base = found
         self._presumed = Presumed()
         self._is_stale = False

@@ -1,8 +1,11 @@
 """Writing a new store file: it appears whole and synced under its name, or not at all."""
 
+import fcntl
 import os
+import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,6 +16,9 @@ from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
 from rote.engines.sqlite.location import make_private
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
 from rote.errors import InvalidInput, NotFound, system_failure
+
+# The names that `write_new_file` gives to temporary files.
+_is_part = re.compile(r"\..+\.\d+-\d+\.part").fullmatch
 
 
 def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
@@ -25,20 +31,55 @@ def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
             raise InvalidInput(f"{path} exists; name a new file")
         if not path.parent.is_dir():
             raise NotFound(f"the folder {path.parent} does not exist; make it first")
-        part.unlink(missing_ok=True)
-        make_private(part)
-        try:
-            fill(part)
-            _sync(part)
-            # Unlike a rename, this fails when another backup was faster.
-            os.link(part, path)
-            _sync(path.parent)
-        finally:
-            part.unlink(missing_ok=True)
+        remove_abandoned(path.parent)
+        with _held(part):
+            try:
+                fill(part)
+                _sync(part)
+                # Unlike a rename, this fails when another backup was faster.
+                os.link(part, path)
+                _sync(path.parent)
+            finally:
+                part.unlink(missing_ok=True)
     except FileExistsError:
         raise InvalidInput(f"{path} exists; name a new file") from None
     except OSError as error:
         raise system_failure(f"cannot write {path}", error, path) from error
+
+
+# A temporary file has a lock while its process lives: one that can be locked was left by a kill.
+
+
+@contextmanager
+def _held(part: Path) -> Iterator[None]:
+    """Make a temporary file, private and locked; the lock ends with the block or the process."""
+    while True:
+        part.unlink(missing_ok=True)
+        make_private(part)
+        file = os.open(part, os.O_RDONLY)
+        fcntl.flock(file, fcntl.LOCK_SH)
+        if part.exists() and os.path.samestat(os.fstat(file), part.stat()):
+            break
+        os.close(file)  # removed by another process before it was locked
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove temporary files in a folder that backups have left that were killed."""
+    for part in folder.glob(".*.part"):
+        if not _is_part(part.name):
+            continue
+        with suppress(OSError):  # of another user, or removed by another process
+            file = os.open(part, os.O_RDONLY)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for name in (part.name, f"{part.name}-journal", f"{part.name}-wal"):
+                    part.with_name(name).unlink(missing_ok=True)
+            finally:
+                os.close(file)
 
 
 class StoreFile:

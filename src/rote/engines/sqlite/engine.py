@@ -15,8 +15,9 @@ import apsw
 
 from rote.engines.abandoning import Abandoning
 from rote.engines.forks import FORKS, hold_at_forks
-from rote.engines.protocol import OutcomeUnknown
-from rote.engines.rows import BranchRow, SpaceRow
+from rote.engines.protocol import OutcomeUnknown, Scrubbed
+from rote.engines.rows import ERASED_SPACE, STORE, BranchRow, SpaceRow
+from rote.engines.sqlite.backup import remove_abandoned
 from rote.engines.sqlite.checkpointer import Checkpointer
 from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
@@ -77,11 +78,19 @@ class SqliteEngine(SqliteReading):
                 return taken
             connection = writes.connection
             connection.execute(
-                "insert into spaces (did, name, seal) values (?, ?, ?)", (did, name, seal)
+                "insert into spaces (number, did, name, seal) select 1 + max("
+                " (select coalesce(max(number), 0) from spaces),"
+                " (select coalesce(max(fence), 0) from sides where space = ? and kind = ?)),"
+                " ?, ?, ?",
+                (STORE, ERASED_SPACE, did, name, seal),
             )
             number = connection.last_insert_rowid()
             writes.put_branch(number, main)
             return SpaceRow(number, did, name, seal)
+
+    def drop_store_row(self, kind: str, key: str) -> None:
+        with Abandoning(self), self._transaction as writes:
+            writes.drop_side(STORE, kind, key)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -198,7 +207,7 @@ class SqliteEngine(SqliteReading):
 
     # -- keeping -----------------------------------------------------------------------------------
 
-    def scrub(self, *, payloads: bool = False) -> list[str]:
+    def scrub(self, *, payloads: bool = False) -> Scrubbed:
         # Pages that were split or freed long ago may still hold copies; only a new file has none.
         def scrub() -> None:
             self._check_open()
@@ -206,7 +215,11 @@ class SqliteEngine(SqliteReading):
             self.empty_log()
 
         self._alone(scrub)
-        return []
+        return Scrubbed()
+
+    def tidy(self) -> None:
+        if not is_memory(self.filename):
+            remove_abandoned(Path(self.filename).parent)
 
     def close(self) -> None:
         if not self._closed and self._forks == len(FORKS):

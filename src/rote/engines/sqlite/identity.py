@@ -1,4 +1,4 @@
-"""Whether a file is a Rote store: another file, a store of the future, or a damaged one is refused.
+"""Refuse a file that is not a Rote store, a store of the future, and a damaged one.
 
 A header that was damaged must not make a store look like another program's file. So a file that has
 all of our tables, or our mark in its header, is a store.

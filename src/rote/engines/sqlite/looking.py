@@ -103,6 +103,9 @@ class SqliteLook(SqliteReading):
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> NoReturn:
         self._refuse()
 
+    def drop_store_row(self, kind: str, key: str) -> NoReturn:
+        self._refuse()
+
     def writer(self, space: int, *, optimistic: bool = False) -> NoReturn:
         self._refuse()
 
@@ -113,6 +116,9 @@ class SqliteLook(SqliteReading):
         self._refuse()
 
     def scrub(self, *, payloads: bool = False) -> NoReturn:
+        self._refuse()
+
+    def tidy(self) -> NoReturn:
         self._refuse()
 
     def _refuse(self) -> NoReturn:

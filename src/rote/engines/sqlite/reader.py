@@ -2,17 +2,16 @@
 
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import groupby, islice
 from typing import Any
 
 import apsw
 
+from rote.engines.protocol import no_space
 from rote.engines.rows import (
-    BlobRow,
     BranchRow,
-    ChunkRow,
     CommitRow,
     DerivedRow,
     EntityRow,
@@ -24,12 +23,11 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
+from rote.engines.sqlite.blob_reader import BlobReader
 from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.engines.sqlite.log_mark import LogMark, log_mark
 from rote.errors import Corrupt
-from rote.values.limits import SQLITE_CHUNK_BYTES_KEPT
 
-BLOB = "upload, hash, size, at, seal"
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
 # The most frequent read: one entity on a branch without ancestors.
 _NEWEST_OF_ONE = (
@@ -52,7 +50,7 @@ _NOT_DELETED_NEARER = (
 UNBOUNDED = b""
 
 
-class SqliteReader:
+class SqliteReader(BlobReader):
     """The reads of one connection, which belongs to one thread."""
 
     is_audit = False
@@ -99,6 +97,8 @@ class SqliteReader:
                 (space,),
             )
             if not rows:
+                if not self._all("select 1 from spaces where number = ?", (space,)):
+                    raise no_space()
                 return None
             head = self._heads[space] = HeadRow(*rows[0])
         return head
@@ -269,6 +269,15 @@ class SqliteReader:
             (space, *(after or ("", 0, 0, 0)), until, *bounds, limit),
         )
 
+    def facts_from(self, space: int, *, until: int, after: FactPlace, limit: int) -> list[FactRow]:
+        rows = self._all(
+            f"select {FACT} from facts as f indexed by facts_by_entity"
+            " where space = ? and (id, version, position, branch) > (?, ?, ?, ?)"
+            " and version <= ? order by id, version, position, branch limit ?",
+            (space, *after, until, limit),
+        )
+        return [FactRow(*row) for row in rows]
+
     def operations_at(self, space: int, places: Sequence[FactPlace]) -> dict[FactPlace, int]:
         return {
             place: op
@@ -317,8 +326,9 @@ class SqliteReader:
         return found
 
     def entities(
-        self, space: int, line: Line, *, start: str, end: str | None, limit: int
-    ) -> list[str]:
+        self, space: int, line: Line, *, start: str, end: str | None, limit: int,
+        descending: bool = False,
+    ) -> list[str]:  # fmt: skip
         bound = UNBOUNDED if end is None else end
         self._on_line(line)
         parts = []
@@ -329,19 +339,20 @@ class SqliteReader:
                 break  # nothing was written at version 0, and the caps farther up are no higher
             inherited = f" and {_NOT_DELETED_NEARER}" if nearer else ""
             page = f"where space = ?1 and branch = ?2 and id >= ?3 and id < ?4{inherited}"
+            order = f"order by id{' desc' if descending else ''} limit ?6"
             # One statement, so that an entity that moves from one table to the other is seen in one.
             rows = self._all(
                 f"select id from (select id from entities as e {page}"
-                f" and (version <= ?5 or {_WRITTEN_BY_THEN}) order by id limit ?6)"
+                f" and (version <= ?5 or {_WRITTEN_BY_THEN}) {order})"
                 " union all"
                 " select id from (select id from tombstones as e indexed by tombstones_by_version"
-                f" {page} and version > ?5 and {_WRITTEN_BY_THEN} order by id limit ?6)",
+                f" {page} and version > ?5 and {_WRITTEN_BY_THEN} {order})",
                 (space, branch, start, bound, cap, limit, *([_numbers(nearer)] if nearer else ())),
             )
-            parts.append(sorted(id for (id,) in rows))
+            parts.append(sorted((id for (id,) in rows), reverse=descending))
             if branch in deleting:
                 nearer.append(branch)
-        return [id for id, _ in islice(groupby(merge(*parts)), limit)]
+        return [id for id, _ in islice(groupby(merge(*parts, reverse=descending)), limit)]
 
     def _deleting(self, space: int, line: Line) -> set[int]:
         """Return the branches of a line that have tombstones; the others need no test for deletions.
@@ -356,6 +367,17 @@ class SqliteReader:
             (space, _numbers([branch for branch, _ in line])),
         )
         return {branch for (branch,) in rows}
+
+    def entity_at(
+        self, space: int, branch: int, *, start: str, end: str | None, place: int, unless_after: int
+    ) -> str | None:
+        rows = self._all(
+            "select id from entities where space = ?1 and branch = ?2 and id >= ?3 and id < ?4"
+            " and not exists (select 1 from facts indexed by facts_by_log"
+            " where space = ?1 and branch = ?2 and version > ?5) order by id limit 1 offset ?6",
+            (space, branch, start, UNBOUNDED if end is None else end, unless_after, place),
+        )
+        return rows[0][0] if rows else None
 
     def entity_rows(
         self, space: int, *, after: tuple[int, str] | None, limit: int
@@ -437,16 +459,30 @@ class SqliteReader:
         end: str | None,
         after: tuple[str, str] | None,
         limit: int,
+        prefix: str = "",
+        descending: bool = False,
     ) -> list[DerivedRow]:
         bound = UNBOUNDED if end is None else end
         columns = "select term, id, branch, start, until from derived"
         is_open = "start <= cap_of(branch) and (until is null or until > cap_of(branch))"
+        # A function of the id, so that the planner does not walk by entity.
+        is_within = " and substr(id, 1, ?) = ?" if prefix else ""
+        # Only one bound on the side where the walk begins: with two, the planner might walk from
+        # the wrong one.
+        if descending:
+            page = "(term, id) < (?, ?) and term >= ?"
+            is_above = after is None or (end is not None and end <= after[0])
+            bounds: tuple[Any, ...] = (*((bound, "") if is_above else after or ()), start)
+            order = "term desc, id desc, branch"
+        else:
+            page = "(term, id) > (?, ?) and term < ?"
+            bounds = (*max(after or ("", ""), (start, "")), bound)
+            order = "term, id, branch"
         self._on_line(line)
         rows = self._all(
-            # Only one lower bound: with two, the planner might walk from the wrong one.
-            f"{columns} where space = ? and name = ? and (term, id) > (?, ?) and term < ?"
-            f" and {is_open} order by term, id, branch limit ?",
-            (space, index, *max(after or ("", ""), (start, "")), bound, limit),
+            f"{columns} where space = ? and name = ? and {page}{is_within}"
+            f" and {is_open} order by {order} limit ?",
+            (space, index, *bounds, *((len(prefix), prefix) if prefix else ()), limit),
         )
         if len(rows) == limit:
             # The last pair may continue past the page; it is read whole.
@@ -481,61 +517,6 @@ class SqliteReader:
         rows = self._all(
             "select count(*) from derived where space = ? and name = ? and start <= ?",
             (space, index, until),
-        )
-        count: int = rows[0][0]
-        return count
-
-    def blob(self, space: int, hash: bytes) -> BlobRow | None:
-        rows = self._all(f"select {BLOB} from blobs where space = ? and hash = ?", (space, hash))
-        return BlobRow(*rows[0]) if rows else None
-
-    def blobs(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
-        rows = self._all(
-            f"select {BLOB} from blobs where space = ? and hash > ? order by hash limit ?",
-            (space, after, limit),
-        )
-        return [BlobRow(*row) for row in rows]
-
-    def upload(self, space: int, upload: bytes) -> BlobRow | None:
-        rows = self._all(
-            f"select {BLOB} from blobs where space = ? and upload = ?", (space, upload)
-        )
-        return BlobRow(*rows[0]) if rows else None
-
-    def uploads(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
-        rows = self._all(
-            f"select {BLOB} from blobs where space = ? and hash is null and upload > ?"
-            " order by upload limit ?",
-            (space, after, limit),
-        )
-        return [BlobRow(*row) for row in rows]
-
-    def blob_bytes(self, space: int) -> int:
-        rows = self._all("select coalesce(sum(size), 0) from blobs where space = ?", (space,))
-        size: int = rows[0][0]
-        return size
-
-    def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
-        rows = self._all(
-            "select until, data from chunks where space = ? and upload = ? and until > ?"
-            " order by until limit ?",
-            (space, upload, after, limit),
-        )
-        self._passed_chunks(rows)
-        return [ChunkRow(*row) for row in rows]
-
-    def _passed_chunks(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Give memory back after enough chunks: data passes through the connection only once."""
-        self._chunk_bytes += sum(len(data) for _, data in rows)
-        if self._chunk_bytes >= SQLITE_CHUNK_BYTES_KEPT and not self.connection.in_transaction:
-            self._chunk_bytes = 0
-            self._all("pragma shrink_memory", ())
-
-    def chunk_strays(self, space: int) -> int:
-        rows = self._all(
-            "select count(*) from chunks as c where space = ?1 and not exists"
-            " (select 1 from blobs as b where b.space = ?1 and b.upload = c.upload)",
-            (space,),
         )
         count: int = rows[0][0]
         return count

@@ -21,6 +21,12 @@ create index if not exists commits_with_event on commits (space, version) where 
 create index if not exists leases on sides (space) where kind = 'lease';
 """
 
+# The tables that hold the rows of spaces, each with its number in the column `space`.
+TABLES_OF_SPACES = (
+    "branches", "commits", "facts", "entities", "tombstones", "sides", "derived", "derived_state",
+    "blobs", "chunks",
+)  # fmt: skip
+
 TABLES = f"""
 create table spaces (
   number integer primary key,

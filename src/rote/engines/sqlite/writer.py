@@ -8,6 +8,7 @@ from msgspec.structs import astuple
 
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import (
+    STORE,
     Batch,
     BlobRow,
     BranchRow,
@@ -20,6 +21,7 @@ from rote.engines.rows import (
     SideRecord,
 )
 from rote.engines.sqlite.reader import SqliteReader
+from rote.engines.sqlite.schema import TABLES_OF_SPACES
 
 _PLACE = "space = ? and id = ? and version = ? and position = ? and branch = ?"
 
@@ -49,6 +51,14 @@ class SqliteWriter(SqliteReader):
         # Some errors have already ended the transaction.
         if self.connection.in_transaction:
             self._cursor.execute("rollback")
+
+    def drop_space(self, space: int, *, left: Sequence[SideRecord]) -> None:
+        for table in TABLES_OF_SPACES:
+            self._cursor.execute(f"delete from {table} where space = ?", (space,))
+        self._cursor.execute("delete from spaces where number = ?", (space,))
+        for row in left:
+            self.put_side(STORE, row)
+        self._heads.pop(space, None)
 
     def presume_absent(
         self, space: int, *, ids: Sequence[str] = (), sides: Sequence[tuple[str, str]] = ()

@@ -162,6 +162,7 @@ class Uploads:
         self, rows: Writer, token: bytes, offset: int, chunks: list[ChunkRow], size: int
     ) -> None:
         number = self._space.number
+        rows.head(number)  # NotFound when the space was erased
         row = rows.upload(number, token)
         if offset and (row is None or row.at == CONDEMNED):
             raise BlobDataGone()

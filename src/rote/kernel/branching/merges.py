@@ -17,12 +17,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from rote.contract import Caller, MergeConflict, MergeResult, Resolution
+from rote.contract import Caller, ContentRule, MergeConflict, MergeResult, Resolution
 from rote.contract.commands import Merge
 from rote.contract.operations import DELETE, SET, Operation, value_bytes
 from rote.errors import InvalidInput
 from rote.kernel.branching.merge_bases import NO_BASE, Ground, resolve
 from rote.kernel.committing.commits import commit_task
+from rote.kernel.committing.content_checks import check_content, content_fault
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, Prepared
 from rote.kernel.committing.schema_checks import Judge
@@ -104,14 +105,15 @@ def _moved(draft: Draft, version: int, branches: tuple[int, int]) -> bool:
     if draft.space.oldest > version + 1:
         return True  # the commits since then were compacted away
     rows = draft.reads.rows.commits(draft.space.number, after=version, limit=PAGE_MAX)
-    return len(rows) == PAGE_MAX or any(
-        row.branch in branches or erased_by(row) is not None for row in rows
-    )
+    return len(rows) == PAGE_MAX or any(row.branch in branches or erased_by(row) for row in rows)
 
 
 def merge(space: OpenSpace, request: Merge, caller: Caller) -> MergeResult:
     """Plan a merge, and commit it unless it has conflicts, nothing to merge, or is a dry run."""
     resolutions, reads = check_request(request), space.reader()
+    for id, data in resolutions.items():
+        if data is not None:
+            check_content(space.wiring.content_rules, id, Entry.holding(data))
     reads.sync()
     if _is_known_key(reads, request):
         plan = MergePlan("merged", _NO_PLAN_VERSION, 0, (), [], {}, ())
@@ -198,6 +200,7 @@ def plan_merge(
 ) -> MergePlan:
     """Return the plan of the merge as of a version at or below `reads.space.known`."""
     branches, graph = reads.space.branches, reads.graph()
+    rules = reads.space.wiring.content_rules
     target = writable(branches, request.target)
     source = branches.find(request.source)
     ground = Ground(graph, reads.rows, reads.number, branches)
@@ -230,7 +233,7 @@ def plan_merge(
                 data = resolutions[id]
                 settled = ABSENT if data is None else Entry.holding(data)
             else:
-                settled = _settle(request.on_conflict, base, one, other)
+                settled = _settle(request, rules, id, (base, one, other))
         if settled is None:
             conflicts.append(_conflict(id, base, one, other))
         elif not same(settled, one):
@@ -287,8 +290,14 @@ def _base_entries(
     return same_as_now | resolve(ground, bases, written) if written else same_as_now
 
 
-def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | None:
+def _settle(
+    request: Merge,
+    rules: Sequence[ContentRule],
+    id: str,
+    sides: tuple[Entry, Entry, Entry],
+) -> Entry | None:
     """Return the entry that a strategy gives the target for a conflict; None when it stays one."""
+    strategy, (base, ours, theirs) = request.on_conflict, sides
     if strategy == "ours":
         return ours
     if strategy == "theirs":
@@ -296,10 +305,24 @@ def _settle(strategy: str, base: Entry, ours: Entry, theirs: Entry) -> Entry | N
     if strategy == "latest":
         return ours if ours.version > theirs.version else theirs
     if strategy == "paths" and ours.exists and theirs.exists:
-        old = base.shared_document() if base.exists else threeway.MISSING
-        merged = threeway.merge(old, ours.shared_document(), theirs.shared_document())
-        return None if merged is None else Entry.holding(value_bytes(merged.value))
+        return _merged_by_path(rules, id, base, ours, theirs)
     return None
+
+
+def _merged_by_path(
+    rules: Sequence[ContentRule], id: str, base: Entry, ours: Entry, theirs: Entry
+) -> Entry | None:
+    """Return both changes in one value; None when they meet, or give what the entity may not hold."""
+    one, other = ours.shared_document(), theirs.shared_document()
+    for rule in rules:
+        if id.startswith(rule.prefix):
+            old = base.shared_document() if base.exists else None
+            one, other = rule.reconciled(old, one, other)
+    merged = threeway.merge(base.shared_document() if base.exists else threeway.MISSING, one, other)
+    if merged is None:
+        return None
+    entry = Entry.holding(value_bytes(merged.value))
+    return entry if content_fault(rules, id, entry) is None else None
 
 
 def _operation(id: str, entry: Entry) -> Operation:

@@ -192,7 +192,7 @@ class Committer:
         draft.write(rows, number)
         for blob in draft.blobs.values():
             rows.put_blob(number, blob)
-        if draft.oldest is not None or draft.erased is not None:
+        if draft.oldest is not None or draft.erased:
             return  # an erasure or a compaction makes what is known of the indexes void
         for index in self._indexes:
             coverage = indexes.follow(

@@ -33,7 +33,9 @@ class Draft(Appender):
     presumed: set[str] = field(default_factory=set)  # entities that were assumed to be new
     found_new: bool = False  # whether a look into the store found an entity or a key to be new
     coverage: dict[str, Coverage] = field(default_factory=dict)  # of indexes that follow
-    erased: str | None = None  # the entity that the last commit erases; nothing comes after it
+    erased: frozenset[str] = (
+        frozenset()
+    )  # entities that the last commit erases; none comes after it
     oldest: int | None = None  # the new oldest readable version, when the last commit moves it
 
     def look_up(

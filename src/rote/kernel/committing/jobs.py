@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -95,7 +95,12 @@ def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
     meta = None if command.meta is None else canonical(command.meta)
     check_size(operations, meta)
     reads = [] if command.reads == () else parse_reads(command.reads, branch)
-    payload = None if key is None else payload_digest(branch, operations)
+    payload = None
+    if key is not None and command.call is not None:
+        payload = call_digest({**command.call, "branch": branch})
+    elif key is not None:
+        payload = payload_digest(branch, operations)
+    check_structs(guards, Guard, "guards")
     guarded = [(guard, _guard_body(guard)) for guard in guards] if guards else ()
     return Job(
         branch,
@@ -123,8 +128,19 @@ def task_job(
     """Return a job whose operations the task brings; its key stands for the call."""
     if key is not None:
         check_key(key)
-    payload = None if key is None else digest({"kind": "call_payload/1", "call": call})
+    payload = None if key is None else call_digest(call)
     return Job(branch, [], [], key, payload, None, (), None, caller.author, attempt, task, call)
+
+
+def check_structs(parts: Any, kind: type, name: str) -> None:
+    """Refuse what a message may hold in place of a list of structs."""
+    if type(parts) not in (list, tuple) or not all(type(part) is kind for part in parts):
+        raise InvalidInput(f"{name} must be a list of {kind.__name__}", argument=name)
+
+
+def call_digest(call: Mapping[str, Json]) -> str:
+    """Return the digest of a call that a key stands for."""
+    return digest({"kind": "call_payload/1", "call": call})
 
 
 def _guard_body(guard: Guard) -> bytes:

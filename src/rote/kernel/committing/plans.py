@@ -11,10 +11,12 @@ from msgspec import UNSET
 from rote.contract import Commit, Guard, IdSource
 from rote.contract.operations import DELETE, PATCH, SET, Operation
 from rote.engines.rows import BranchRow
-from rote.errors import Conflict, Corrupt, Denied, NotFound, PayloadMismatch
+from rote.errors import Conflict, Denied, NotFound, PayloadMismatch
+from rote.kernel.committing.content_checks import check_content
 from rote.kernel.committing.documents import patched, stamped
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job
+from rote.kernel.committing.keys import stored_commit
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.committing.schema_checks import check_conformance
 from rote.kernel.log.appender import Step
@@ -22,7 +24,7 @@ from rote.kernel.log.branches import writable
 from rote.kernel.log.chain import OPERATION_NAMES
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.entries import Entry
-from rote.kernel.log.events import told_of_call
+from rote.kernel.log.events import could_have_made
 from rote.kernel.log.key_rows import meaning_of
 from rote.kernel.log.seals import side_record
 from rote.kernel.state.index_coverage import IndexChange
@@ -46,7 +48,9 @@ def plan(draft: Draft, job: Job, now: int, ids: IdSource) -> Commit | None:
         if outcome is None:
             return None
         current = _look_up(draft, job) if job.known is None else job.known
-        steps = apply_operations(draft, job.branch, job.operations, current, at)
+        steps = apply_operations(
+            draft, job.branch, job.operations, current, at, is_merge=job.known is not None
+        )
         commit = _add(draft, job, outcome.branch, steps, at=at, ids=ids, event=outcome.event)
         if outcome.changed is not None:
             draft.branches[outcome.changed.branch] = outcome.changed
@@ -87,8 +91,7 @@ def _could_have_made(draft: Draft, job: Job, commit: Commit) -> bool:
     if commit.event is None or job.call is None:
         is_plain = commit.event is None and job.call is None
         return is_plain and _could_have_written(draft, job, commit)
-    told = told_of_call(draft.reads.rows, draft.space.number, commit)
-    return all(job.call.get(member) in possible for member, possible in told.items())
+    return could_have_made(draft.reads.rows, draft.space.number, commit, job.call)
 
 
 def _could_have_written(draft: Draft, job: Job, commit: Commit) -> bool:
@@ -108,21 +111,8 @@ def _set_instead(operation: Operation) -> tuple[str, str] | None:
 
 def commit_at(draft: Draft, version: int) -> Commit:
     """Return a commit of the log or of this draft."""
-    number = draft.space.number
-    rows = draft.reads.rows.commits(number, after=max(version - 2, 0), limit=2) + draft.commits
-    by_version = {row.version: row for row in rows}
-    row, previous = by_version.get(version), by_version.get(version - 1)
-    if row is None:
-        raise Corrupt(f"commit {version} is missing; run `rote verify`")
-    facts = [fact for fact in draft.facts if fact.version == version]
-    if not facts:
-        facts = draft.reads.rows.facts(number, after=version - 1, until=version)
-    return commit_of(
-        row,
-        facts,
-        previous=None if previous is None else previous.hash,
-        branch=draft.space.branches.name(row.branch),
-    )
+    drafted = [fact for fact in draft.facts if fact.version == version]
+    return stored_commit(draft.reads, version, commits=draft.commits, facts=drafted)
 
 
 def _check_guard(draft: Draft, guard: Guard) -> None:
@@ -164,16 +154,26 @@ def _look_up(draft: Draft, job: Job) -> dict[str, Entry]:
 
 
 def apply_operations(
-    draft: Draft, branch: str, operations: Sequence[Operation], current: dict[str, Entry], at: int
+    draft: Draft,
+    branch: str,
+    operations: Sequence[Operation],
+    current: dict[str, Entry],
+    at: int,
+    *,
+    is_merge: bool = False,
 ) -> list[Step]:
-    """Return a step for each operation, applied in order; InvalidInput when a schema refuses the result.
+    """Return a step for each operation, applied in order; InvalidInput when a schema or a content rule
+    refuses the result.
 
     `current` holds the entries before, and afterwards those after. A patch with `else` that finds
-    nothing becomes a set. The steps have no salts yet.
+    nothing becomes a set. The steps have no salts yet. A merge carries values that a branch has
+    already; those that it makes itself were judged when it was planned.
     """
     if not operations:
         return []  # the commit only records an event
     is_free = draft.is_ungoverned(branch)
+    rules = draft.space.wiring.content_rules
+    guarded = () if is_merge else draft.space.wiring.guarded
     steps: list[Step] = []
     for operation in operations:
         id, kind, data = operation.id, operation.kind, operation.data
@@ -183,6 +183,8 @@ def apply_operations(
             if before.exists:
                 steps.append(step := _change(operation, before, at))
                 current[id] = step[-1]
+                if kind == PATCH and id.startswith(guarded):
+                    check_content(rules, id, step[-1])
                 continue
             if operation.otherwise is None:
                 advice = "there is nothing to delete" if kind == DELETE else "set it first"
@@ -194,6 +196,8 @@ def apply_operations(
             data = stamped(data, stamp, at)
         size = len(data)
         after = Entry(0, None, None, True, data, UNSET, 0, 0, size, size)
+        if id.startswith(guarded):
+            check_content(rules, id, after)
         steps.append((id, operation.quoted_id, SET, data, None, before, after))
         current[id] = after
     if not is_free:

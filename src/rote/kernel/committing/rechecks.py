@@ -15,11 +15,12 @@ from msgspec import Struct, structs
 
 from rote.contract import AnswerRead, Caller, Commit
 from rote.contract.commands import MakeCommit
+from rote.contract.reads import parse_reads
 from rote.engines import Contended
 from rote.errors import Conflict, ReadConflict, RoteError, Unavailable
 from rote.kernel.committing.committer import Committer
 from rote.kernel.committing.drafts import Draft
-from rote.kernel.committing.jobs import Job, Prepared, job_of
+from rote.kernel.committing.jobs import Job, Prepared, check_structs, job_of
 from rote.kernel.committing.read_checks import find_conflicts, find_erased
 from rote.kernel.log.branches import writable
 from rote.kernel.state.open_space import OpenSpace
@@ -52,6 +53,8 @@ class _Answers:
     """The answers that a commit relies on, over all its attempts."""
 
     def __init__(self, space: OpenSpace, command: MakeCommit) -> None:
+        check_structs(command.answers, AnswerRead, "answers")
+        parse_reads(command.reads, command.branch)
         self._space = space
         self._asked = [_Asked(read, read.version) for read in command.answers]
         self._plain = {

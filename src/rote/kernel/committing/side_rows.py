@@ -1,10 +1,13 @@
 """Side rows: small mutable rows beside the chain, moved by compare-and-set on a fence."""
 
-from rote.contract import CHECKPOINT, SideRow
+from collections.abc import Sequence
+
+from rote.contract import CHECKPOINT, Erased, SideRow, SideRule
 from rote.contract.commands import DropSide, GetSide, ListSides, PutSide
 from rote.engines import Abandoning
 from rote.engines.rows import SideRecord
-from rote.errors import Corrupt, Denied, InvalidInput
+from rote.errors import Conflict, Corrupt, Denied, InvalidInput, ReadConflict
+from rote.kernel.log.events import erasures
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
@@ -42,7 +45,10 @@ def put_side(space: OpenSpace, command: PutSide) -> SideRow:
     row = side_record(space.did, kind, key, fence + 1, canonical(command.body))
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
+        writes.rows.head(writes.number)  # NotFound when the space was erased
         _check_fence(writes, kind, key, fence)
+        if command.unerased_since is not None:
+            _check_unerased(writes, seen(row), command.unerased_since)
         writes.rows.put_side(writes.number, row)
     return seen(row)
 
@@ -83,6 +89,39 @@ def _check_fence(reads: SpaceReader, kind: str, key: str, fence: int) -> None:
             expected_fence=fence,
             actual_fence=actual,
         )
+
+
+def _check_unerased(reads: SpaceReader, row: SideRow, since: int) -> None:
+    """Raise Conflict when a row would bring back what was erased after a version."""
+    rule = reads.space.wiring.side_rules.get(row.kind)
+    if type(since) is not int or rule is None:
+        raise InvalidInput("unerased_since is a version, of a row of a kind that has a rule")
+    erased = {id: version for version, id in erasures(reads.rows, reads.number, after=since)}
+    held: list[str] = []
+    waiting = [sorted(erased)]
+    while waiting:  # halves, because a rule reads the whole row each time
+        ids = waiting.pop()
+        if not ids or not _is_changed(rule, row, ids):
+            continue
+        if len(ids) == 1:
+            held += ids
+        else:
+            waiting += [ids[len(ids) // 2 :], ids[: len(ids) // 2]]
+    if held:
+        raise Conflict(
+            tuple(
+                ReadConflict.of_entity(
+                    id, branch="main", expected_version=since, actual=(erased[id], None)
+                )
+                for id in held
+            )
+        )
+
+
+def _is_changed(rule: SideRule, row: SideRow, ids: Sequence[str]) -> bool:
+    """Whether an erasure of these entities would change the row."""
+    erased = Erased(frozenset(ids), at="", since=0, has_written=lambda version: False)
+    return rule.erased(row, erased) is not None
 
 
 def seen(row: SideRecord) -> SideRow:

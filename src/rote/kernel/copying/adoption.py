@@ -19,7 +19,9 @@ from rote.kernel.branching.merges import merge_event
 from rote.kernel.committing.documents import patched
 from rote.kernel.committing.plans import SALT_BYTES
 from rote.kernel.keeping.compactions import follow_compaction
-from rote.kernel.keeping.erasures import forget, note_of
+from rote.kernel.keeping.declared_sides import forget_in_sides
+from rote.kernel.keeping.erasures import erased_of, forget, note_key, note_of
+from rote.kernel.keeping.selections import too_many
 from rote.kernel.log.appender import Appender, Step
 from rote.kernel.log.branch_replay import Lineage
 from rote.kernel.log.chain import OPERATION_NAMES
@@ -57,6 +59,7 @@ from rote.values.limits import (
     COPY_DOCUMENT_BYTES_MAX,
     DECODED_TIMES,
     DEPTH_MAX,
+    ERASE_ENTITIES_MAX,
     OPERATIONS_MAX,
     PAGE_MAX,
     VALUE_BYTES_MAX,
@@ -88,7 +91,7 @@ class Adoption:
         self._passed: dict[tuple[int, str], list[Entry]] = {}  # after each fact, by branch and id
         self._salts: dict[str, bytes] = {}
         self._remains: Mapping[tuple[int, int], Remains] = {}  # of facts, by version and index
-        self._erased: str | None = None  # by the last commit
+        self._erased: tuple[str, ...] = ()  # entities that the last commit erases
         self._written: dict[
             int, list[int]
         ] = {}  # versions of adopted commits with facts, by branch
@@ -100,7 +103,7 @@ class Adoption:
         """Add as many of the commits as fit into one transaction, at least one."""
         self._remains = remains
         place = 0
-        while place < len(pairs) and self._erased is None:
+        while place < len(pairs) and not self._erased:
             wanted = self._pace.wanted
             group = _up_to_one_alone(pairs[place : place + max(wanted, 1)])
             if self._must_end_before(group):
@@ -134,18 +137,21 @@ class Adoption:
         )
 
     def erase(self, writes: SpaceWriter) -> bool:
-        """Erase the entity if the last commit is an erasure.
+        """Erase the entities if the last commit is an erasure.
 
         Return whether facts lost their content, so that copies of it may be left in the files.
         """
-        if self._erased is None:
+        if not self._erased:
             return False
-        id, version = self._erased, self.appender.version
-        forgotten = forget(writes, self._lineage.branches, id, version=version)
+        ids, version = self._erased, self.appender.version
+        forgotten = forget(writes, self._lineage.branches, ids, version=version)
         for pointer in forgotten.pointers:
-            self.appender.entities[(pointer.branch, id)] = pointer
+            self.appender.entities[(pointer.branch, pointer.id)] = pointer
         if forgotten.facts:
-            writes.rows.put_side(writes.number, note_of(writes, id, version))
+            note = note_of(writes, note_key(ids, version), version)
+            writes.rows.put_side(writes.number, note)
+            erased = erased_of(writes, forgotten, at=self.appender.at)
+            forget_in_sides(writes, erased, in_copy=True)
         return forgotten.facts > 0
 
     # -- what is there already ---------------------------------------------------------------------
@@ -249,7 +255,7 @@ class Adoption:
                 self._made.add(row.name)
         branch = self._lineage.branches.find(commit.branch)
         if isinstance(happening, EntityErased):
-            self._erased = happening.id
+            self._erased = happening.entities
         if isinstance(happening, BranchMerged):
             self._check_merge(commit, happening, branch.branch)
         if isinstance(happening, SpaceCompacted):
@@ -334,7 +340,10 @@ def check_names(commit: Commit) -> Happening | None:
     if happening is None:
         _check_bounds(commit)
     if isinstance(happening, EntityErased):
-        check_entity_id(happening.id)
+        if len(happening.entities) > ERASE_ENTITIES_MAX:
+            raise too_many(len(happening.entities))
+        for id in happening.entities:
+            check_entity_id(id)
         check_reason(happening.reason)
     for fact in commit.facts:
         check_entity_id(fact.id)

@@ -98,7 +98,8 @@ def _by_version(rows: Iterable[CommitRow], facts: Iterable[FactRow]) -> dict[int
 
 def _weight(row: CommitRow, facts: Iterable[FactRow]) -> int:
     """Return the bytes of a commit in a page; also a fact without a body has some."""
-    return len(row.meta or b"") + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
+    own = len(row.meta or b"") + len(row.event or b"")
+    return own + sum(size_of(fact) + len(fact.id) + _FACT_BYTES for fact in facts)
 
 
 def copy_in(space: OpenSpace, command: CopyIn) -> Head:

@@ -213,16 +213,14 @@ def _nothing(foundation: Foundation | None) -> Compaction:
 def give_room_back(space: OpenSpace) -> bool:
     """Make the store's files smaller; return whether that was possible.
 
-    When others use the files, a note is written, and gc does it later.
+    When others use the files, or own them, a note is written, and gc does it later.
     """
-    try:
-        space.engine.scrub()
-        return True
-    except Unavailable:
-        # Someone reads, or there is too little room on the disk to write the files anew.
-        with suppress(Unavailable):
-            _note_room(space)
-        return False
+    with suppress(Unavailable):  # someone reads, or there is too little room to write files anew
+        if space.engine.scrub().is_whole:
+            return True
+    with suppress(Unavailable):
+        _note_room(space)
+    return False
 
 
 def _note_room(space: OpenSpace) -> None:

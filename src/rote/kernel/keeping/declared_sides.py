@@ -3,9 +3,9 @@
 An erasure may change such rows, and such a row may refuse a compaction.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from rote.contract import SideRow, SideRule
+from rote.contract import Erased, SideRow, SideRule
 from rote.kernel.committing.side_rows import seen
 from rote.kernel.log.seals import side_record
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
@@ -13,12 +13,15 @@ from rote.values import canonical
 from rote.values.limits import PAGE_MAX
 
 
-def forget_in_sides(
-    writes: SpaceWriter, id: str, *, at: str, has_written: Callable[[int], bool]
-) -> None:
-    """Write the rows that an erasure changes. Their fence grows, so owners with the old one are refused."""
+def forget_in_sides(writes: SpaceWriter, erased: Erased, *, in_copy: bool = False) -> None:
+    """Write the rows that an erasure changes. Their fence grows, so owners with the old one are refused.
+
+    In a copy, rows that move follow those of the source, which come after the commits.
+    """
     for rule, row in _declared(writes):
-        body = rule.erased(row, id, at=at, has_written=has_written)
+        if in_copy and not rule.is_final:
+            continue
+        body = rule.erased(row, erased)
         if body is not None:
             moved = side_record(writes.space.did, row.kind, row.key, row.fence + 1, canonical(body))
             writes.rows.put_side(writes.number, moved)

@@ -27,6 +27,7 @@ from rote.kernel.blobs.blob_data import CONDEMNED, condemn, drop, give_up
 from rote.kernel.blobs.blob_references import newest_described, referred
 from rote.kernel.keeping.erasures import DROPPED_DATA, ROOM, note_of, notes_in, scrub
 from rote.kernel.keeping.snapshot_thinning import thin
+from rote.kernel.keeping.space_erasures import store_notes
 from rote.kernel.log.events import erasures
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
@@ -61,13 +62,15 @@ def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
     uploads, uploads_size = _drop_uploads(space, before=now - int(idle * _MICROS), tell=tell)
     kept = sum(1 for _ in _whole(space.reader(), after=b""))
     snapshots = thin(space, advance=lambda count: tell("thinning", count, count))
+    space.engine.tidy()
     notes = [note.key for note in notes_in(space.reader())]
-    if notes:
+    is_shrunk = False
+    if notes or any(store_notes(space.reader().rows)):
         tell("scrubbing", 0, len(notes))
-        scrub(space)
-    finished = sum(key not in (DROPPED_DATA, ROOM) for key in notes)
+        is_shrunk = scrub(space).is_whole
+    finished = sum(key not in (DROPPED_DATA, ROOM) for key in notes) if is_shrunk else 0
     return GcReport(
-        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=bool(notes)
+        blobs, uploads, size + uploads_size, kept, snapshots, finished, is_shrunk=is_shrunk
     )
 
 

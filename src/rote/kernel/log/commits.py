@@ -19,22 +19,30 @@ def commit_of(
     at: str | None = None,
 ) -> Commit:
     """Return a commit as users see it; `at` is its time as text, if the caller has it already."""
-    hash = row.hash.hex()
+    hash, author, meta = row.hash.hex(), row.author, row.meta
+    at = format_time(row.at) if at is None else at
     return Commit(
         row.version,
         hash,
         None if previous is None else previous.hex(),
         branch,
-        tuple([fact_of(fact, hash) for fact in facts]),
-        format_time(row.at) if at is None else at,
-        row.author,
+        tuple([fact_of(fact, hash, at, author, meta) for fact in facts]),
+        at,
+        author,
         row.key,
-        row.meta,
+        meta,
         None if row.event is None else decode_canonical(row.event),
     )
 
 
-def fact_of(row: FactRow, commit: str | None) -> Fact:
+def fact_of(
+    row: FactRow,
+    commit: str | None,
+    at: str | None,
+    author: str | None,
+    meta: bytes | None,
+) -> Fact:
+    """Return a fact as users see it, with hash, time, author and meta of its commit."""
     name = OPERATION_NAMES.get(row.op)
     if name is None:
         raise Corrupt(f"a fact of {row.id} is no known operation; run `rote verify`")
@@ -52,4 +60,7 @@ def fact_of(row: FactRow, commit: str | None) -> Fact:
         row.index,
         commit,
         is_erased,
+        at,
+        author,
+        meta,
     )

@@ -10,12 +10,30 @@ from rote.kernel.log.chain import fact_hash_of
 from rote.kernel.log.erased_facts import remains_in
 from rote.kernel.log.events import erased_by
 from rote.values.canonical import quoted
+from rote.values.limits import ERASE_ENTITIES_MAX
 
 UNEXPLAINED = "its content is missing, and no erasure explains it"
 
 
+class Erasers:
+    """Remembers which entities commits have erased: of several, each of their facts asks for one."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, frozenset[str]] = {}  # ids by version
+
+    def has_erased(self, reads: Reader, space: int, version: int, id: str) -> bool:
+        """Whether the commit at a version erases an entity."""
+        if version not in self._known:
+            if sum(map(len, self._known.values())) > ERASE_ENTITIES_MAX:
+                self._known.clear()
+            rows = reads.events(space, after=version - 1, limit=1)
+            found = (erased_by(row) for row in rows if row.version == version)
+            self._known[version] = frozenset(next(found, ()))
+        return id in self._known[version]
+
+
 def fault_of_erased(
-    reads: Reader, space: int, fact: FactRow, *, is_left: bool = False
+    reads: Reader, space: int, fact: FactRow, erasers: Erasers, *, is_left: bool = False
 ) -> str | None:
     """Return the fault of a fact without a salt, or None.
 
@@ -26,8 +44,7 @@ def fault_of_erased(
         remains = remains_in(fact)
     except Corrupt:
         return UNEXPLAINED
-    rows = reads.events(space, after=remains.version - 1, limit=1)
-    if [(row.version, erased_by(row)) for row in rows] != [(remains.version, fact.id)]:
+    if not erasers.has_erased(reads, space, remains.version, fact.id):
         return UNEXPLAINED
     if fact.op == PATCH and remains.body is None:
         return None if is_left else UNEXPLAINED

@@ -105,12 +105,12 @@ def _inspect_facts_below(inspection: Inspection, reads: Reader) -> None:
         for fact in facts_below(reads, inspection.number, branch.branch, until=until):
             inspect_pointed(inspection, reads, [fact])
             inspection.erased += fact.salt is None
-            message = _wrong_with(reads, inspection.number, fact)
+            message = _wrong_with(inspection, reads, fact)
             if message is not None:
                 inspection.fault("fact", message, version=fact.version, id=fact.id)
 
 
-def _wrong_with(reads: Reader, space: int, fact: FactRow) -> str | None:
+def _wrong_with(inspection: Inspection, reads: Reader, fact: FactRow) -> str | None:
     """Return the fault of a fact below the horizon, or None.
 
     A patch is kept as its result, which the signed digest covers. Other facts must match their hashes.
@@ -118,7 +118,7 @@ def _wrong_with(reads: Reader, space: int, fact: FactRow) -> str | None:
     if fact.op not in OPERATION_NAMES:
         return "it is no known operation"
     if fact.salt is None:
-        return fault_of_erased(reads, space, fact, is_left=True)
+        return fault_of_erased(reads, inspection.number, fact, inspection.erasers, is_left=True)
     if fact.op == PATCH:
         return None if fact.body is None and fact.value is not None else "it is not its result"
     if fact.value is not None or (fact.body is None) != (fact.op == DELETE):

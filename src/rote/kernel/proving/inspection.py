@@ -6,6 +6,7 @@ from rote.engines.rows import (
 )
 from rote.kernel.log.branch_replay import Lineage
 from rote.kernel.log.branches import Branches
+from rote.kernel.proving.erased_fact_checks import Erasers
 from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import (
     FAULTS_MAX,
@@ -30,9 +31,11 @@ class Inspection:
         self.branches = Branches([])
         self.lineage = Lineage(space.did)
         self.faults: list[Fault] = []
+        self.warnings: list[Fault] = []
         self.commits = 0
         self.facts = 0
         self.erased = 0  # of the facts
+        self.erasers = Erasers()
         self.oldest = 0  # the horizon; 0 when the space was never compacted
         self.previous: CommitRow | None = None  # the commit below the horizon
         self.gone = 0  # commits that were compacted away
@@ -46,6 +49,10 @@ class Inspection:
     ) -> None:
         if len(self.faults) < FAULTS_MAX:
             self.faults.append(Fault(kind, version, id, message))
+
+    def warn(self, kind: str, message: str, *, version: int, id: str) -> None:
+        if len(self.warnings) < FAULTS_MAX:
+            self.warnings.append(Fault(kind, version, id, message))
 
     def advance(self, blob_bytes: int = 0) -> None:
         """Report progress, counted in commits and mebibytes of blobs."""

@@ -58,6 +58,7 @@ class _Page:
         self.number = inspection.number
         self.branches = inspection.branches
         self.oldest = inspection.oldest
+        self.erasers = inspection.erasers
         self.by_version: dict[int, list[FactRow]] = {}
         self._passed: dict[tuple[int, str], list[FactRow]] = {}
         self._last: dict[tuple[int, str], int] = {}
@@ -160,13 +161,11 @@ def _commit_hash(
 
 
 def _inspect_erasure(inspection: Inspection, page: _Page, row: CommitRow) -> None:
-    id = erased_by(row)
-    if id is None:
-        return
-    left = left_over(page.reads, page.number, page.branches, id, until=row.version)
-    if left is not None:
-        message = f"version {row.version} erased it, and it has content"
-        inspection.fault("fact", message, version=left.version, id=id)
+    for id in erased_by(row):
+        left = left_over(page.reads, page.number, page.branches, id, until=row.version)
+        if left is not None:
+            message = f"version {row.version} erased it, and it has content"
+            inspection.fault("fact", message, version=left.version, id=id)
 
 
 def _inspect_fact(inspection: Inspection, page: _Page, fact: FactRow) -> None:
@@ -201,7 +200,7 @@ def _found_in(page: _Page, fact: FactRow) -> Iterator[tuple[str, str]]:
     elif fact.parent != (empty_hash(quoted_id) if before is None else before.hash):
         yield "fact", "it does not follow the entity's previous fact"
     if fact.salt is None:
-        message = fault_of_erased(page.reads, page.number, fact)
+        message = fault_of_erased(page.reads, page.number, fact, page.erasers)
         if message is not None:
             yield "fact", message
         return

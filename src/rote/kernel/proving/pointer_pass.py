@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from rote.contract.operations import DELETE
 from rote.engines import Reader
 from rote.engines.rows import EntityRow, FactPlace, FactRow
+from rote.kernel.committing.content_checks import content_fault
+from rote.kernel.log.entries import entry_of
 from rote.kernel.log.page_sizes import next_page, size_of
 from rote.kernel.proving.inspection import Inspection
 
@@ -31,10 +33,27 @@ def inspect_entities(inspection: Inspection, reads: Reader) -> None:
                 inspection.fault(
                     "head", "it leads to no fact of the entity", version=row.version, id=row.id
                 )
+        _warn_of_contents(inspection, reads, newest)
         if len(rows) < page_rows:
             return
         after = (rows[-1].branch, rows[-1].id)
         page_rows = next_page(page_rows, sum(size_of(fact) for fact in newest.values()))
+
+
+def _warn_of_contents(
+    inspection: Inspection, reads: Reader, newest: Mapping[tuple[int, str], FactRow]
+) -> None:
+    """Note entities that hold what no rule of contents would let them hold today."""
+    wiring = inspection.space.wiring
+    for (branch, id), fact in sorted(newest.items()):
+        if not id.startswith(wiring.guarded) or fact.op == DELETE or fact.salt is None:
+            continue
+        line = inspection.branches.line(inspection.branches.name(branch), fact.version)
+        fault = content_fault(
+            wiring.content_rules, id, entry_of(reads, inspection.number, fact, line)
+        )
+        if fault is not None:
+            inspection.warn("content", fault, version=fact.version, id=id)
 
 
 def _leading_nowhere(

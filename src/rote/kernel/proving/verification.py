@@ -81,6 +81,7 @@ def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> Ver
         inspection.commits,
         inspection.erased,
         tuple(inspection.faults),
+        tuple(inspection.warnings),
         max(inspection.oldest, 1),
     )
 

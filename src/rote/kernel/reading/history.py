@@ -1,6 +1,6 @@
 """Reading the past: the facts of an entity, the log, and the head at a version or an instant."""
 
-from rote.contract import Commit, FactPage, Head, SpaceSummary
+from rote.contract import Commit, Fact, FactPage, Head, SpaceSummary
 from rote.contract.commands import Describe, GetHead, GetHistory, GetLog
 from rote.engines.rows import CommitRow, FactRow, HeadRow, Line
 from rote.errors import Compacted, Corrupt, InvalidInput
@@ -38,84 +38,104 @@ def _facts(
     limit: int,
 ) -> FactPage:
     rows: list[FactRow] = []
+    commits: dict[int, CommitRow | None] = {}
     size, wanted = 0, ROWS_READ_FIRST
     while len(rows) < limit and size < PAGE_BYTES_MAX:
         wanted = min(wanted, limit - len(rows))
         chunk = reads.rows.history(reads.number, id, line, before=before, after=0, limit=wanted)
         rows += chunk
-        size += sum(size_of(fact) for fact in chunk)
+        for fact in chunk:
+            if fact.version not in commits:
+                commits[fact.version] = _commit_left(reads, fact.version)
+            commit = commits[fact.version]
+            size += size_of(fact) + len((commit and commit.meta) or b"")
         if len(chunk) < wanted:
             before = None
             break
         before, wanted = (chunk[-1].version, chunk[-1].index), wanted * 4
     for row in rows:
         check_fact(row)
-    hashes = {version: _hash_of(reads, version) for version in {row.version for row in rows}}
-    facts = tuple(fact_of(row, hashes[row.version]) for row in rows)
+    facts = tuple([_fact_of(row, commits[row.version]) for row in rows])
     return FactPage(facts, before)
 
 
-def _hash_of(reads: SpaceReader, version: int) -> str | None:
-    """Return the hash of the commit at a version; None when it was compacted away."""
+def _fact_of(row: FactRow, commit: CommitRow | None) -> Fact:
+    if commit is None:
+        return fact_of(row, None, None, None, None)
+    return fact_of(row, commit.hash.hex(), _time_of(commit), commit.author, commit.meta)
+
+
+def _commit_left(reads: SpaceReader, version: int) -> CommitRow | None:
+    """Return the commit at a version; None when it was compacted away."""
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
     if version < reads.space.oldest and (not rows or rows[0].version != version):
         return None
-    return commit_row(reads, version).hash.hex()
+    return commit_row(reads, version)
 
 
 def log(space: OpenSpace, command: GetLog) -> tuple[Commit, ...]:
-    """Return a page of commits above `since`, oldest first; empty only at the end."""
-    since, reads = command.since, space.reader()
-    if type(since) is not int or not 0 <= since <= INTEGER_MAX:
-        raise InvalidInput("since must be a version, an integer from 0 on")
-    limit = page_size(command.limit)
-    return reads.steadily(None, lambda newest: _log(reads, since=since, limit=limit, newest=newest))
+    """Return a page of commits in (since, before); empty only at the end."""
+    for version, name in ((command.since, "since"), (command.before, "before")):
+        if version is not None and (type(version) is not int or not 0 <= version <= INTEGER_MAX):
+            raise InvalidInput(f"{name} must be a version, an integer from 0 on")
+    if type(command.newest) is not bool:
+        raise InvalidInput("newest is True or False")
+    limit, reads = page_size(command.limit), space.reader()
+    return reads.steadily(None, lambda newest: _log(reads, command, limit=limit, newest=newest))
 
 
-def _log(reads: SpaceReader, *, since: int, limit: int, newest: int) -> tuple[Commit, ...]:
-    if since + 1 < reads.space.oldest:
-        raise Compacted(since + 1, oldest=reads.space.oldest)
-    previous = commit_row(reads, since).hash if 0 < since <= newest else None
+def _log(reads: SpaceReader, command: GetLog, *, limit: int, newest: int) -> tuple[Commit, ...]:
+    oldest = reads.space.oldest
+    low = max(oldest - 1, 0) if command.since is None else command.since
+    if low + 1 < oldest:
+        raise Compacted(low + 1, oldest=oldest)
+    # A newer commit than `newest` may be on a branch that is not known here yet.
+    high = newest if command.before is None else min(command.before - 1, newest)
     commits: list[Commit] = []
     size, wanted = 0, ROWS_READ_FIRST
-    while len(commits) < limit and size < PAGE_BYTES_MAX:
-        rows = reads.rows.commits(
-            reads.number, after=since, limit=min(wanted, limit - len(commits))
-        )
-        # A newer commit may be on a branch that is not known here yet.
-        rows = [row for row in rows if row.version <= newest]
-        if not rows:
-            break
-        facts: dict[int, list[FactRow]] = {row.version: [] for row in rows}
-        for fact in reads.rows.facts(reads.number, after=since, until=rows[-1].version):
-            facts[fact.version].append(fact)
-            size += size_of(fact)
-        for row in rows:
-            is_next = row.version == since + 1
-            commits.append(_checked(reads, row, facts[row.version], previous, is_next=is_next))
-            previous, since = row.hash, row.version
-        # Chunks grow while commits are small.
-        wanted *= 4
+    while low < high and len(commits) < limit and size < PAGE_BYTES_MAX:
+        # Versions have no gaps, so a chunk at either end is a range of them.
+        count = min(wanted, limit - len(commits), high - low)
+        if command.newest:
+            high -= count
+            chunk = commits_in(reads, high, high + count)[::-1]
+        else:
+            chunk = commits_in(reads, low, low + count)
+            low += count
+        commits += chunk
+        size += sum(_size_of(commit) for commit in chunk)
+        wanted *= 4  # chunks grow while commits are small
     return tuple(commits)
 
 
+def commits_in(reads: SpaceReader, after: int, until: int) -> list[Commit]:
+    """Return the commits in (after, until], oldest first."""
+    previous = commit_row(reads, after).hash if after else None
+    rows = reads.rows.commits(reads.number, after=after, limit=until - after)
+    facts: dict[int, list[FactRow]] = {row.version: [] for row in rows}
+    for version in range(after + 1, until + 1):
+        if version not in facts:
+            raise _missing(version)
+    for fact in reads.rows.facts(reads.number, after=after, until=until):
+        facts[fact.version].append(fact)
+    commits: list[Commit] = []
+    for row in rows:
+        commits.append(_checked(reads, row, facts[row.version], previous))
+        previous = row.hash
+    return commits
+
+
 def _checked(
-    reads: SpaceReader,
-    row: CommitRow,
-    facts: list[FactRow],
-    previous: bytes | None,
-    *,
-    is_next: bool = True,
+    reads: SpaceReader, row: CommitRow, facts: list[FactRow], previous: bytes | None
 ) -> Commit:
     """Return a commit; Corrupt unless it and its facts have the hashes of their content.
 
-    previous  the hash of the commit before; None for the first, and where it was compacted away
-    is_next   no commit is missing between the two
+    `previous` is the hash of the commit before; None for the first, and where it was compacted away.
     """
     branch, at = reads.space.branches.name(row.branch), _time_of(row)
     for fact in facts:
         check_fact(fact)
-    if is_next and (previous is not None or row.version == 1):
+    if previous is not None or row.version == 1:
         hash = commit_hash(
             space=reads.space.did, version=row.version, branch=branch, previous=previous,
             facts=facts, at=at, author=row.author, key=row.key, meta=row.meta, event=row.event,
@@ -130,6 +150,10 @@ def _time_of(row: CommitRow) -> str:
         return format_time(row.at)
     except InvalidInput as error:
         raise Corrupt(f"commit {row.version} has no possible time; run `rote verify`") from error
+
+
+def _size_of(commit: Commit) -> int:
+    return len(commit.meta_data or b"") + sum(len(fact.data or b"") for fact in commit.facts)
 
 
 def head(space: OpenSpace, command: GetHead) -> Head:
@@ -184,7 +208,7 @@ def _version_at(reads: SpaceReader, at: int, newest: int) -> int:
 def commit_row(reads: SpaceReader, version: int) -> CommitRow:
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
     if not rows or rows[0].version != version:
-        raise Corrupt(f"commit {version} is missing; run `rote verify`")
+        raise _missing(version)
     if reads.rows.is_audit:
         _check(reads, rows[0])
     return rows[0]
@@ -195,3 +219,7 @@ def _check(reads: SpaceReader, row: CommitRow) -> None:
     previous = before[0].hash if before and before[0].version == row.version - 1 else None
     facts = reads.rows.facts(reads.number, after=row.version - 1, until=row.version)
     _checked(reads, row, facts, previous)
+
+
+def _missing(version: int) -> Corrupt:
+    return Corrupt(f"commit {version} is missing; run `rote verify`")

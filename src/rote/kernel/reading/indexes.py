@@ -13,8 +13,8 @@ is behind, commits check only from time to time whether it still is.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from heapq import nsmallest
-from itertools import islice
+from heapq import nlargest, nsmallest
+from itertools import chain, islice
 from operator import attrgetter
 
 from msgspec import UNSET
@@ -150,12 +150,9 @@ def _entry_at(reads: SpaceReader, fact: FactRow) -> Entry:
 
 
 def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
-    """Return hits in (term, id) order."""
+    """Return hits in (term, id) order, or in the reverse."""
     index = declared(space.wiring.indexes, command.index)
-    start, end, after, view = command.start, command.end, command.after, command.view
-    limit = page_size(command.limit)
-    place = None if after is None else (after.term, after.id)
-    lowest = max(place or ("", ""), (start, ""))
+    view, limit = command.view, page_size(command.limit)
     own = {
         id: Entry.showing(state) for id, state in command.own.items() if id.startswith(index.prefix)
     }
@@ -172,25 +169,17 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         pending = () if is_old else coverage.pending
         changed = dict.fromkeys(change.id for change in pending if change.id not in own)
         line = reads.line(view.branch, version)
-        pairs = _pairs(
-            reads,
-            index.name,
-            line,
-            start=start,
-            end=end,
-            after=place,
-            limit=limit,
-            without=changed.keys() | own.keys(),
-        )
+        without = changed.keys() | own.keys()
+        pairs = _pairs(reads, command, line, limit=limit, without=without)
         if changed or own:
             entries = own | load(reads.rows, reads.number, list(changed), line)
             pairs += [
                 (term, id)
                 for id, entry in entries.items()
                 for term in terms_of(index, id, entry)
-                if (term, id) > lowest and (end is None or term < end)
+                if _is_asked(command, term, id)
             ]
-            pairs.sort()
+            pairs.sort(reverse=command.descending)
         if reads.rows.indexed(reads.number, index.name) >= coverage.noted:
             return [Hit(*pair) for pair in pairs[:limit]]
         space.coverage.pop(index.name, None)  # others have dropped its rows
@@ -199,13 +188,15 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
     def walk(version: int) -> list[Hit]:
         """Read all entities, where the rows cannot be brought up."""
         line = reads.line(view.branch, version)
+        stored = (each for each in _entries(reads, index, line) if each[0] not in own)
         found = (
-            Hit(term, id)
-            for id, entry in _entries(reads, index, line)
+            (term, id)
+            for id, entry in chain(stored, own.items())
             for term in terms_of(index, id, entry)
-            if (term, id) > lowest and (end is None or term < end)
+            if _is_asked(command, term, id)
         )
-        return nsmallest(limit, found, key=lambda hit: (hit.term, hit.id))
+        first = nlargest if command.descending else nsmallest
+        return [Hit(*pair) for pair in first(limit, found)]
 
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         reads = space.reader()
@@ -229,16 +220,18 @@ def _entries(reads: SpaceReader, index: Index, line: Line) -> Iterator[tuple[str
         start = above(ids[-1])
 
 
+def _is_asked(command: Find, term: str, id: str) -> bool:
+    """Whether a pair is in the range of a command, beyond the place where it goes on."""
+    if term < command.start or (command.end is not None and term >= command.end):
+        return False
+    if command.after is None:
+        return True
+    place = (command.after.term, command.after.id)
+    return (term, id) < place if command.descending else (term, id) > place
+
+
 def _pairs(
-    reads: SpaceReader,
-    index: str,
-    line: Line,
-    *,
-    start: str,
-    end: str | None,
-    after: tuple[str, str] | None,
-    limit: int,
-    without: Collection[str],
+    reads: SpaceReader, command: Find, line: Line, *, limit: int, without: Collection[str]
 ) -> list[tuple[str, str]]:
     """Return (term, id) of the rows on a line.
 
@@ -246,9 +239,20 @@ def _pairs(
     nearer branch has written the entity.
     """
     pairs: list[tuple[str, str]] = []
+    after = None if command.after is None else (command.after.term, command.after.id)
+    # Under one term ids are in order, and the caller stops by itself at the end of its own.
+    prefix = "" if command.end == above(command.start) else command.within
     while len(pairs) < limit:
         rows = reads.rows.derived(
-            reads.number, index, line, start=start, end=end, after=after, limit=limit
+            reads.number,
+            command.index,
+            line,
+            start=command.start,
+            end=command.end,
+            after=after,
+            limit=limit,
+            prefix=prefix,
+            descending=command.descending,
         )
         ids = list({row.id: None for row in rows if row.id not in without})
         branches = {fact.id: fact.branch for fact in reads.rows.newest(reads.number, ids, line)}

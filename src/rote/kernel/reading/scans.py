@@ -1,12 +1,15 @@
 """Scans: existing entities in id order, page by page, all from one state."""
 
+from msgspec import Struct
+
 from rote.contract import ScanPage, State
-from rote.contract.commands import Scan
+from rote.contract.commands import Scan, Skip
+from rote.errors import InvalidInput
 from rote.kernel.log.entries import load, state_of
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
-from rote.values.limits import PAGE_BYTES_MAX, ROWS_READ_FIRST
+from rote.values.limits import INTEGER_MAX, PAGE_BYTES_MAX, ROWS_READ_FIRST
 from rote.values.ranges import above
 
 
@@ -14,24 +17,59 @@ def scan(space: OpenSpace, command: Scan) -> ScanPage:
     return page_of(space.reader(), command)
 
 
+def skip(space: OpenSpace, command: Skip) -> str | None:
+    """Return the last of the first ids in [start, end) without reading the entities."""
+    start, end, count, view = command.start, command.end, command.count, command.view
+    if type(count) is not int or not 1 <= count <= INTEGER_MAX:
+        raise InvalidInput("skip takes a count from 1 on", argument="count")
+    reads = space.reader()
+
+    def look(version: int) -> str | None:
+        line = reads.line(view.branch, version)
+        if len(line) > 1:
+            return None
+        branch, cap = line[0]
+        return reads.rows.entity_at(
+            reads.number, branch, start=start, end=end, place=count - 1, unless_after=cap
+        )
+
+    return reads.steadily(view.version, look)
+
+
 def page_of(reads: SpaceReader, command: Scan) -> ScanPage:
-    """Return a page of the entities with ids in [start, end) and above `after`."""
+    """Return a page of the entities with ids in [start, end) and beyond `after`."""
     start, end, after, view = command.start, command.end, command.after, command.view
     limit = page_size(command.limit)
-    position = start if after is None else max(start, above(after))
+    if after is not None:
+        if command.descending:
+            end = after if end is None else min(end, after)
+        else:
+            start = max(start, above(after))
+    within = IdSpan(start, end, command.descending)
     return reads.steadily(
-        view.version,
-        lambda version: _page(reads, view.branch, version, position=position, end=end, limit=limit),
+        view.version, lambda version: _page(reads, view.branch, version, within, limit)
     )
+
+
+class IdSpan(Struct, frozen=True):
+    """The ids that are left to scan, and from which side."""
+
+    start: str
+    end: str | None
+    descending: bool
+
+    def beyond(self, id: str) -> "IdSpan":
+        """Return what is left after an id."""
+        if self.descending:
+            return IdSpan(self.start, id, True)
+        return IdSpan(above(id), self.end, False)
 
 
 def _page(
     reads: SpaceReader,
     branch: str,
     version: int,
-    *,
-    position: str,
-    end: str | None,
+    left: IdSpan,
     limit: int,
 ) -> ScanPage:
     line = reads.line(branch, version)
@@ -39,7 +77,10 @@ def _page(
     size, wanted = 0, ROWS_READ_FIRST
     while len(states) < limit and size < PAGE_BYTES_MAX:
         wanted = min(wanted, limit - len(states))
-        ids = reads.rows.entities(reads.number, line, start=position, end=end, limit=wanted)
+        ids = reads.rows.entities(
+            reads.number, line, start=left.start, end=left.end, limit=wanted,
+            descending=left.descending,
+        )  # fmt: skip
         entries = load(reads.rows, reads.number, ids, line)
         for id in ids:
             if id in entries and entries[id].exists:
@@ -47,7 +88,7 @@ def _page(
                 size += entries[id].size_bound
         if len(ids) < wanted:
             return ScanPage(tuple(states), version, None)
-        position = above(ids[-1])
+        left = left.beyond(ids[-1])
         # Chunks grow while values are small.
         wanted *= 4
     return ScanPage(tuple(states), version, states[-1].id)

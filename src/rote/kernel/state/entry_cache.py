@@ -4,6 +4,7 @@ Callers hold the lock of the open space when they change it.
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
 
 from rote.kernel.log.entries import Entry
 from rote.values.limits import CACHE_BYTES_MAX
@@ -41,11 +42,11 @@ class EntryCache:
         if entry is not None:
             self._bytes -= entry.weight
 
-    def drop_entity(self, id: str) -> None:
-        """Drop an entity on all branches and at all versions."""
-        for key in [key for key in self.newest if key[1] == id]:
+    def drop_entities(self, ids: Collection[str]) -> None:
+        """Drop entities on all branches and at all versions."""
+        for key in [key for key in self.newest if key[1] in ids]:
             self.drop(key)
-        for place in [place for place in self.past if place[1] == id]:
+        for place in [place for place in self.past if place[1] in ids]:
             self._bytes -= self.past.pop(place).weight
 
     def clear(self) -> None:

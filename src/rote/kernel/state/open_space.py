@@ -107,7 +107,7 @@ class OpenSpace:
         hash: bytes,
         presumed: Collection[str] = (),
         branch: BranchRow | None = None,
-        erased: str | None = None,
+        erased: Collection[str] = (),
         oldest: int | None = None,
     ) -> None:
         """Update the state after a durable transaction of this process.
@@ -116,7 +116,7 @@ class OpenSpace:
         entries        the entries that it wrote
         presumed       ids of entities that it assumed to be new
         branch         the branch that it made or deleted
-        erased         the id of the entity that it erased
+        erased         ids of the entities that it erased
         oldest         the new oldest readable version, when it moved
         """
         with self.lock:
@@ -132,9 +132,9 @@ class OpenSpace:
                 self.drop_ungoverned(entries)
             if branch is not None:
                 self.branches.put(branch)
-            if erased is not None:
+            if erased:
                 self.met_erasure()
-                self.cache.drop_entity(erased)
+                self.cache.drop_entities(erased)
             if oldest is not None:
                 self.oldest = oldest
             # Last: a reader that sees the new version must find no older entry.

@@ -69,7 +69,7 @@ class SpaceReader:
         # Before the events and the horizon: so a compaction in between is noticed below.
         changed = self._changed(version)
         events = self.rows.events(self.number, after=known, limit=PAGE_MAX)
-        erased = len(events) == PAGE_MAX or any(erased_by(row) is not None for row in events)
+        erased = len(events) == PAGE_MAX or any(erased_by(row) for row in events)
         # A space that is read for the first time may have a foundation without an event.
         is_same = space.is_ready and known > 0 and not events
         branches = None if is_same else self._branches()

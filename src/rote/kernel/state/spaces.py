@@ -1,18 +1,19 @@
 """The spaces of a store: names, dids and keys. Also the handlers of commands to the whole store."""
 
 import threading
+from typing import Any
 
 from rote.contract import SpaceInfo, SpacePage, Times
 from rote.contract.commands import AdoptSpace, FindSpace, GetTimes, ListSpaces
 from rote.engines import check_writable
-from rote.engines.rows import SpaceRow
+from rote.engines.rows import ERASED_SPACE, STORE, SpaceRow
 from rote.errors import Corrupt, Denied, InvalidInput, NotFound
 from rote.kernel.log.branch_rows import main_row
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import space_seal
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.wiring import Wiring
-from rote.values import Identity, check_did, check_space_name
+from rote.values import Identity, check_did, check_space_name, decode_canonical
 
 SEED_BYTES = 32
 
@@ -34,6 +35,8 @@ class Spaces:
             check_space_name(name)
         row = self.wiring.engine.space(name)
         if row is None:
+            if by_did:
+                self.check_not_erased(name)
             if by_did or not create:
                 self._check_all(name)
                 raise NotFound(f"there is no space {name!r} in this store", space=name)
@@ -58,6 +61,7 @@ class Spaces:
         check_did(did)
         check_space_name(name)
         check_writable(self.wiring.engine)
+        self.check_not_erased(did)
         is_new_key = seed is not None and self.wiring.keys.load(did) is None
         if seed is not None and is_new_key:
             if Identity.from_seed(seed).did != did:
@@ -78,6 +82,22 @@ class Spaces:
                 name=name,
             )
         return self._known(row)
+
+    def check_not_erased(self, did: str) -> None:
+        """Raise NotFound for a space that was erased here: it does not come back."""
+        row = self.wiring.engine.reader().side(STORE, ERASED_SPACE, did)
+        if row is not None:
+            told: Any = decode_canonical(row.body)
+            raise NotFound(
+                f"the space {did} was erased at {told['at']}: {told['reason']}",
+                space=did,
+                erased=told,
+            )
+
+    def forget(self, did: str) -> None:
+        """Let go of a space that was erased."""
+        with self._mutex:
+            self.opened.pop(did, None)
 
     def seed(self, did: str) -> bytes:
         identity = self.wiring.keys.load(did)
@@ -102,6 +122,7 @@ class Spaces:
         check_writable(self.wiring.engine)
         seed = self._seed if self._seed is not None else self.wiring.ids.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
+        self.check_not_erased(did)
         is_new = self.wiring.keys.load(did) is None
         if is_new:
             self.wiring.keys.save(did, seed)

@@ -1,10 +1,21 @@
 """The parts that a store was wired with, which its spaces share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from rote.contract import Clock, IdSource, Index, KeyRing, Port, Questions, SideRule, TokenSource
+from rote.contract import (
+    Clock,
+    ContentRule,
+    IdSource,
+    Index,
+    KeyRing,
+    Matcher,
+    Port,
+    Questions,
+    SideRule,
+    TokenSource,
+)
 from rote.engines import Engine
 from rote.values import micros_of
 
@@ -20,6 +31,9 @@ class Wiring(Struct, frozen=True, eq=False):
     indexes: Mapping[str, Index]  # by name
     questions: Questions  # computes an answer again that a commit relies on
     side_rules: Mapping[str, SideRule]  # by kind of side row
+    matchers: Sequence[Matcher]  # read conditions of erasures
+    content_rules: tuple[ContentRule, ...]
+    guarded: tuple[str, ...]  # their prefixes
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
 

@@ -1,5 +1,8 @@
 """Derived rows: disposable index rows, each valid for a range of versions."""
 
+from itertools import product
+from typing import Any
+
 from rote.engines.rows import MAIN, DerivedRow, Line
 from rote.testing.engine_suite.ground import ON_MAIN, EngineGround
 
@@ -15,10 +18,11 @@ class DerivedRowTests(EngineGround):
         after: tuple[str, str] | None = None,
         line: Line = ON_MAIN,
         limit: int = 99,
+        **more: Any,
     ) -> list[DerivedRow]:
         reads = self.engine.reader()
         return reads.derived(
-            self.space, WORDS, line, start=start, end=end, after=after, limit=limit
+            self.space, WORDS, line, start=start, end=end, after=after, limit=limit, **more
         )
 
     def open_at(self, version: int) -> list[DerivedRow]:
@@ -43,6 +47,45 @@ class DerivedRowTests(EngineGround):
         assert [row.term for row in self.derived_rows("a", "a\0")] == ["a"]
         assert [row.term for row in self.derived_rows("a\0", None)] == ["a!", "b", "c"]
         assert [row.term for row in self.derived_rows("", "a")] == [""]
+
+    def test_rows_come_in_the_reverse_order_too(self) -> None:
+        ids = ("urn:1", "urn:1!", "urn:2", "urn:\U00010000")
+        rows = [
+            DerivedRow(term, id, branch, 1, None)
+            for term in ("", "a", "a!", "b", "\U00010000")
+            for id in ids
+            for branch in (MAIN, 2)
+        ]
+        self.derive(*rows)
+        line = ((2, 9), (MAIN, 9))
+        bounds: list[tuple[str, str | None]] = [("", None), ("a", "b"), ("a\0", "b\0"), ("c", "b")]
+        places = [None, ("a", "urn:1"), ("a", "urn:1!\0"), ("b", "urn:2"), ("z", "")]
+        for (start, end), after, prefix, limit in product(
+            bounds, places, ("", "urn:1"), (1, 3, 99)
+        ):
+            within = [
+                row
+                for row in sorted(rows, key=lambda row: (row.term, row.id), reverse=True)
+                if row.term >= start and (end is None or row.term < end)
+                if row.id.startswith(prefix) and (after is None or (row.term, row.id) < after)
+            ]
+            found = self.derived_rows(
+                start, end, after=after, line=line, limit=limit, prefix=prefix, descending=True
+            )
+            # A pair is never split, so a page may have one row more.
+            assert found == within[: limit + limit % 2]
+
+    def test_rows_of_ids_with_a_prefix_are_found_without_the_others(self) -> None:
+        rows = [
+            DerivedRow(term, id, MAIN, 1, None)
+            for term in ("a", "b")
+            for id in ("urn:%", "urn:%1", "urn:1", "urn:\U00010000")
+        ]
+        self.derive(*rows)
+        for prefix in ("", "urn:", "urn:%", "urn:\U00010000", "urn:2", "urn:_"):
+            expected = [row for row in rows if row.id.startswith(prefix)]
+            assert self.derived_rows(prefix=prefix) == expected
+            assert self.derived_rows(prefix=prefix, limit=1) == expected[:1]
 
     def test_a_row_is_open_from_its_start_until_before_its_end(self) -> None:
         row = DerivedRow("a", "urn:1", MAIN, 3, 5)

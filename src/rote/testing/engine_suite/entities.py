@@ -14,9 +14,13 @@ class EntityTests(EngineGround):
         branch: int = MAIN,
         version: int = 2**62,
         limit: int = 99,
+        descending: bool = False,
     ) -> list[str]:
         reads = self.engine.reader()
-        return reads.entities(self.space, ((branch, version),), start=start, end=end, limit=limit)
+        return reads.entities(
+            self.space, ((branch, version),), start=start, end=end, limit=limit,
+            descending=descending,
+        )  # fmt: skip
 
     def test_candidates_come_in_code_point_order(self) -> None:
         shuffled = ORDERED_IDS[::2] + ORDERED_IDS[1::2]
@@ -33,6 +37,15 @@ class EntityTests(EngineGround):
     def test_the_first_candidates_are_given_when_there_are_more_than_the_limit(self) -> None:
         self.write(*(fact(id, 1, index=index) for index, id in enumerate(ORDERED_IDS)))
         assert self.candidates(limit=3) == ORDERED_IDS[:3]
+
+    def test_the_last_candidates_are_given_in_the_reverse_order(self) -> None:
+        self.write(*(fact(id, 1, index=index) for index, id in enumerate(ORDERED_IDS)))
+        assert self.candidates(descending=True) == ORDERED_IDS[::-1]
+        assert self.candidates(limit=3, descending=True) == ORDERED_IDS[:-4:-1]
+        assert self.candidates("urn:a:", "urn:a:2", descending=True) == ["urn:a:10", "urn:a:1"]
+        self.write(*(fact(id, 2, op=DELETE, index=n) for n, id in enumerate(ORDERED_IDS[::2])))
+        assert self.candidates(version=1, limit=5, descending=True) == ORDERED_IDS[:-6:-1]
+        assert self.candidates(descending=True) == ORDERED_IDS[1::2][::-1]
 
     def test_a_deleted_entity_is_no_candidate_from_its_delete_on(self) -> None:
         self.write(fact("urn:a", 1), fact("urn:b", 1, index=1))
@@ -115,3 +128,18 @@ class EntityTests(EngineGround):
             EntityRow(MAIN, "urn:b", 2, 0, False),
         ]
         assert none == []
+
+    def test_the_entity_at_a_place_is_the_candidate_there(self) -> None:
+        self.write(*(fact(id, 1, index=index) for index, id in enumerate(ORDERED_IDS)))
+        self.write(fact("urn:a", 2, op=DELETE))
+
+        def at(place: int, start: str = "", end: str | None = None, after: int = 2) -> str | None:
+            return self.engine.reader().entity_at(
+                self.space, MAIN, start=start, end=end, place=place, unless_after=after
+            )
+
+        for start, end in (("", None), ("urn:a:", "urn:a;"), ("urn:a:1\0", None)):
+            ids = self.candidates(start, end)
+            assert [at(place, start, end) for place in range(len(ids) + 1)] == [*ids, None]
+        assert at(0, after=1) is None
+        assert at(0, after=3) == at(0)

@@ -35,6 +35,30 @@ class RewritingTests(EngineGround):
         assert found == dict(zip(places, (PATCH, DELETE, SET), strict=True))
         assert reads.operations_at(self.space, []) == {}
 
+    def test_facts_come_in_the_order_of_their_places(self) -> None:
+        first = [fact("urn:b", 1), fact("urn:a", 1, index=1), fact("urn:a", 1, index=2)]
+        self.write(*first)
+        self.write(fact("urn:a", 2, branch=2))
+        self.write(fact("urn:\uffff", 3), fact("urn:\U00010000", 3, index=1))
+        reads = self.engine.reader()
+
+        def found(after: FactPlace, until: int = 9, limit: int = 9) -> list[FactPlace]:
+            rows = reads.facts_from(self.space, until=until, after=after, limit=limit)
+            return [(row.id, row.version, row.index, row.branch) for row in rows]
+
+        start: FactPlace = ("", 0, 0, 0)
+        every: list[FactPlace] = [
+            ("urn:a", 1, 1, MAIN), ("urn:a", 1, 2, MAIN), ("urn:a", 2, 0, 2), ("urn:b", 1, 0, MAIN),
+            ("urn:\uffff", 3, 0, MAIN), ("urn:\U00010000", 3, 1, MAIN),
+        ]  # fmt: skip
+        assert found(start) == every
+        assert found(start, until=1) == [place for place in every if place[1] == 1]
+        for number, place in enumerate(every):
+            assert found(place) == every[number + 1 :]
+            assert found(start, limit=number) == every[:number]
+        assert reads.facts_from(self.space, until=9, after=start, limit=1) == [first[1]]
+        assert reads.places(self.space, branch=None, until=9, after=None, limit=9) == every
+
     def test_facts_are_dropped_by_their_places_and_the_pointers_stay(self) -> None:
         rows = [fact("urn:a", 1), fact("urn:b", 1, index=1), fact("urn:a", 2), fact("urn:a", 3)]
         self.write(rows[0], rows[1])
@@ -127,7 +151,7 @@ class RewritingTests(EngineGround):
         self.write(*rows)
         with self.engine.writer(self.space) as writes:
             writes.drop_facts(self.space, [(row.id, 1, row.index, MAIN) for row in rows[:40]])
-        assert all(type(place) is str for place in self.engine.scrub())
+        assert all(type(place) is str for place in self.engine.scrub().remaining)
         assert self.engine.reader().facts(self.space, after=0, until=9) == rows[40:]
         self.write(fact("urn:new", 2))
         assert self.engine.damage() == []

@@ -2,9 +2,12 @@
 
 import threading
 
+import pytest
+
 from rote.contract.operations import DELETE
-from rote.engines.rows import MAIN, DerivedRow, SpaceRow
-from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, EngineGround, fact, side
+from rote.engines.rows import ERASED_SPACE, MAIN, STORE, ChunkRow, DerivedRow, SpaceRow
+from rote.errors import NotFound
+from rote.testing.engine_suite.ground import MAIN_BRANCH, ON_MAIN, EngineGround, blob, fact, side
 
 THREADS = 8
 
@@ -112,6 +115,49 @@ class SpaceRowTests(EngineGround):
         assert reads.indexed(other, "words/1") == 0
         assert reads.derived_of(other, "words/1", "urn:a") == []
         assert reads.derived_count(other, "words/1", until=1_000_000) == 0
+
+    def test_a_dropped_space_is_gone_and_another_is_as_it_was(self) -> None:
+        other = self.make_space("other")
+        for space in (self.space, other):
+            self.write(fact("urn:a", 1), fact("urn:gone", 1, index=1), space=space)
+            self.write(fact("urn:gone", 2, op=DELETE), space=space)
+            with self.engine.writer(space) as writes:
+                writes.put_side(space, side("run", "r"))
+                row = DerivedRow("term", "urn:a", MAIN, 1, None)
+                writes.derive(space, "words/1", rows=[row], ended=[], indexed=1)
+                writes.put_blob(space, blob(b"token", size=1))
+                writes.put_chunks(space, b"token", [ChunkRow(1, b"x")])
+        left = [side(ERASED_SPACE, "did:key:notes", fence=self.space), side("scrub", "n")]
+        with self.engine.writer(self.space) as writes:
+            writes.drop_space(self.space, left=left)
+        reads = self.engine.reader()
+        assert [row.name for row in self.engine.spaces()] == ["other"]
+        assert reads.sides(STORE, None, after=("", ""), limit=9) == left
+        with pytest.raises(NotFound):
+            reads.head(self.space)
+        for space, count in ((self.space, 0), (other, 1)):
+            assert reads.counts(space, until=9) == (2 * count, 3 * count)
+            assert len(reads.branches(space)) == count
+            assert len(reads.entity_rows(space, after=None, limit=9)) == 2 * count
+            assert len(reads.sides(space, None, after=("", ""), limit=9)) == count
+            assert len(reads.derived_of(space, "words/1", "urn:a")) == count
+            assert len(reads.indexes(space)) == count
+            assert len(reads.uploads(space, after=b"", limit=9)) == count
+            assert len(reads.chunks(space, b"token", after=0, limit=9)) == count
+
+    def test_the_number_of_a_dropped_space_is_not_given_again(self) -> None:
+        with self.engine.writer(self.space) as writes:
+            erased = side(ERASED_SPACE, "did:key:notes", fence=self.space)
+            writes.drop_space(self.space, left=[erased])
+        assert self.make_space("notes") > self.space
+
+    def test_rows_of_the_store_are_dropped_one_by_one(self) -> None:
+        with self.engine.writer(self.space) as writes:
+            writes.drop_space(self.space, left=[side("scrub", "a"), side("scrub", "b")])
+        self.engine.drop_store_row("scrub", "a")
+        self.engine.drop_store_row("scrub", "none")
+        left = self.engine.reader().sides(STORE, "scrub", after=("scrub", ""), limit=9)
+        assert [row.key for row in left] == ["b"]
 
     def test_two_spaces_have_the_same_versions_and_ids_side_by_side(self) -> None:
         other = self.make_space("other")

@@ -48,7 +48,7 @@ class ChainTests(SpaceGround):
         upload = bound.answer(self.did, PutPiece(None, 0, b"abc"))
         bound.answer(self.did, PutBlob(upload))
         bound.answer(self.did, DeleteBranch("topic"))
-        bound.answer(self.did, Erase(A, "asked to"))
+        bound.answer(self.did, Erase("asked to", A))
         bound.begin(self.did, Compact(before=3)).result()
         assert {commit.author for commit in self.space.log()} == {"Bo"}
         assert self.space.set(B, 1).author is None

@@ -181,6 +181,7 @@ class CompactionTests(CompactionGround):
             facts[0].hash, facts[0].parent, facts[0].version,
         )  # fmt: skip
         assert (left.op, left.body, left.commit) == ("patch", None, None)
+        assert (left.at, left.author, left.meta) == (None, None, None)
 
     # -- what goes ---------------------------------------------------------------------------------
 
@@ -196,6 +197,8 @@ class CompactionTests(CompactionGround):
             lambda: self.space.at(times[5]),
             lambda: list(self.space.log(since=0)),
             lambda: list(self.space.log(since=18)),
+            lambda: list(self.space.log(since=18, newest=True)),
+            lambda: self.space.commit(19),
             lambda: self.space.diff(19),
             lambda: self.space.create_branch("late", at=19),
             lambda: topic.create_branch("late", at=1),
@@ -234,7 +237,8 @@ class CompactionTests(CompactionGround):
         self.space.compact(before=20)
         first = next(iter(self.space.log(since=19)))
         assert (first.version, first.previous) == (20, before.hash)
-        assert next(iter(self.space.log())) == first
+        assert next(iter(self.space.log())) == self.space.commit(20) == first
+        assert list(self.space.log(newest=True)) == list(self.space.log())[::-1]
         assert self.space.oldest == 20
 
     def test_a_time_before_all_commits_is_compacted_unless_nothing_is(self) -> None:

@@ -58,6 +58,14 @@ EVENTS: dict[str, dict[str, Any]] = {
     "a long reason": {"type": "erase", "id": A, "reason": "x" * 1_025},
     "an id that is none": {"type": "erase", "id": "none", "reason": "r"},
     "one member more": {"type": "erase", "id": A, "reason": "r", "more": 1},
+    "no entity": {"type": "erase", "reason": "r"},
+    "an entity twice": {"type": "erase", "ids": [A, A], "reason": "r"},
+    "a list of one": {"type": "erase", "ids": [A], "reason": "r"},
+    "an empty list": {"type": "erase", "ids": [], "reason": "r"},
+    "not in order": {"type": "erase", "ids": [B, A], "reason": "r"},
+    "both names": {"type": "erase", "id": A, "ids": [A, B], "reason": "r"},
+    "several, and one is none": {"type": "erase", "ids": ["none", A], "reason": "r"},
+    "a text for a list": {"type": "erase", "ids": A, "reason": "r"},
 }
 
 

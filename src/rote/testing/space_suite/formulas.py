@@ -49,7 +49,8 @@ def check_chain(did: str, commits: list[Commit]) -> None:
         if commit.event is not None and commit.event["type"] == "branch.create":
             forks[commit.branch] = (commit.event["parent"], commit.event["fork_version"])
         if commit.event is not None and commit.event["type"] == "erase":
-            erased.add(salts.pop(commit.event["id"]))
+            for id in commit.event.get("ids") or [commit.event["id"]]:
+                erased.add(salts.pop(id))
         assert commit.version == (1 if previous is None else previous.version + 1)
         assert commit.previous == (None if previous is None else previous.hash)
         assert previous is None or previous.at <= commit.at

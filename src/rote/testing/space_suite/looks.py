@@ -132,6 +132,7 @@ class SharedLookTests(RunGround):
             space.checkpoint,
             lambda: Memory(space).put("ops", "fact", "x", {}),
             lambda: store.add_receipt("notes", {"x": 1}),
+            lambda: store.erase_space("notes", reason="asked to", confirm="notes"),
             store.recover,
             lambda: self.look_run(space=space),
             lambda: other.copy("more", store),

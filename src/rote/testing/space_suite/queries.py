@@ -357,6 +357,10 @@ class QueryTests(SpaceGround):
 
     # -- bad queries -------------------------------------------------------------------------------
 
+    def test_an_unknown_member_of_a_selector_is_named(self) -> None:
+        with pytest.raises(InvalidInput, match=r"urn:a.* has no 'paths'; it has path, schema"):
+            self.space.query({"select": {A: {"path": [], "paths": []}}})
+
     @pytest.mark.parametrize(
         ("change", "key", "kind"),
         [

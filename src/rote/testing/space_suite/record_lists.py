@@ -9,12 +9,14 @@ import pytest
 from rote.contract import State, View
 from rote.contract.commands import Find
 from rote.errors import Compacted, InvalidInput
+from rote.records.filters import Filters
 from rote.records.index import NAME, RECORDS
-from rote.records.listing import find_namespaces, of_newest
+from rote.records.listing import find_namespaces, of_newest, skip_records
 from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, port_of
 from rote.testing.space_suite.records import AT, LATER, RecordGround
+from rote.values import micros_of
 
 # One instant, written in three ways.
 TEN = ("2026-03-20T10:00:00Z", "2026-03-20T10:00:00+00:00", "2026-03-20T12:00:00.0+02:00")
@@ -74,14 +76,15 @@ class Counting:
 
 class RecordListTests(RecordGround):
     def test_the_namespaces_that_hold_records_are_found_without_reading_all(self) -> None:
-        memory = Memory(self.space, namespaces=["a", "a-b", "ab", "none", "z"])
+        space = self.open_fresh("old", content_rules=()).space("notes")
+        memory = Memory(space, namespaces=["a", "a-b", "ab", "none", "z"])
         for namespace, id in product(["z", "ab", "a", "a-b"], "12345"):
             memory.put(namespace, "kind", id, {})
         for odd in ("record:a", "record:Big!!k!!i!!", "record:!!k!!i!!", "recorded:x!!k!!i!!"):
-            self.space.set(odd, 1)
+            space.set(odd, 1)
         memory.put("none", "kind", "1", {})
         memory.delete("none", "kind", "1")
-        scans = Counting(self.space)
+        scans = Counting(space)
         assert find_namespaces(scans) == ["a", "a-b", "ab", "z"]  # type: ignore[arg-type]
         assert scans.states == 4 + 3
 
@@ -231,6 +234,56 @@ class RecordListTests(RecordGround):
             self.memory.put("ops", "k", f"0-{size}", {}, None, {"tags": ["t"]})
             self.memory.delete("ops", "k", ids[size % 13])
             assert found == ids
+
+    def test_an_offset_passes_what_is_no_living_record_of_the_list(self) -> None:
+        """Offsets are skipped by counting ids, of which some are not listed."""
+        for number in range(40):
+            ttl = 1 if number % 3 == 0 else None
+            self.memory.put("ops", "kj"[number % 2], f"{number:02}", {}, ttl)
+        self.memory.put("long_term", "k", "another namespace", {})
+        for id in (
+            "record:ops!!j!!05!!x",
+            "record:ops!!k",
+            "record:ops!!k!!",
+            "record:ops!!z!!1!!",
+        ):
+            self.space.set(id, {"a": "stray"})
+        self.memory.delete("ops", "k", "02")
+        self.clock.move(seconds=2)
+        self.memory.put("ops", "k", "04", {})
+        branch = self.space.create_branch("draft")
+        Memory(branch).delete("ops", "j", "07")
+        at = self.space.version
+        self.memory.delete("ops", "j", "11")
+        for space, then in ((self.space, None), (self.space, at), (branch, None)):
+            for kind, prefix in (
+                (None, None),
+                ("j", None),
+                ("k", "1"),
+                (None, "1"),
+                ("none", None),
+            ):
+                asked: Any = {"kind": kind, "id_prefix": prefix, "at": then}
+                whole = Memory(space).list("ops", **asked)["items"]
+                for offset in range(len(whole) + 3):
+                    filters = {"offset": offset, "limit": 3}
+                    page = Memory(space).list("ops", **asked, filters=filters)["items"]
+                    assert page == whole[offset : offset + 3]
+
+    def test_an_offset_is_counted_and_not_read(self) -> None:
+        self._put_all([f"{number:02}" for number in range(40)], ttl_seconds=60)
+        self._put_all([f"{number:02}" for number in range(0, 40, 2)], ttl_seconds=1)
+        self.clock.move(seconds=2)
+        place: Any = {
+            "namespace": "ops",
+            "kind": None,
+            "id_prefix": "",
+            "now": micros_of(self.space.now),
+        }
+        view = self.space.at(self.space.version)
+        after, rest = skip_records(view, Filters(offset=15), **place)
+        assert (after, rest.offset) == (Memory.entity_id("ops", "k", "29"), 0)
+        assert skip_records(view, Filters(offset=41), **place) == (None, Filters(offset=41))
 
     # -- versions, branches and the index ----------------------------------------------------------
 

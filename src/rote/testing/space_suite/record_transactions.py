@@ -76,6 +76,27 @@ class RecordTransactionTests(RecordGround):
             assert self.listed("ops") == ["a", "b", "c"]
         assert self.listed("ops", filters={"tags_any": ["x"]}) == ["bb", "c"]
 
+    def test_an_offset_passes_what_the_transaction_sees(self) -> None:
+        for number in range(9):
+            self.memory.put("ops", "note", f"{number}", {})
+        page: Any = {"filters": {"offset": 5, "limit": 2}}
+        with self.space.transaction() as tx:
+            assert [item["record_id"] for item in Memory(tx).list("ops", **page)["items"]] == [
+                "5",
+                "6",
+            ]
+            Memory(tx).delete("ops", "note", "2")
+            Memory(tx).put("ops", "note", "00", {})
+            Memory(tx).delete("ops", "note", "3")
+            assert [item["record_id"] for item in Memory(tx).list("ops", **page)["items"]] == [
+                "6",
+                "7",
+            ]
+        with pytest.raises(Conflict), self.space.transaction() as tx:
+            Memory(tx).list("ops", **page)
+            tx.set("urn:ada", 1)
+            self.memory.delete("ops", "note", "0")
+
     def test_expired_records_are_pruned_with_the_transaction(self) -> None:
         self.memory.put("ops", "note", "old", {}, ttl_seconds=10)
         self.memory.put("ops", "note", "kept", {}, ttl_seconds=10)

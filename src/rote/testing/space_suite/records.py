@@ -7,6 +7,7 @@ import pytest
 
 from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError
 from rote.records.memory import Memory
+from rote.space import Space
 from rote.testing.space_suite.ground import SpaceGround, Unchanged, logged
 from rote.values import canonical
 
@@ -493,12 +494,13 @@ class RecordTests(RecordGround):
         assert memory.call("list", ["workflow", "checkpoint", "cp", AT, None])["items"]
         assert memory.capabilities()["memory_profile"] == "v1"
         assert memory.capabilities()["filters"] == []
-        assert "touch" not in memory.capabilities()["verbs"]
+        assert not {"history", "touch"} & set(memory.capabilities()["verbs"])
         refused: list[Callable[[], Any]] = [
             lambda: memory.call("put", [*KEY, {}, 60, {}]),
             lambda: memory.call("append", [*KEY, {}, 60, None]),
             lambda: memory.call("list", ["workflow", None, None, None, {}]),
             lambda: memory.call("touch", KEY),
+            lambda: memory.history(*KEY),
             lambda: memory.get(*KEY, at=1),
             lambda: memory.list("workflow", at=1),
             lambda: memory.list("workflow", include=("payload",)),
@@ -517,18 +519,21 @@ class RecordTests(RecordGround):
     # -- what others put under the ids of records --------------------------------------------------
 
     def test_what_is_no_record_is_absent_and_can_be_put(self) -> None:
+        """A store of the time before content rules may hold anything under the id of a record."""
+        space = self.open_fresh("old", content_rules=()).space("notes")
         for value in NO_RECORDS:
-            self._put_over(value)
+            self._put_over(space, value)
 
-    def _put_over(self, value: Any) -> None:
-        self.space.set(Memory.entity_id("ops", "k", "i"), value)
-        self.space.set("record:ops!!k!!", 1)
-        assert self.memory.get("ops", "k", "i") == {"found": False, "record": None}
-        assert self.memory.list("ops")["items"] == self.memory.list("ops", None, "i")["items"] == []
-        assert self.memory.stats()["records"] == 0
-        assert self.memory.put("ops", "k", "i", {})["created"]
-        assert self.listed("ops") == ["i"]
-        assert self.space.verify().ok
+    def _put_over(self, space: Space, value: Any) -> None:
+        memory = Memory(space)
+        space.set(Memory.entity_id("ops", "k", "i"), value)
+        space.set("record:ops!!k!!", 1)
+        assert memory.get("ops", "k", "i") == {"found": False, "record": None}
+        assert memory.list("ops")["items"] == memory.list("ops", None, "i")["items"] == []
+        assert memory.stats()["records"] == 0
+        assert memory.put("ops", "k", "i", {})["created"]
+        assert [item["record_id"] for item in memory.list("ops")["items"]] == ["i"]
+        assert space.verify().ok
 
     def test_metadata_of_any_shape_poisons_no_list(self) -> None:
         self.memory.put("ops", "k", "i", {})

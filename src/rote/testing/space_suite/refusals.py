@@ -236,3 +236,17 @@ class RefusalTests(SpaceGround):
     def test_a_log_begins_at_a_version(self, since: Any) -> None:
         with Unchanged(self, InvalidInput):
             list(self.space.log(since=since))
+
+    def test_a_prefix_with_a_star_is_refused_because_it_would_guard_nothing(self) -> None:
+        self.space.set("urn:user:*x", 1)
+        for prefix in ("*", "urn:user:*", "urn:**"):
+            with Unchanged(self, InvalidInput) as caught:
+                self.space.transact([put(A, 1)], reads=[{"prefix": prefix, "version": 1}])
+            assert "a prefix is plain text here" in str(caught.value)
+            with pytest.raises(InvalidInput, match="a prefix is plain text here"):
+                self.space.scan(prefix)
+            with pytest.raises(InvalidInput), self.space.transaction() as tx:
+                tx.scan(prefix)
+        # It may stand anywhere else, and in ids.
+        self.space.transact([put(A, 1)], reads=[{"prefix": "urn:*:", "version": 1}])
+        assert [state.id for state in self.space.scan("urn:user:*x")] == ["urn:user:*x"]

@@ -8,6 +8,7 @@ import pytest
 from rote.contract import Guard
 from rote.contract.commands import GetSide, MakeCommit, PutSide
 from rote.errors import Busy, InvalidInput, InvalidValue, NotFound, PatchFailed, RunAborted
+from rote.runs.run_rows import RUN
 from rote.schemas.registry import REGISTRY_ID, SCHEMA_PREFIX
 from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A, B, C, add, port_of, put
@@ -227,6 +228,35 @@ class RunLedgerTests(RunGround):
             self.notes.set(A, 2)
         assert caught[0].conflicts[0].id == A
         assert self.notes.get(A) == 2
+
+    def test_an_erasure_of_what_no_answer_showed_aborts_nobody(self) -> None:
+        """The entity is in the range of the question, so the answer is asked again before it is stored."""
+        for id in (A, B):
+            self.notes.set(id, 1)
+        self.notes.delete(B)
+        with self.begin() as run:
+            assert [state.id for state in run.scan("urn:")] == [A]
+            run.set("urn:new", 1)
+            self.notes.erase(B, reason="asked to")
+        assert run.state == "commit_applied"
+        with self.aborts("validation_failed"), self.begin() as run:
+            assert [state.id for state in run.scan("urn:a")] == [A]
+            run.set("urn:newer", 1)
+            self.notes.erase(A, reason="asked to")
+        assert self.notes.get("urn:newer") is None
+
+    def test_a_run_row_is_refused_that_holds_what_was_erased_since(self) -> None:
+        self.notes.set(A, 1)
+        with self.begin() as run:
+            pass
+        row = port_of(self.agents).answer(self.notes.did, GetSide(RUN, run.run_id))
+        assert row is not None
+        for since in ("1", True, 1.0):
+            put = PutSide(RUN, run.run_id, row.body, row.fence, since)  # type: ignore[arg-type]
+            with pytest.raises(InvalidInput):
+                port_of(self.agents).answer(self.notes.did, put)
+        with pytest.raises(InvalidInput):
+            port_of(self.agents).answer(self.notes.did, PutSide("note", "n", 1, 0, 1))
 
     def test_history_below_a_living_run_is_not_let_go_of(self) -> None:
         for number in range(4):

@@ -35,6 +35,7 @@ class RunReadTests(RunGround):
             lambda run: run.retrieve({**VAULT, "store_paths": [_path(run)]}),
             lambda run: run.memory.space.at(1).diff(run.memory.space.version),
             lambda run: run.memory.space.at(1).diff(run.memory.space),
+            lambda run: list(run.memory.space.log(newest=True)),
         ],
     )
     def test_the_snapshot_is_read_by_its_version_or_a_time_too(
@@ -165,7 +166,7 @@ class RunReadTests(RunGround):
             self.notes.set(A, 2)
             for command in (
                 Read((A,)), Read((A,), View("main", 2)), Scan(), FindSpace("another", True),
-                PutSide("note", "n", 1, 0), Erase(A, "asked to"),
+                PutSide("note", "n", 1, 0), Erase("asked to", A),
             ):  # fmt: skip
                 with pytest.raises(InvalidInput):
                     port.answer(did, command)

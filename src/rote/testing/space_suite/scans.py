@@ -1,9 +1,12 @@
 """Scans: existing entities in code point order, all from one state."""
 
+from typing import Any
+
 import pytest
 
 from rote.contract import View
 from rote.contract.commands import Scan
+from rote.errors import InvalidInput
 from rote.testing.engine_suite.ground import ORDERED_IDS
 from rote.testing.space_suite.ground import A, B, C, SpaceGround, put, remove
 from rote.values.limits import PAGE_MAX
@@ -121,3 +124,28 @@ class ScanTests(SpaceGround):
         self.space.transact([put(A, 1), put(B, 1), put(C, 1)])
         page = self.port.answer(self.did, Scan(start=A, end=C, after=None, limit=9, view=View()))
         assert [state.id for state in page.states] == [A, B]
+
+    @pytest.mark.usefixtures("filled")
+    def test_skipping_leads_where_a_scan_leads(self) -> None:
+        for prefix in ("", "urn:a", "urn:a:", "urn:never"):
+            ids = self.ids_of(prefix)
+            for count in range(1, len(ids) + 3):
+                expected = ids[count - 1] if count <= len(ids) else None
+                assert self.space.skip(prefix, count) == expected
+
+    @pytest.mark.usefixtures("filled")
+    def test_only_a_scan_tells_of_the_past_and_of_what_is_inherited(self) -> None:
+        past = self.space.at(1)
+        assert past.skip("urn:a:", 2) == "urn:a:10"
+        draft = self.space.create_branch("draft")
+        assert past.skip("urn:a:", 2) == "urn:a:10"
+        self.space.delete("urn:a:1")
+        assert past.skip("urn:a:", 2) is None
+        assert self.space.skip("urn:a:", 2) == "urn:a:2"
+        assert draft.skip("urn:a:", 2) is None
+        assert self.space.at(0).skip("", 1) is None
+
+    @pytest.mark.parametrize("count", [0, -1, True, 1.0, "1", 2**63])
+    def test_a_count_to_skip_is_checked(self, count: Any) -> None:
+        with pytest.raises(InvalidInput):
+            self.space.skip("", count)

@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from rote.contract import View
+from rote.contract import Commit, View
 from rote.contract.commands import GetHistory, GetLog, Read, Scan
-from rote.engines.rows import CommitRow
 from rote.errors import Conflict, InvalidInput, PayloadMismatch
 from rote.kernel.reading import history
 from rote.kernel.state.open_space import OpenSpace
@@ -232,15 +231,16 @@ class SharingTests(IndexGround):
         branch that this store did not know yet."""
         other = self.open().space("notes")
         self.space.set(A, 1)
-        commit_of = history.commit_row
+        commits_in = history.commits_in
 
-        def late(reads: SpaceReader, version: int) -> CommitRow:
-            monkeypatch.setattr(history, "commit_row", commit_of)
+        def late(reads: SpaceReader, after: int, until: int) -> list[Commit]:
+            monkeypatch.setattr(history, "commits_in", commits_in)
             other.create_branch("topic").set(A, 2)
-            return commit_of(reads, version)
+            return commits_in(reads, after, until)
 
-        monkeypatch.setattr(history, "commit_row", late)
-        assert self.port.answer(self.did, GetLog(since=1, limit=9)) == ()
+        monkeypatch.setattr(history, "commits_in", late)
+        first = self.port.answer(self.did, GetLog(limit=9))
+        assert [commit.branch for commit in first] == ["main"]
         assert [commit.branch for commit in self.space.log(since=1)] == ["topic", "topic"]
 
     def test_a_merge_that_another_thread_has_heard_of_comes_with_its_branches(

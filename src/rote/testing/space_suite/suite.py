@@ -22,6 +22,7 @@ from rote.testing.space_suite.erased_foundations import ErasedFoundationTests
 from rote.testing.space_suite.erased_keys import ErasedKeyTests
 from rote.testing.space_suite.erasure_copies import ErasureCopyTests
 from rote.testing.space_suite.erasures import ErasureTests
+from rote.testing.space_suite.erasures_of_many import ErasureOfManyTests
 from rote.testing.space_suite.forgeries import ForgeryTests
 from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
@@ -33,9 +34,14 @@ from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
+from rote.testing.space_suite.record_contents import RecordContentTests
+from rote.testing.space_suite.record_erasures import RecordErasureTests
 from rote.testing.space_suite.record_files import RecordFileTests
+from rote.testing.space_suite.record_histories import RecordHistoryTests
 from rote.testing.space_suite.record_lists import RecordListTests, SharedRecordTests
+from rote.testing.space_suite.record_orders import RecordOrderTests
 from rote.testing.space_suite.record_transactions import RecordTransactionTests
+from rote.testing.space_suite.record_writes import RecordWriteTests
 from rote.testing.space_suite.records import RecordTests
 from rote.testing.space_suite.refusals import RefusalTests
 from rote.testing.space_suite.rehearsals import RehearsalTests
@@ -52,6 +58,7 @@ from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
+from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, SpaceErasureTests
 from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
@@ -85,6 +92,8 @@ class SpaceSuite(
     TrustTests,
     ErasedKeyTests,
     ErasureTests,
+    ErasureOfManyTests,
+    SpaceErasureTests,
     BackupTests,
     CopyTests,
     BlobTests,
@@ -96,8 +105,13 @@ class SpaceSuite(
     ErasureCopyTests,
     ErasedFoundationTests,
     RecordTests,
+    RecordErasureTests,
+    RecordWriteTests,
+    RecordContentTests,
+    RecordOrderTests,
     RecordTransactionTests,
     RecordFileTests,
+    RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
     RehearsalTests,
@@ -115,6 +129,7 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
     SharedRetrievalTests,

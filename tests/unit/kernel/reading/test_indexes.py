@@ -14,6 +14,7 @@ from rote.engines.sqlite.reader import SqliteReader
 from rote.kernel.reading.indexes import catch_up
 from rote.kernel.state.index_coverage import IndexChange
 from rote.opening.keys import FolderKeys, MemoryKeys
+from rote.records.index import NAME
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
 from rote.testing.space_suite.indexes import WORDS
@@ -81,7 +82,7 @@ def test_what_is_pending_is_written_after_many_commits_that_concern_no_index(
     with open_on(engine, StoreSettings(), keys=MemoryKeys()) as store:
         space = store.space("notes")
         write(space, INDEX_BATCH_COMMITS)
-        assert engine.reader().indexed(1, "records/1") == INDEX_BATCH_COMMITS
+        assert engine.reader().indexed(1, NAME) == INDEX_BATCH_COMMITS
 
 
 def pending(space: Space) -> tuple[IndexChange, ...]:

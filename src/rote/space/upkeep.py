@@ -1,0 +1,115 @@
+"""The calls of a space that look after it: verify, checkpoint, erase, compact, gc, reindex."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rote.contract import (
+    Compaction,
+    Erasure,
+    GcReport,
+    Head,
+    Port,
+    Tell,
+    VerifyReport,
+    all_written,
+)
+from rote.contract.commands import (
+    CollectGarbage,
+    Compact,
+    Erase,
+    MakeCheckpoint,
+    Reindex,
+    Verify,
+)
+from rote.errors import InvalidInput
+from rote.space.arguments import check_flags, check_progress, erased_by_call
+from rote.space.driving import Progress, counting
+from rote.values import Json
+from rote.values.limits import GC_GRACE_SECONDS
+
+
+class Upkeep:
+    """The part of a Space that looks after it."""
+
+    _port: Port
+    _did: str
+    _pinned: Head | None
+
+    def verify(
+        self, *, against: dict[str, Any] | None = None, progress: Progress | None = None
+    ) -> VerifyReport:
+        """Recompute the whole chain; with `against`, prove that it extends a checkpoint."""
+        check_progress(progress)
+        return self._port.begin(self._did, Verify(against)).result(counting(progress))
+
+    def reindex(self, *, progress: Progress | None = None) -> None:
+        """Build the indexes of this space anew from its log."""
+        self._check_writable("reindex")
+        check_progress(progress)
+        self._port.begin(self._did, Reindex()).result(counting(progress))
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Return a signed statement of the head, to be kept elsewhere."""
+        self._check_writable("checkpoint")
+        return self._port.answer(self._did, MakeCheckpoint())
+
+    def erase(
+        self,
+        ids: str | Sequence[str] | Mapping[str, Json],
+        *,
+        reason: str,
+        key: str | None = None,
+    ) -> Erasure:
+        """Remove the values of entities for good, on all branches and at all versions.
+
+        `ids` is an id, a list of ids, or {"prefix": text}; one commit erases all of them. Hashes
+        stay, so the chain still verifies; ids, reason, keys, authors and meta stay in clear. Busy
+        when old copies stay because others use the store's files: call again to remove them.
+        """
+        self._check_writable("erase")
+        return self._port.answer(self._did, Erase(reason, **erased_by_call(ids), key=key))
+
+    def written(self, prefix: str, *, where: Mapping[str, Json] | None = None) -> Iterator[str]:
+        """Yield the ids that start with a prefix and have values at some version on some branch."""
+        return all_written(self._port, self._did, prefix, where)
+
+    def compact(
+        self,
+        *,
+        before: int | None = None,
+        keep: int | None = None,
+        dry_run: bool = False,
+        key: str | None = None,
+        progress: Tell | None = None,
+    ) -> Compaction:
+        """Drop history and make the store smaller: all below a version, or all but the last `keep`
+        commits (compactions themselves are not counted).
+
+        From `before` on everything reads as it did; below it nothing can be read any more. When
+        there is nothing to drop, no commit is made. A dry run counts what would be dropped.
+        """
+        self._check_writable("compact")
+        check_flags(dry_run=dry_run)
+        check_progress(progress)
+        return self._port.begin(self._did, Compact(before, keep, dry_run, key)).result(progress)
+
+    def gc(
+        self,
+        *,
+        grace_seconds: float = GC_GRACE_SECONDS,
+        progress: Tell | None = None,
+    ) -> GcReport:
+        """Drop blobs that nothing has referred to for the grace period, and abandoned uploads.
+
+        Finish erasures that could not be finished while others used the store's files.
+        """
+        self._check_writable("gc")
+        check_progress(progress)
+        return self._port.begin(self._did, CollectGarbage(grace_seconds)).result(progress)
+
+    def _check_writable(self, call: str) -> None:
+        if self._pinned is not None:
+            raise InvalidInput(
+                f"this view is pinned at version {self._pinned.version} and read-only;"
+                f" call {call}() on the space it came from"
+            )
