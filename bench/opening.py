@@ -42,7 +42,7 @@ def open_postgres(effort: Effort) -> Result:
     urls = []
     for schema, count in (("one", 1), ("many", effort.count(MANY, 20))):
         _fill(
-            lambda schema=schema: PostgresEngine(server().url, schema=schema, durability="os"),
+            partial(PostgresEngine, server().url, schema=schema, durability="os"),
             partial(rote.open, server().url, schema=schema, keys=keys),
             count,
             with_run=True,
@@ -51,15 +51,23 @@ def open_postgres(effort: Effort) -> Result:
     return compare_times(effort, *(partial(_open, url, effort, keys=keys) for url in urls))
 
 
-def _open(url: str, effort: Effort, **options: Path) -> Measure:
+def _open(url: str, effort: Effort, keys: Path | None = None) -> Measure:
+    def work() -> None:
+        for _ in range(count):
+            rote.open(url, keys=keys).close()
+
     count = effort.count(100, 3)
-    return timed(count, lambda: [rote.open(url, **options).close() for _ in range(count)])
+    return timed(count, work)
 
 
 def _get(path: str, effort: Effort) -> Measure:
+    def work() -> None:
+        for _ in range(count):
+            _command("get", ID, "--store", path)
+
     count = effort.count(50, 2)
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing):
-        return timed(count, lambda: [_command("get", ID, "--store", path) for _ in range(count)])
+        return timed(count, work)
 
 
 def _command(*arguments: str) -> None:

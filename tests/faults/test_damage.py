@@ -28,7 +28,7 @@ PAGE_BYTES = 4_096
 SECONDS_MAX = 10
 # Of the changes, the share that may show in an answer: those that hit a pointer or an index.
 SHOWN_MAX = 0.06
-EVERYTHING = {"select": {"*": {}}}
+EVERYTHING: dict[str, Any] = {"select": {"*": {}}}
 
 # In the quick lane a change meets one in so many calls.
 PARTS = 3

@@ -197,9 +197,9 @@ def test_what_is_no_store_is_not_looked_at(
 ) -> None:
     make(tmp_path / FILE)
     before = {path.name for path in tmp_path.iterdir()}
-    for options in ({"read_only": True}, {"create": False}):
+    for create in (True, False):
         with pytest.raises(kind):
-            rote.open(tmp_path / FILE, **options)
+            rote.open(tmp_path / FILE, read_only=create, create=create)
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
@@ -216,9 +216,9 @@ def test_a_store_without_one_of_its_tables_is_damaged(tmp_path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute("drop table facts")
     connection.close()
-    for options in ({}, {"read_only": True}):
+    for read_only in (True, False):
         with pytest.raises(Corrupt, match="tables are damaged"):
-            rote.open(path, **options)
+            rote.open(path, read_only=read_only)
 
 
 # -- a full disk -----------------------------------------------------------------------------------
