@@ -44,9 +44,11 @@ def words_of(commit: Commit) -> list[str]:
 def _event_words(event: dict[str, Any]) -> str:
     about = next((event[name] for name in _ABOUT if name in event), "")
     if isinstance(about, list):
-        about = f"{digits(len(about))} entities"
+        words = f"{digits(len(about))} entities, {shown(about[0])} …"
+    else:
+        words = shown(str(about))
     reason = f" ({event['reason']})" if "reason" in event else ""
-    return f"{event['type']} {shown(str(about))}".rstrip() + reason
+    return f"{event['type']} {words}".rstrip() + reason
 
 
 def why(meta: Json) -> str:

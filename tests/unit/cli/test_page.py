@@ -12,7 +12,13 @@ from rote.cli.app import app
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
 TEXT = PAGE.read_text()
 # Options whose names differ from the parameters they set.
-OTHERWISE = {"as_json": "--json", "open_only": "--open", "output": "-o"}
+OTHERWISE = {
+    "as_json": "--json",
+    "ids": "ID…",
+    "open_only": "--open",
+    "output": "-o",
+    "repeated": "--confirm",
+}
 
 
 def commands_of(group: typer.Typer, prefix: str = "") -> dict[str, Callable[..., object]]:
