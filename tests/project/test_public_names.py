@@ -20,7 +20,7 @@ NAMES = [
 
 SIGNATURES: dict[Callable[..., object], str] = {
     rote.open: "(url, *, durability, author, modes, lease_seconds, traces, keys, schema, clock, ids,"
-    " create, recover, key)",
+    " create, recover, read_only, key)",
     rote.canonical: "(value, *, depth_max)",
     rote.json_v1: "(value)",
     rote.digest: "(value)",
@@ -284,7 +284,7 @@ def test_instances_have_these_attributes_of_their_own() -> None:
     with rote.open(":memory:") as store:
         space = store.space("names")
         transaction = space.transaction()
-        assert public(vars(store)) == {"url"}
+        assert public(vars(store)) == {"read_only", "url"}
         assert public(vars(space)) == set()
         assert public(vars(transaction)) == {"commit", "space"}
 
