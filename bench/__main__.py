@@ -18,6 +18,7 @@ from bench import (
     history,
     imports,
     jsonl,
+    opening,
     postgres,
     postgres_spaces,
     queries,
@@ -46,6 +47,7 @@ BENCHMARKS = [
     *values.BENCHMARKS,
     *differences.BENCHMARKS,
     *imports.BENCHMARKS,
+    *opening.BENCHMARKS,
     *postgres.BENCHMARKS,
     *postgres_spaces.BENCHMARKS,
 ]

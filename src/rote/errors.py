@@ -23,6 +23,7 @@ Codes are frozen: programs branch on them. Messages are for people and say what 
 """
 
 import builtins
+import errno
 import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -304,6 +305,23 @@ class InternalError(RoteError):
     """A bug in Rote."""
 
 
+def disk_full(what: str, path: object) -> Unavailable:
+    """Return the error for a write that found no room, and left nothing behind."""
+    return Unavailable(
+        f"{what}: the disk is full; free some space and try again",
+        code="disk_full",
+        path=str(path),
+        outcome="not_written",
+    )
+
+
+def system_failure(what: str, error: OSError, path: object) -> Unavailable:
+    """Return the error for a call of the system that failed."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full(what, path)
+    return Unavailable(f"{what}: {error.strerror or error}", path=str(path))
+
+
 def invariant(condition: object, message: str) -> None:
     """Raise InternalError unless `condition` holds; stays on in production."""
     if not condition:
@@ -313,6 +331,7 @@ def invariant(condition: object, message: str) -> None:
 # Codes that are finer than their class.
 FINER_CODES: dict[str, type[RoteError]] = {
     "cancelled": Unavailable,
+    "disk_full": Unavailable,
     "file_in_the_way": InvalidInput,
     "invalid_now_utc": InvalidInput,
     "invalid_scoring": InvalidInput,

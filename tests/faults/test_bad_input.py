@@ -21,7 +21,6 @@ import pytest
 import rote
 from rote.errors import (
     Conflict,
-    Corrupt,
     InvalidInput,
     InvalidValue,
     LimitExceeded,
@@ -427,8 +426,9 @@ def test_what_is_no_store_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
         connection.execute("create table people (name text)")
     connection.close()
     contents = [path.read_bytes() for path in (text, database)]
-    refused(Corrupt, text)
-    refused(InvalidInput, database)
+    for path, words in ((text, "is not a Rote store"), (database, "is not a Rote store")):
+        for options in ({}, {"create": False}, {"read_only": True}):
+            assert words in str(refused(InvalidInput, path, **options))
     refused(InvalidInput, tmp_path)
     refused(NotFound, tmp_path / "missing" / "memory.db")
     refused(NotFound, tmp_path / "memory.db", create=False)
@@ -441,9 +441,11 @@ def test_a_store_of_the_future_is_refused_and_left_as_it_was(store_path: Path) -
         store.space("agent").set(ID, 1)
     connection = apsw.Connection(str(store_path))
     connection.pragma("user_version", 2)
+    connection.execute("create table of_the_future (id text)")
     connection.close()
     content = store_path.read_bytes()
     assert "upgrade" in str(refused(Unavailable, store_path))
+    assert "upgrade" in str(refused(Unavailable, store_path, read_only=True))
     assert store_path.read_bytes() == content
 
 

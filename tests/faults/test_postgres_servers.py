@@ -6,7 +6,9 @@ import subprocess
 import threading
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import orjson
 import psycopg
 import pytest
 
@@ -16,7 +18,14 @@ from rote.engines.postgres.connections import SERVER_VERSION_MIN, Session, Targe
 from rote.errors import Denied, Unavailable
 from rote.testing.postgres import FAST, PostgresServer, schema_of, server_url, with_options
 from tests.faults.postgres_rig import LEFT, NAME, check_chain, check_line, open_postgres, pair
+from tests.unit.cli.command import error_of
+from tests.unit.cli.command import run as run_command
 
+QUESTION = {
+    "query": "two keys",
+    "budget": {"max_excerpt_tokens": 100, "max_items": 1},
+    "store_paths": [f"rote:{NAME}"],
+}
 LIMIT_SECONDS = 120  # only a hang reaches it
 
 
@@ -38,6 +47,47 @@ def test_a_user_who_may_only_read_reads_and_is_denied_the_rest(tmp_path: Path) -
                 write()
             check_line(caught.value)
             assert role not in str(caught.value)
+
+
+def test_a_user_who_may_only_select_opens_a_store_to_look_at_it(tmp_path: Path) -> None:
+    schema, role = schema_of(tmp_path), f"reader_{schema_of(tmp_path)}"
+    with open_postgres(tmp_path) as store:
+        store.space(NAME).transact(pair(0))
+        rote.Memory(store.space(NAME)).put("ops", "fact", "vault", {"text": "two keys"})
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        connection.execute(
+            f"create role {role} login; grant usage on schema {schema} to {role};"
+            f" grant select on all tables in schema {schema} to {role}".encode()
+        )
+        before = _rows(connection, schema)
+        url = with_options(server_url(), user=role)
+        with rote.open(url, schema=schema, read_only=True, keys=tmp_path) as store:
+            space = store.space(NAME)
+            assert (space.get(LEFT), space.verify().ok) == ({"number": 0}, True)
+            assert rote.retrieve(QUESTION, store=store)["selection"]["selected"]
+            with space.run(workflow_id="w", model=None, policy_set_id="p") as run:
+                assert run.get(LEFT) == {"number": 0}
+            with pytest.raises(Denied, match="read_only=True") as caught:
+                space.transact(pair(1))
+            check_line(caught.value)
+        # The command line finds out by itself.
+        place = f"{url}&schema={schema}"
+        for command in (("get", LEFT), ("verify",), ("memory", "list", "ops")):
+            result = run_command(*command, "--space", NAME, "--store", place)
+            assert (result.exit_code, result.stderr) == (0, "")
+        asked = orjson.dumps(QUESTION).decode()
+        assert run_command("retrieve", "-", "--store", place, stdin=asked).exit_code == 0
+        assert "this user may only read" in error_of(
+            run_command("set", LEFT, "1", "--space", NAME, "--store", place)
+        )
+        assert _rows(connection, schema) == before
+
+
+def _rows(connection: "psycopg.Connection[Any]", schema: str) -> list[Any]:
+    return [
+        connection.execute(f"select * from {schema}.{table} order by 1, 2, 3".encode()).fetchall()
+        for table in ("spaces", "commits", "facts", "sides", "derived")
+    ]
 
 
 def test_a_standby_reads_and_says_that_it_only_reads(tmp_path: Path) -> None:

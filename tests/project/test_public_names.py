@@ -20,7 +20,7 @@ NAMES = [
 
 SIGNATURES: dict[Callable[..., object], str] = {
     rote.open: "(url, *, durability, author, modes, lease_seconds, traces, keys, schema, clock, ids,"
-    " create, recover, key)",
+    " create, recover, read_only, key)",
     rote.canonical: "(value, *, depth_max)",
     rote.json_v1: "(value)",
     rote.digest: "(value)",
@@ -63,13 +63,14 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "diff": "(self, other)",
         "erase": "(self, ids, *, reason, key)",
         "facts": "(self, id)",
-        "find": "(self, index, *, start, end, after, within, limit)",
+        "find": "(self, index, *, start, end, after, within, limit, descending)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
         "log": "(self, *, since, before, limit, newest)",
+        "made": "(self, key, call, ids)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "now": None,
@@ -86,9 +87,13 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+<<<<<<< HEAD
         "skip": "(self, prefix, count)",
+=======
+        "scan_range": "(self, start, end, *, after, limit, descending)",
+>>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
         "set": "(self, id, value, *, key)",
-        "transact": "(self, operations, *, reads, key, meta)",
+        "transact": "(self, operations, *, reads, key, meta, call)",
         "transaction": "(self, *, key, meta)",
         "update": "(self, id, function, *, attempts)",
         "values": "(self, query)",
@@ -98,22 +103,33 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "written": "(self, prefix, *, where)",
     },
     rote.Memory: {
-        "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata)",
+        "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata, *, key, if_version)",
         "call": "(self, verb, arguments)",
         "capabilities": "(self)",
         "check_namespace": "(self, namespace)",
         "default_ttl": "(self, namespace)",
-        "delete": "(self, namespace, kind, id)",
+        "delete": "(self, namespace, kind, id, *, key, if_version)",
         "entity_id": None,
-        "get": "(self, namespace, kind, id, *, at)",
+        "get": "(self, namespace, kind, id, *, at, include)",
         "history": "(self, namespace, kind, id, *, limit)",
+<<<<<<< HEAD
         "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
         "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
+=======
+        "list": (
+            "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include, order,"
+            " descending)"
+        ),
+>>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
         "prune": "(self, namespace)",
-        "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
+        "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata, *, key, if_version)",
+        "put_many": "(self, records, *, key)",
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
+        "update": (
+            "(self, namespace, kind, id, *, payload, patch, metadata, ttl_seconds, key, if_version)"
+        ),
     },
     rote.Run: {
         "add_retrieval": "(self, answer)",
@@ -170,7 +186,7 @@ FIELDS: dict[type, list[str]] = {
         "to_dict",
     ],
     rote.VerifyReport: [
-        "ok", "version", "head", "facts", "commits", "erased", "faults", "oldest", "to_dict",
+        "ok", "version", "head", "facts", "commits", "erased", "faults", "warnings", "oldest", "to_dict",
     ],
     rote.CopyReport: [
         "ok", "did", "name", "version", "head", "since", "commits", "sides", "blobs", "with_key",
@@ -251,9 +267,14 @@ def test_a_function_takes_these_arguments(function: Callable[..., object]) -> No
 def test_a_class_has_these_members_with_these_arguments(kind: type) -> None:
     members = {
         name: arguments(member) if inspect.isfunction(member) else None
+<<<<<<< HEAD
         for part in kind.__mro__
         if part.__module__.startswith("rote.")
         for name, member in vars(part).items()
+=======
+        for base in reversed(kind.__mro__)
+        for name, member in vars(base).items()
+>>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
         if not name.startswith("_")
     }
     assert members == MEMBERS[kind]
@@ -263,7 +284,7 @@ def test_instances_have_these_attributes_of_their_own() -> None:
     with rote.open(":memory:") as store:
         space = store.space("names")
         transaction = space.transaction()
-        assert public(vars(store)) == {"url"}
+        assert public(vars(store)) == {"read_only", "url"}
         assert public(vars(space)) == set()
         assert public(vars(transaction)) == {"commit", "space"}
 

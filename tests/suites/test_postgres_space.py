@@ -23,4 +23,5 @@ def _schemas() -> Iterator[None]:
 
 class TestPostgresSpace(SharedSpaceSuite):
     def open_store(self, place: Path, settings: StoreSettings) -> Store:
-        return open_on(SCHEMAS.engine(place), settings, keys=FolderKeys(place / "keys"))
+        engine = SCHEMAS.engine(place, read_only=settings.read_only)
+        return open_on(engine, settings, keys=FolderKeys(place / "keys"))

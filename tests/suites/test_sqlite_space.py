@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-from rote.engines.sqlite import SqliteEngine
+from rote.engines.sqlite import SqliteEngine, SqliteLook
 from rote.opening.keys import MemoryKeys
 from rote.space import Store
 from rote.testing import StoreSettings, open_on
@@ -15,5 +15,6 @@ KEYS: defaultdict[Path, MemoryKeys] = defaultdict(MemoryKeys)
 
 class TestSqliteSpace(SharedSpaceSuite):
     def open_store(self, place: Path, settings: StoreSettings) -> Store:
-        engine = SqliteEngine(place / "memory.db", durability="os")
+        file = place / "memory.db"
+        engine = SqliteLook(file) if settings.read_only else SqliteEngine(file, durability="os")
         return open_on(engine, settings, keys=KEYS[place])

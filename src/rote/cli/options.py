@@ -21,6 +21,7 @@ from rote.cli.output import print_json, say
 from rote.cli.times import time_in
 from rote.errors import InvalidInput, NotFound
 from rote.opening import open as open_store
+from rote.opening import open_as_allowed
 from rote.records.keys import NAMESPACES, check_namespaces
 from rote.records.listing import find_namespaces
 from rote.records.memory import Memory
@@ -174,10 +175,11 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Iterator[Store]:
-    """Open a store; NotFound when it is missing, unless it may be created."""
+    """Open a store, read only where it cannot be written; NotFound when it is missing, unless it may
+    be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
-    with open_store(url, create=create, recover=recover) as store:
+    with open_as_allowed(url, create=create, recover=recover) as store:
         yield store
 
 

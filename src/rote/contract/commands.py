@@ -67,6 +67,7 @@ class ListSpaces(StoreCommand[SpacePage], frozen=True, gc=False):
 
     after: str | None = None
     limit: int = PAGE_MAX
+    leased: bool = False  # only those with a side row of the kind `lease`, found by one look
 
 
 class FindSpace(StoreCommand[SpaceInfo], frozen=True, gc=False):

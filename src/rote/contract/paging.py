@@ -35,11 +35,11 @@ def paged(
         size = PAGE_MAX
 
 
-def all_spaces(port: Port) -> Iterator[SpaceInfo]:
-    """Yield the spaces of a store, by name."""
+def all_spaces(port: Port, *, leased: bool = False) -> Iterator[SpaceInfo]:
+    """Yield the spaces of a store, by name; all, or those with a lease of runs."""
 
     def ask(after: str | None, size: int) -> tuple[Sequence[SpaceInfo], str | None]:
-        page = port.answer("", ListSpaces(after, size))
+        page = port.answer("", ListSpaces(after, size, leased))
         return page.spaces, page.next
 
     return paged(ask)

@@ -35,7 +35,7 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
-from rote.errors import Busy, NotFound, Unavailable
+from rote.errors import Busy, Denied, NotFound, Unavailable
 
 
 class OutcomeUnknown(Unavailable):
@@ -57,6 +57,15 @@ class Contended(Busy):
         super().__init__("others wrote to this space at the same moment; try again", code=Busy.code)
 
 
+# Why a store is read only, where its user wants that.
+ASKED_FOR = "it was opened with read_only=True; open it without that to write"
+
+
+def refused_write(why: str) -> Denied:
+    """Return the error for a write to a store that was opened read only."""
+    return Denied(f"nothing can be written to this store: {why}", read_only=True)
+
+
 def no_space() -> NotFound:
     return NotFound("the space is no longer in this store; it was erased")
 
@@ -70,6 +79,8 @@ class Scrubbed(Struct, frozen=True):
 
 class Reader(Protocol):
     """Reads of one space. Each sees one committed state; inside a writer also its own writes."""
+
+    is_audit: bool  # of a store that was opened read only: what is read is checked by its hashes
 
     def head(self, space: int) -> HeadRow | None:
         """Return the newest commit, at least as new as any that another process has been answered for.
@@ -329,13 +340,28 @@ class Writer(Reader, Protocol):
 
 class Engine(Protocol):
     is_remote: bool  # every read of the store is a round trip
+    read_only: str | None  # why every write raises `refused_write`; None where all can be written
+
+    def why_not_written(self) -> str | None:
+        """Return the reason why this user could write nothing, as far as a look can tell; or None."""
+        ...
 
     def now(self) -> int | None:
         """Return the time of a clock that all users of the store share, in microseconds since the
         epoch; None where there is no such clock."""
         ...
 
-    def spaces(self) -> list[SpaceRow]: ...
+    def spaces(self) -> list[SpaceRow]:
+        """Return all spaces, by name."""
+        ...
+
+    def space(self, name: str) -> SpaceRow | None:
+        """Return the space of that name or did."""
+        ...
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        """Return the spaces that have side rows of the kind `lease`, by one look at the store."""
+        ...
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
         """Make the space with its main branch; when name or did is taken, return the space that has it.
@@ -409,3 +435,9 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def check_writable(engine: Engine) -> None:
+    """Raise Denied for an engine that was opened read only."""
+    if engine.read_only is not None:
+        raise refused_write(engine.read_only)

@@ -29,6 +29,7 @@ from rote.contract import commands as c
 from rote.contract.table import Row, Table
 from rote.engines import Engine
 from rote.errors import InvalidInput, Unavailable
+from rote.kernel.log.nonsense import NONSENSE, unreadable
 from rote.kernel.state.spaces import Spaces
 from rote.kernel.state.wiring import Wiring
 from rote.values import check_author
@@ -205,9 +206,14 @@ class Kernel:
         return bound
 
     def answer(self, space: str, command: c.Command[R]) -> R:
-        answer: R = self._handlers[type(command)](
-            self._opened.get(space) or self._open(space, command), command
-        )
+        try:
+            answer: R = self._handlers[type(command)](
+                self._opened.get(space) or self._open(space, command), command
+            )
+        except NONSENSE as error:
+            if TABLE.row(type(command)).by_caller:
+                raise  # a commit may call the caller's own functions
+            raise unreadable(error) from error
         return answer
 
     def begin(self, space: str, command: c.Work[R]) -> Task[R]:
@@ -270,19 +276,29 @@ class KernelTask(Task[R]):
     def __init__(self, work: Callable[[Tell], R]) -> None:
         self._work: Callable[[Tell], R] | None = work
         self._is_cancelled = False
+        self._told_error: Exception | None = None  # raised by the caller's own function
 
     def result(self, tell: Tell | None = None) -> R:
         def told(what: str, done: int, total: int) -> None:
             if self._is_cancelled:
                 raise Unavailable("the work was cancelled; begin it again", code="cancelled")
-            if tell is not None:
-                tell(what, done, total)
+            try:
+                if tell is not None:
+                    tell(what, done, total)
+            except NONSENSE as error:
+                self._told_error = error
+                raise
 
         work, self._work = self._work, None
         if work is None:
             raise InvalidInput("the result of this work was asked for already; begin it again")
         told("beginning", 0, 0) if self._is_cancelled else None
-        return work(told)
+        try:
+            return work(told)
+        except NONSENSE as error:
+            if error is self._told_error:
+                raise
+            raise unreadable(error) from error
 
     def cancel(self) -> None:
         self._is_cancelled = True

@@ -1,6 +1,6 @@
 """Opening a store: the only place that wires a kernel, an engine, the system clock and randomness."""
 
 from rote.opening.engines import Location, locate
-from rote.opening.opening import open
+from rote.opening.opening import open, open_as_allowed
 
-__all__ = ["Location", "locate", "open"]
+__all__ = ["Location", "locate", "open", "open_as_allowed"]

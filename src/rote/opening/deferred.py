@@ -5,10 +5,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rote.contract import AnswerRead, Port, Questions, all_spaces
-from rote.contract.commands import ListSides
+from rote.contract import AnswerRead, Port, Questions
+from rote.contract.commands import ListSpaces
 from rote.errors import RoteError
-from rote.runs.run_rows import LEASE
 from rote.space.running import Runs, RunStart
 from rote.values import Json
 
@@ -34,8 +33,7 @@ class DeferredRuns:
     def recover_if_possible(self) -> None:
         """End runs whose owners are gone; a store whose runs all ended needs no look at them."""
         with suppress(RoteError):  # what is damaged, or cannot be written, can still be read
-            spaces = all_spaces(self._port)
-            if any(self._port.answer(space.did, ListSides(LEASE, limit=1)) for space in spaces):
+            if self._port.answer("", ListSpaces(limit=1, leased=True)).spaces:
                 self._loaded().recover_if_possible()
 
     def start(self, place: RunStart, **terms: Any) -> "Run":

@@ -1,14 +1,17 @@
 """The engine that a URL names, and the place of the keys of its spaces."""
 
+import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from rote.engines import Engine
-from rote.engines.sqlite import SqliteEngine
-from rote.errors import InvalidInput, Unavailable
+from rote.engines import ASKED_FOR, Engine
+from rote.engines.sqlite import SqliteEngine, SqliteLook
+from rote.errors import Denied, InvalidInput, RoteError, Unavailable
 from rote.space.arguments import check_path
 
 if TYPE_CHECKING:
@@ -46,18 +49,58 @@ def locate(url: object, *, keys: object = None) -> Location:
 
 
 def open_engine(
-    url: str, *, durability: str, create: bool, schema: str, keys: object
+    url: str, *, durability: str, create: bool, read_only: bool | None, schema: str, keys: object
 ) -> tuple[Engine, Location]:
+    """Open the engine of a store; with `read_only` None read only where it cannot be written."""
     location = locate(url, keys=keys)
     if _is_postgres(url):
         plain, named = _schema_of(url)
         if named is not None and schema not in (SCHEMA_DEFAULT, named):
             raise InvalidInput(f"the URL names the schema {named!r}, the call {schema!r}")
-        engine = _postgres()(plain, schema=named or schema, durability=durability, create=create)
-        return engine, location
-    if schema != SCHEMA_DEFAULT:
+        looking: Callable[..., Engine] = partial(
+            _postgres(), plain, schema=named or schema, durability=durability
+        )
+        writing: Callable[[], Engine] = partial(looking, create=create)
+    elif schema != SCHEMA_DEFAULT:
         raise InvalidInput("schema is for PostgreSQL; name another file instead")
-    return SqliteEngine(location.path, durability=durability, create=create), location
+    else:
+        looking = partial(_look, location.path)
+        writing = partial(SqliteEngine, location.path, durability=durability, create=create)
+    if read_only:
+        return looking(read_only=ASKED_FOR), location
+    return writing() if read_only is False else _as_allowed(writing, looking, location), location
+
+
+def _look(path: Path | None, *, read_only: str) -> Engine:
+    if path is None:
+        raise InvalidInput("a store in memory begins empty; there is nothing to open read only")
+    return SqliteLook(path, why=read_only)
+
+
+def _as_allowed(
+    writing: Callable[[], Engine], looking: Callable[..., Engine], location: Location
+) -> Engine:
+    try:
+        if location.path is not None:
+            _check_rights(location.path)
+        engine = writing()
+    except (Denied, Unavailable) as error:
+        try:
+            return looking(read_only=str(error))
+        except RoteError:
+            raise error from None
+    why = engine.why_not_written()
+    if why is None:
+        return engine
+    engine.close()
+    return looking(read_only=why)
+
+
+def _check_rights(path: Path) -> None:
+    """Raise Denied when the file or its folder may not be written, before SQLite makes files there."""
+    for place in (path, path.parent):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise Denied(f"{place} may not be written; make the file and its folder writable")
 
 
 def _is_postgres(url: str) -> bool:

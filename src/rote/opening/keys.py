@@ -6,7 +6,7 @@ Frozen: the name and the content of a key file.
 import os
 from pathlib import Path
 
-from rote.errors import Corrupt, InvalidInput, Unavailable
+from rote.errors import Corrupt, InvalidInput, Unavailable, system_failure
 from rote.values import Identity
 
 
@@ -29,7 +29,8 @@ class FolderKeys:
                 os.close(file)
             self._sync_names()
         except OSError as error:
-            raise Unavailable(f"cannot keep a key in {self._folder}: {error.strerror}") from error
+            what = f"cannot keep a key in {self._folder}"
+            raise system_failure(what, error, self._folder) from error
 
     def load(self, did: str) -> Identity | None:
         try:

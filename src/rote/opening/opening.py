@@ -40,6 +40,7 @@ def open(
     ids: IdSource | None = None,
     create: bool = True,
     recover: bool = True,
+    read_only: bool = False,
     key: bytes | None = None,
 ) -> Store:
     """Open a store: a path, ":memory:", "sqlite:///path" or "postgresql://user@host/database".
@@ -56,8 +57,50 @@ def open(
     clock, ids  sources of time and randomness; the system's when left out
     create      make the store and its spaces on first use; otherwise they must be there
     recover     end runs whose owners are gone, as store.recover() does
+    read_only   make, recover and write nothing; every write is Denied
     key         32 bytes: the seed of the next space that is made
     """
+    check_flags(create=create, recover=recover, read_only=read_only)
+    return _open(
+        url,
+        durability=durability,
+        author=author,
+        modes=modes,
+        lease_seconds=lease_seconds,
+        traces=traces,
+        keys=keys,
+        schema=schema,
+        clock=clock,
+        ids=ids,
+        create=create,
+        recover=recover,
+        read_only=read_only,
+        key=key,
+    )
+
+
+def open_as_allowed(url: str, *, create: bool, recover: bool) -> Store:
+    """Open a store as the command line does: read only where it cannot be written."""
+    return _open(url, create=create, recover=recover, read_only=None)
+
+
+def _open(
+    url: str | os.PathLike[str],
+    *,
+    create: bool,
+    recover: bool,
+    read_only: bool | None,
+    durability: str = "fsync",
+    author: str | None = None,
+    modes: Iterable[str] | None = None,
+    lease_seconds: float = LEASE_SECONDS_DEFAULT,
+    traces: str | os.PathLike[str] | None = None,
+    keys: str | os.PathLike[str] | None = None,
+    schema: str = SCHEMA_DEFAULT,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    key: bytes | None = None,
+) -> Store:
     url = str(check_path(url)) if isinstance(url, os.PathLike) else url
     _check_sources(clock, ids)
     if key is not None:
@@ -66,11 +109,11 @@ def open(
         check_author(author)
     check_modes(modes)
     check_lease_seconds(lease_seconds)
-    check_flags(create=create, recover=recover)
     folder = None if traces is None else check_path(traces).absolute()
     engine, location = open_engine(
-        url, durability=durability, create=create, schema=schema, keys=keys
+        url, durability=durability, create=create, read_only=read_only, schema=schema, keys=keys
     )
+    is_read_only = engine.read_only is not None
     tokens = SystemTokens()
     kernel = Kernel(
         engine,
@@ -87,13 +130,27 @@ def open(
         content_rules=(RECORD_CONTENTS,),
         presumes=ids is None,
     )
-    if folder is None and location.path is not None:
+    if folder is None and location.path is not None and not is_read_only:
         folder = location.path.with_name(TRACES_NAME)
-    settings = {"ids": ids or SystemIds(), "tokens": tokens, "modes": modes, "folder": folder}
-    runs = DeferredRuns(kernel, lease_seconds=lease_seconds, **settings)
-    if recover:
+    runs = DeferredRuns(
+        kernel,
+        ids=ids or SystemIds(),
+        tokens=tokens,
+        modes=modes,
+        lease_seconds=lease_seconds,
+        folder=folder,
+        read_only=is_read_only,
+    )
+    if recover and not is_read_only:
         runs.recover_if_possible()
-    return Store(kernel, url=location.shown, local=kernel, create=create, runs=runs)
+    return Store(
+        kernel,
+        url=location.shown,
+        local=kernel,
+        create=create and not is_read_only,
+        read_only=is_read_only,
+        runs=runs,
+    )
 
 
 def _check_sources(clock: object, ids: object) -> None:

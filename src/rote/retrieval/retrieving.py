@@ -64,7 +64,7 @@ def explain(
         raise InvalidInput("store must be one that rote.open returned")
     open_space = None if store is None else partial(open_state, store)
     found = examine(request, root=root, open_space=open_space, dropped=dropped, cache=cache)
-    if store is not None:
+    if store is not None and not store.read_only:
         ledgers = found.spaces or store.spaces()
         store.add_receipt(ledgers[0].did if ledgers else _LEDGER, found.receipt)
     return found.package, found.reasons

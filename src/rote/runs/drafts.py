@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 from weakref import finalize
 
-from rote.errors import InvalidInput, NotFound, RoteError, Unavailable
+from rote.errors import InvalidInput, NotFound, RoteError, Unavailable, system_failure
 from rote.values.limits import DRAFTS_MAX
 
 
@@ -141,4 +141,4 @@ def _told(error: OSError, path: Path) -> RoteError:
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError):
         return InvalidInput(f"cannot write {path}: {reason}", path=str(path))
-    return Unavailable(f"cannot write {path}: {reason}", path=str(path))
+    return system_failure(f"cannot write {path}", error, path)

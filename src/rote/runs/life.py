@@ -21,6 +21,7 @@ from msgspec import Struct, structs
 
 from rote.contract import AnswerRead, Commit, Guard, Port, all_sides, all_spaces
 from rote.contract.commands import DropSide, GetHead, GetLog, MakeCommit, PutSide
+from rote.contract.run_modes import Mode
 from rote.errors import (
     Busy,
     Conflict,
@@ -81,8 +82,13 @@ class RunLife:
         self._leases = leases
         self._left: dict[tuple[str, str], RunRow] = {}  # by space and run id
 
+    is_kept = True  # whether the ledger has the runs, and retrievals leave receipts
+
     def now(self) -> str:
         return self._ledger.now()
+
+    def check_mode(self, mode: Mode) -> None:
+        """Raise Denied for a mode that is not possible here; all are."""
 
     # -- open --------------------------------------------------------------------------------------
 
@@ -336,7 +342,7 @@ class RunLife:
         are; then the failure is raised."""
         failures: list[RoteError] = []
         ended = self._attend(failures)
-        for space in all_spaces(self._port):
+        for space in all_spaces(self._port, leased=True):
             ended += self._recover_in(space.did, failures)
         if failures:
             raise failures[0]

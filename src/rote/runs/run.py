@@ -239,7 +239,8 @@ class Run:
         ranges = retrieve_ranges(self._branch, own)
         answer = NotedAnswer(call, retrieve_digest(package), ranges)
         self._reads.add_answer(answer, retrieved_ids(package, own))
-        add_receipt(self._port, spaces[0].did if spaces else self._space.did, found.receipt)
+        if self._life.is_kept:
+            add_receipt(self._port, spaces[0].did if spaces else self._space.did, found.receipt)
         return package
 
     def memory_of(self, **settings: Any) -> Memory:

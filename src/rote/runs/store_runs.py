@@ -17,6 +17,7 @@ from rote.runs.life import RunLife
 from rote.runs.modes import BUFFERED, check_mode, check_modes, check_validation
 from rote.runs.recordings import Replay
 from rote.runs.run import Run, Terms
+from rote.runs.unkept import UnkeptLife
 from rote.space.arguments import check_path
 from rote.space.running import RunStart
 from rote.traces.models import ModelConfig
@@ -39,8 +40,13 @@ class StoreRuns:
         modes: Any = None,
         lease_seconds: float = LEASE_SECONDS_DEFAULT,
         folder: Path | None = None,
+        read_only: bool = False,
     ) -> None:
-        """folder  where the traces of runs are written; None keeps them in memory"""
+        """Wire the runs of a store.
+
+        folder     where the traces of runs are written; None keeps them in memory
+        read_only  nothing may be written: runs have no row in the ledger and no lease
+        """
         self._port = port
         self._ids = ids
         self._modes = check_modes(modes)
@@ -52,7 +58,7 @@ class StoreRuns:
             seconds=check_lease_seconds(lease_seconds),
             attend=self._attend,
         )
-        self._life = RunLife(port, self._ledger, self._leases)
+        self._life = (UnkeptLife if read_only else RunLife)(port, self._ledger, self._leases)
 
     def _attend(self) -> None:
         self._life.attend()
@@ -91,6 +97,8 @@ class StoreRuns:
                 f" start it in mode {BUFFERED}",
                 argument="commit_policy",
             )
+        if replay is None:
+            self._life.check_mode(checked_mode)
         if record is not None and replay is not None:
             raise InvalidInput("a run is recorded or replayed, not both")
         if record is not None and mode == LIVE:

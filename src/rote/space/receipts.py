@@ -33,7 +33,9 @@ def add_receipt(port: Port, space: str, receipt: Json) -> None:
             continue
         try:
             port.answer(space, PutSide(_KIND, key, receipt, 0))
-        except Denied:
+        except Denied as error:
+            if "read_only" in error.details:
+                raise
             continue  # another process has taken this number
         return
     raise Busy("the clock stands still and its instant is full of receipts; try again")

@@ -29,6 +29,7 @@ class Store:
         url: str,
         local: Local,
         create: bool = True,
+        read_only: bool = False,
         runs: Runs | None = None,
     ) -> None:
         self._port = port
@@ -37,6 +38,7 @@ class Store:
         self._runs = runs
         self._turns: dict[str, threading.RLock] = {}
         self.url = url
+        self.read_only = read_only  # whether every write is Denied
 
     def space(self, name: str) -> Space:
         """Return the space of that name or did; a new name makes a new space."""

@@ -21,6 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import psycopg
 
+from rote.engines import ASKED_FOR
 from rote.engines.postgres import PostgresEngine
 
 # Names a running server; its user must be allowed to make schemas.
@@ -243,12 +244,17 @@ class Schemas:
         self._lent: dict[Path, str] = {}
         self._uses: Counter[str] = Counter()
 
-    def engine(self, place: Path, *, durability: str = "os") -> PostgresEngine:
+    def engine(
+        self, place: Path, *, durability: str = "os", read_only: bool = False
+    ) -> PostgresEngine:
         """An engine on a schema that is the place's until all are taken back."""
         if place not in self._lent:
             schema = self._lent[place] = self._free.pop() if self._free else schema_of(place)
             self._uses[schema] += 1
-        return PostgresEngine(server_url(), schema=self._lent[place], durability=durability)
+        return PostgresEngine(
+            server_url(), schema=self._lent[place], durability=durability,
+            read_only=ASKED_FOR if read_only else None,
+        )  # fmt: skip
 
     def take_back(self) -> None:
         """Empty those that were lent, whose stores are closed."""

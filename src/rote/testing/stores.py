@@ -36,6 +36,7 @@ class StoreSettings:
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
     traces: Path | None = None  # folder of the traces of runs
     presumes: bool = False  # whether it may draw more ids than it needs
+    read_only: bool = False  # whether nothing may be written
 
 
 def wiring_on(engine: Engine) -> Wiring:
@@ -73,6 +74,7 @@ def open_on(
         presumes=settings.presumes,
     )
     port = layer(kernel)
+    read_only = engine.read_only is not None
     runs = StoreRuns(
         port,
         ids=settings.ids,
@@ -80,6 +82,9 @@ def open_on(
         modes=settings.modes,
         lease_seconds=settings.lease_seconds,
         folder=settings.traces,
+        read_only=read_only,
     )
     runs.recover_if_possible()
-    return Store(port, url="test:", local=kernel, runs=runs)
+    return Store(
+        port, url="test:", local=kernel, create=not read_only, read_only=read_only, runs=runs
+    )

@@ -4,7 +4,10 @@ It encodes the values that the fast path in `canonical.py` hands over, finds the
 value invalid, and is the only encoder of json-v1 beyond plain ASCII. Frozen: the bytes are hashed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from enum import Enum
 from math import isfinite
 from typing import Any
 from unicodedata import normalize
@@ -75,6 +78,9 @@ class _Refused(Exception):
 def _write(value: Json, parts: list[bytes], version_1: bool) -> _Frame | None:
     """Append a scalar's text, or open a container and return its frame."""
     kind = type(value)
+    if kind not in _PLAIN:
+        value = _plain(value)
+        kind = type(value)
     if kind is str:
         parts.append(_string(value, version_1))
     elif value is None or kind is bool:
@@ -86,15 +92,39 @@ def _write(value: Json, parts: list[bytes], version_1: bool) -> _Frame | None:
     elif kind is dict:
         parts.append(b"{")
         return _members(value, version_1), b"}"
-    elif kind is list or kind is tuple:
+    else:
         parts.append(b"[")
         return _elements(value), b"]"
-    else:
-        raise _Refused(
-            f"{kind.__module__}.{kind.__qualname__} is not JSON; convert it to "
-            "null, bool, int, float, str, list or dict (subclasses do not count)"
-        )
     return None
+
+
+_PLAIN = frozenset({str, bool, type(None), int, float, dict, list, tuple})
+
+# For types that people try to store: the form to store instead.
+_INSTEAD: tuple[tuple[Any, str], ...] = (
+    (Mapping, "a dict: dict(value)"),
+    ((set, frozenset), "a sorted list"),
+    ((bytes, bytearray, memoryview), "a blob (space.put_blob), or text such as base64"),
+    (date, "its text, like 2026-01-31T12:00:00Z"),
+    (Decimal, "a float, or its text"),
+)
+
+
+def _plain(value: Any) -> Any:
+    """Return what a subclass of a JSON type holds; refuse every other type."""
+    if isinstance(value, Enum):
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, int):
+            return int(value)
+    elif isinstance(value, dict):
+        return dict(value)
+    elif isinstance(value, (list, tuple)):
+        return list(value)
+    kind = type(value)
+    words = "null, bool, int, float, str, list or dict"
+    instead = next((text for types, text in _INSTEAD if isinstance(value, types)), words)
+    raise _Refused(f"{kind.__module__}.{kind.__qualname__} is not JSON; convert it to {instead}")
 
 
 _WORDS: dict[bool | None, bytes] = {None: b"null", True: b"true", False: b"false"}
@@ -147,11 +177,14 @@ def _member_texts(
 ) -> Iterator[tuple[str | int, bytes, Json]]:
     lead = b""
     for units, key in rows:
-        yield key, lead + orjson.dumps(units.decode("utf-16-be")) + b":", members[key]
+        text = units.decode("utf-16-be")
+        yield str.__str__(key), lead + orjson.dumps(text) + b":", members[key]
         lead = b","
 
 
 def _sort_key(key: Any, version_1: bool) -> bytes:
+    if isinstance(key, Enum) and isinstance(key, str):
+        key = str.__str__(key)
     if type(key) is not str:
         kind = type(key)
         raise _Refused(f"the key {key!r:.80} is {kind.__qualname__}; keys must be str")

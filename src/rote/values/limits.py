@@ -188,6 +188,8 @@ WAKE_SECONDS_MAX = 1.0
 TURN_SECONDS_MAX = 1.0
 # Commits that one transaction holds at most; they share one wait for the disk.
 GROUP_MAX = 256
+# Attempts to read a file that was opened read only and that others change meanwhile.
+LOOKS_MAX = 32
 # Attempts to plan a commit again after others committed first.
 CONTENTION_ATTEMPTS_MAX = 32
 # Those of these attempts that hold no lock.

@@ -49,7 +49,7 @@ _ports = re.compile(r"[0-9]*(,[0-9]*)*").fullmatch
 class Target:
     """A server and a database. Messages show only `place`, which holds no user and no password."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, writes: bool = True) -> None:
         try:
             parameters = conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
@@ -59,7 +59,7 @@ class Target:
             "connect_timeout": POSTGRES_CONNECT_SECONDS_MAX,
             "application_name": "rote",
             **_KEEPALIVES,
-            **_one_that_writes(parameters),
+            **(_one_that_writes(parameters) if writes else {}),
             **parameters,
             # Rote encodes statements and arrays as UTF-8 itself; the driver does not.
             "client_encoding": "utf8",

@@ -18,11 +18,11 @@ from rote.engines.postgres.backup import copy_store
 from rote.engines.postgres.connections import Session, Target
 from rote.engines.postgres.pool import Pool
 from rote.engines.postgres.reader import Known, PostgresReader
-from rote.engines.postgres.schema import check_schema, prepare, quoted
+from rote.engines.postgres.schema import check_format, check_schema, prepare, quoted
 from rote.engines.postgres.scrubbing import OUT_OF_REACH, scrub
 from rote.engines.postgres.writer import LockingWriter, OptimisticWriter
 from rote.engines.postgres.writes import SYNCHRONOUS
-from rote.engines.protocol import Contended, OutcomeUnknown, Scrubbed
+from rote.engines.protocol import Contended, OutcomeUnknown, Scrubbed, check_writable
 from rote.engines.rows import ERASED_SPACE, STORE, BranchRow, SpaceRow
 from rote.engines.sqlite.backup import write_new_file
 from rote.errors import Busy, InvalidInput, RoteError, Unavailable
@@ -41,23 +41,44 @@ class PostgresEngine:
     is_remote = True
 
     def __init__(
-        self, url: str, *, schema: str = "rote", durability: str = "fsync", create: bool = True
+        self,
+        url: str,
+        *,
+        schema: str = "rote",
+        durability: str = "fsync",
+        create: bool = True,
+        read_only: str | None = None,
     ) -> None:
         if durability not in ("fsync", "os"):
             raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
         self._schema = quoted(check_schema(schema))
         self._durability = durability
-        self._target = Target(url)
+        self.read_only = read_only
+        self._target = Target(url, writes=read_only is None)
         self._pool = Pool(self._target)
         self._own = _Own()
         self._known: dict[int, Known] = {}
         self._reader = PostgresReader(self._pool.rows, self._schema, self._remember)
+        self._reader.is_audit = read_only is not None
         try:
             with self._pool.lent() as session:
-                prepare(session, schema, create=create)
+                if read_only is not None:
+                    check_format(session, schema)
+                else:
+                    prepare(session, schema, create=create)
         except BaseException:
             self._pool.close()
             raise
+
+    def why_not_written(self) -> str | None:
+        rows = self._pool.rows(
+            "select has_table_privilege($1, 'insert'), pg_is_in_recovery()",
+            (f"{self._schema}.commits",),
+        )
+        may_insert, is_standby = rows[0]
+        if is_standby:
+            return f"{self._target.place} is a standby, which only reads; name the primary"
+        return None if may_insert else f"{self._target.place}: this user may only read"
 
     @staticmethod
     def place_of(url: str) -> str:
@@ -74,7 +95,14 @@ class PostgresEngine:
     def spaces(self) -> list[SpaceRow]:
         return self.reader().spaces()
 
+    def space(self, name: str) -> SpaceRow | None:
+        return self.reader().space(name)
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        return self.reader().leased_spaces()
+
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
+        check_writable(self)
         s = self._schema
         text = (
             f"with settings as materialized (select {SYNCHRONOUS[self._durability]}),"
@@ -93,14 +121,15 @@ class PostgresEngine:
         def make() -> SpaceRow:
             for row in self._pool.rows(text, values):
                 return SpaceRow(row[0], did, name, seal)
-            for taken in self.spaces():
-                if taken.name == name or taken.did == did:
-                    return taken
+            taken = self.space(name) or self.space(did)
+            if taken is not None:
+                return taken
             raise Contended()  # another space was made at this moment and took the number
 
         return _retried(make)
 
     def drop_store_row(self, kind: str, key: str) -> None:
+        check_writable(self)
         self._pool.rows(
             f"delete from {self._schema}.sides where space = $1 and kind = $2 and key = $3",
             (STORE, kind.encode(), key.encode()),
@@ -116,6 +145,7 @@ class PostgresEngine:
         return self._reader
 
     def writer(self, space: int, *, optimistic: bool = False) -> "_Block":
+        check_writable(self)
         return _Block(self, space, optimistic)
 
     def begin(self, block: "_Block") -> LockingWriter | OptimisticWriter:
@@ -186,6 +216,7 @@ class PostgresEngine:
     # -- keeping -----------------------------------------------------------------------------------
 
     def harden(self) -> None:
+        check_writable(self)
         # PostgreSQL answers a commit of any row only when everything before it is as durable.
         with self._pool.lent() as session:
             _run_durably(
@@ -195,6 +226,7 @@ class PostgresEngine:
             )
 
     def settle(self, space: int, version: int, attempt: bytes) -> bool:
+        check_writable(self)
         self._pool.check_open()
         self._known.pop(space, None)
         deadline = time.monotonic() + POSTGRES_SETTLE_SECONDS_MAX
@@ -232,6 +264,7 @@ class PostgresEngine:
         return rows == [(attempt,)]
 
     def scrub(self, *, payloads: bool = False) -> Scrubbed:
+        check_writable(self)
         self._pool.check_open()
         # A connection of its own, because the settings stay with it.
         session = self._target.connect()
@@ -251,22 +284,18 @@ class PostgresEngine:
 
     def damage(self) -> list[str]:
         """Compare each space's copy of its newest commit, which the log does not cover, with the log."""
-        found = []
-        for space in self.spaces():
-            rows = self._pool.rows(
-                "select s.version, s.hash, s.at, c.version, c.hash, c.at"
-                f" from {self._schema}.spaces as s left join lateral"
-                f" (select version, hash, at from {self._schema}.commits where space = s.number"
-                " order by version desc limit 1) as c on true where s.number = $1",
-                (space.number,),
-            )
-            for row in rows:
-                if row[:3] != row[3:] and row != (0, b"", 0, None, None, None):
-                    found.append(
-                        f"the row of space {space.name!r} is of version {row[0]},"
-                        f" its log ends with version {row[3] or 0}, or they differ"
-                    )
-        return found
+        rows = self._pool.rows(
+            "select s.name, s.version, s.hash, s.at, c.version, c.hash, c.at"
+            f" from {self._schema}.spaces as s left join lateral"
+            f" (select version, hash, at from {self._schema}.commits where space = s.number"
+            " order by version desc limit 1) as c on true order by s.name"
+        )
+        return [
+            f"the row of space {name!r} is of version {row[0]},"
+            f" its log ends with version {row[3] or 0}, or they differ"
+            for name, *row in rows
+            if row[:3] != row[3:] and row != [0, b"", 0, None, None, None]
+        ]
 
     def backup(self, path: Path) -> None:
         with self._pool.lent() as session:

@@ -17,7 +17,10 @@ from rote.errors import (
     NotFound,
     RoteError,
     Unavailable,
+    disk_full,
 )
+
+_DISK_FULL = "53100"
 
 # By SQLSTATE or its class, the longer first: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
@@ -32,7 +35,7 @@ _BY_STATE: dict[str, tuple[type[RoteError], str]] = {
     "3F000": (Unavailable, "the schema is gone; open the store again"),
     "42P01": (Unavailable, "the tables are gone; open the store again"),
     "42501": (Denied, "{reason}; grant that right, docs/postgres.md lists those that are needed"),
-    "53100": (Unavailable, "the server's disk is full; free some space and try again"),
+    "53100": (Unavailable, "the server's disk is full"),
     "53300": (Busy, "the server has no connection left for this user; close some, or allow more"),
     "53": (Unavailable, "the server ran out of a resource; free some and try again"),
     "54": (
@@ -87,6 +90,8 @@ def translate(error: psycopg.Error, *, place: str) -> RoteError:
         if state[:size] in _BY_STATE and len(state) == 5:
             kind, advice = _BY_STATE[state[:size]]
             reason = _first_line(error)
+            if state == _DISK_FULL:
+                return disk_full(place, place)
             return kind(f"{place}: {advice.format(reason=reason)}", reason=reason, sqlstate=state)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state:
         return Unavailable(f"{place}: {_BY_STATE['08'][1]}", reason=_first_line(error))

@@ -41,6 +41,8 @@ class Known(Struct, frozen=True, gc=False):
 class PostgresReader:
     """Reads through a function that runs statements: that of the pool, or of a block's session."""
 
+    is_audit = False
+
     def __init__(self, ask: Ask, schema: str, remember: Callable[[int, Known], None]) -> None:
         self._ask = ask
         self._schema = schema
@@ -62,6 +64,22 @@ class PostgresReader:
 
     def spaces(self) -> list[SpaceRow]:
         rows = self._all(f"select number, did, name, seal from {self._schema}.spaces order by name")
+        return [SpaceRow(*row) for row in rows]
+
+    def space(self, name: str) -> SpaceRow | None:
+        """Return the space of that name or did."""
+        rows = self._all(
+            f"select number, did, name, seal from {self._schema}.spaces"
+            " where name = $1 or did = $1",
+            name,
+        )
+        return SpaceRow(*rows[0]) if rows else None
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        rows = self._all(
+            f"select number, did, name, seal from {self._schema}.spaces where number in"
+            f" (select space from {self._schema}.sides where kind = 'lease'::bytea) order by name"
+        )
         return [SpaceRow(*row) for row in rows]
 
     def branches(self, space: int) -> list[BranchRow]:

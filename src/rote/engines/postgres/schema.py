@@ -269,6 +269,10 @@ end
 $function$;
 alter table {s}.chunks alter column data set statistics 0;
 """,
+    # Leases are few, and are searched for in all spaces at once when a store is opened.
+    """
+create index leases on {s}.sides (space) where kind = 'lease'::bytea;
+""",
 )
 
 # The number of values that append_one takes.
@@ -314,6 +318,12 @@ def prepare(session: Session, schema: str, *, create: bool) -> None:
     except BaseException:
         session.close()
         raise
+
+
+def check_format(session: Session, schema: str) -> None:
+    """Raise unless the schema holds a store that can be read; an older format can."""
+    if _format(session, schema) is None:
+        _refuse_unless_empty(session, schema, create=False)
 
 
 def _format(session: Session, schema: str) -> int | None:

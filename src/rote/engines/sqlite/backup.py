@@ -15,7 +15,7 @@ import apsw
 from rote.engines.sqlite.failures import DRIVER_ERRORS, translate
 from rote.engines.sqlite.location import make_private
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, TABLES
-from rote.errors import InvalidInput, NotFound, Unavailable
+from rote.errors import InvalidInput, NotFound, system_failure
 
 # The names that `write_new_file` gives to temporary files.
 _is_part = re.compile(r"\..+\.\d+-\d+\.part").fullmatch
@@ -44,7 +44,7 @@ def write_new_file(path: Path, fill: Callable[[Path], None]) -> None:
     except FileExistsError:
         raise InvalidInput(f"{path} exists; name a new file") from None
     except OSError as error:
-        raise Unavailable(f"cannot write {path}: {error.strerror}") from error
+        raise system_failure(f"cannot write {path}", error, path) from error
 
 
 # A temporary file has a lock while its process lives: one that can be locked was left by a kill.

@@ -19,14 +19,29 @@ SYNCHRONOUS = {"fsync": 2, "os": 1}
 
 
 def connect(
-    filename: str, *, durability: str, vfs: str | None, cache_kib: int = SQLITE_CACHE_KIB
+    filename: str,
+    *,
+    durability: str = "fsync",
+    vfs: str | None,
+    cache_kib: int = SQLITE_CACHE_KIB,
+    read_only: bool = False,
+    unshared: bool = False,
 ) -> apsw.Connection:
-    """Return a connection after reading every setting back."""
+    """Return a connection after reading every setting back.
+
+    With `unshared` the index of the log is in the memory of this connection alone.
+    """
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     if version < SQLITE_VERSION_MIN:
         raise Unavailable(f"SQLite {apsw.sqlite_lib_version()} is too old; upgrade apsw")
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
+    mode = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    flags = mode | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
     connection = apsw.Connection(filename, flags=flags, vfs=vfs)
+    if read_only:
+        # Closing the last connection would otherwise try to empty the log.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    if unshared:
+        connection.pragma("locking_mode", "exclusive")  # before the first look at the file
     # The plan depends on the statement alone; otherwise SQLite plans range reads anew for every value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_timeout(BUSY_SECONDS_MAX * 1000)

@@ -7,34 +7,33 @@ process take turns by a lock, processes by SQLite's own.
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType, TracebackType
-from urllib.parse import quote
-from weakref import WeakSet
 
 import apsw
 
 from rote.engines.abandoning import Abandoning
 from rote.engines.forks import FORKS, hold_at_forks
-from rote.engines.inside import Inside
 from rote.engines.protocol import OutcomeUnknown, Scrubbed
 from rote.engines.rows import ERASED_SPACE, STORE, BranchRow, SpaceRow
-from rote.engines.sqlite.backup import remove_abandoned, write_new_file
+from rote.engines.sqlite.backup import remove_abandoned
 from rote.engines.sqlite.checkpointer import Checkpointer
 from rote.engines.sqlite.connections import connect, is_memory, patiently, use_write_ahead_log
 from rote.engines.sqlite.failures import DRIVER_ERRORS, FATAL, translate
+from rote.engines.sqlite.identity import has_added_indexes, identity_of, is_store, no_database
 from rote.engines.sqlite.location import memory_filename, prepare_file
+from rote.engines.sqlite.looking import making_way
 from rote.engines.sqlite.reader import SqliteReader
+from rote.engines.sqlite.reading import Own, SqliteReading
 from rote.engines.sqlite.schema import APPLICATION_ID, FORMAT, INDEXES, TABLES
 from rote.engines.sqlite.writer import SqliteWriter
-from rote.errors import Busy, Corrupt, InvalidInput, RoteError, Unavailable
+from rote.errors import Busy, InvalidInput, RoteError
 from rote.values.limits import BUSY_SECONDS_MAX, SQLITE_CACHE_KIB, SQLITE_READER_CACHE_KIB
 
 
-class SqliteEngine:
+class SqliteEngine(SqliteReading):
     """Implements Engine. `path` None keeps everything in memory."""
-
-    is_remote = False
 
     def __init__(
         self,
@@ -46,47 +45,37 @@ class SqliteEngine:
     ) -> None:
         if durability not in ("fsync", "os"):
             raise InvalidInput(f'durability is "fsync" or "os", not {durability!r}')
-        self.filename = (
-            memory_filename() if path is None else str(prepare_file(path, create=create))
+        super().__init__(
+            memory_filename() if path is None else str(prepare_file(path, create=create)), vfs=vfs
         )
         self._is_memory = path is None
         self._durability = durability
-        self._vfs = vfs
-        self._forks = len(FORKS)
-        self._closed = False
-        self._broken = False  # the writing connection could not be replaced
-        self._own = _Own()
-        self._readers: WeakSet[SqliteReader] = WeakSet()  # all of them, freed with their threads
-        self._readers_lock = threading.Lock()
         self._write_lock = threading.RLock()  # so that only its owner can release it
         self._checkpointer = Checkpointer(self._connect)
         self._transaction = _Transaction(self, self._own)
         try:
-            self._refuse_foreign()
-            self._writer = self._open_writer()
+            with nullcontext() if path is None else making_way(self.filename):
+                self._refuse_foreign(create=create)
+                self._writer: SqliteWriter = self._open_writer()
             try:
                 _start_log_over(self._writer.connection)
                 self._prepare_tables()
             except BaseException:
                 self._writer.close()
                 raise
-        except apsw.Error as error:
+        except apsw.NotADBError as error:
+            raise no_database(self.filename, error, vfs=vfs) from error
+        except DRIVER_ERRORS as error:
             raise translate(error, filename=self.filename) from error
         hold_at_forks(self)
 
-    def now(self) -> None:
-        """Return None: processes that share a file share a machine, and the caller has its clock."""
-
     # -- spaces ------------------------------------------------------------------------------------
-
-    def spaces(self) -> list[SpaceRow]:
-        return self.reader().spaces()
 
     def create_space(self, *, did: str, name: str, seal: bytes, main: BranchRow) -> SpaceRow:
         with Abandoning(self), self._transaction as writes:
-            taken = [row for row in writes.spaces() if row.name == name or row.did == did]
-            if taken:
-                return taken[0]
+            taken = writes.space(name) or writes.space(did)
+            if taken is not None:
+                return taken
             connection = writes.connection
             connection.execute(
                 "insert into spaces (number, did, name, seal) select 1 + max("
@@ -105,33 +94,8 @@ class SqliteEngine:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def reader(self) -> SqliteReader:
-        if self._closed or self._broken or self._forks != len(FORKS):
-            self._check_open()
-        if self._is_memory and self._own.block is not None and self._own.is_inside():
-            return self._writer  # nobody else can read memory that is being written
-        reader = self._own.reader
-        if reader is None:
-            reader = self._own.reader = self._new_reader()
-            return reader
-        # A signal handler may call this in the middle of a statement of the same thread.
-        return self._new_reader() if reader.in_use.locked() else reader
-
-    def _new_reader(self) -> SqliteReader:
-        try:
-            connection = self._connect(SQLITE_READER_CACHE_KIB)
-            reader = SqliteReader(connection, self._reader_failed)
-        except apsw.Error as error:
-            raise translate(error, filename=self.filename) from error
-        with self._readers_lock:
-            self._check_open()
-            self._readers.add(reader)
-        return reader
-
-    def _reader_failed(self, error: Exception) -> Exception:
-        if isinstance(error, FATAL):
-            self._own.reader = None  # the next call has a new connection
-        return translate(error, filename=self.filename)
+    def _make_reader(self, failed: Callable[[Exception], Exception]) -> SqliteReader:
+        return SqliteReader(self._connect(SQLITE_READER_CACHE_KIB), failed)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -257,35 +221,15 @@ class SqliteEngine:
         if not is_memory(self.filename):
             remove_abandoned(Path(self.filename).parent)
 
-    def damage(self) -> list[str]:
-        try:
-            rows = self.reader().integrity_check()
-        except Corrupt as error:
-            return [str(error.__cause__)]
-        return [] if rows == [("ok",)] else [str(row[0]) for row in rows]
-
-    def backup(self, path: Path) -> None:
-        write_new_file(path, self._copy_into)
-
-    def _copy_into(self, part: Path) -> None:
-        # The target names its file system: a store in memory would otherwise copy itself into memory.
-        target = f"file:{quote(str(part))}?vfs={apsw.vfs_names()[0]}"
-        self.reader().copy_into(target)
-
     def close(self) -> None:
         if not self._closed and self._forks == len(FORKS):
             self._alone(self._close)
 
     def _close(self) -> None:
-        with self._readers_lock:
-            self._closed = True
-            readers = list(self._readers)
+        self._closed = True
         self._checkpointer.stop()
-        # Two connections are not waited for: the reader of this thread, which may be in the middle
-        # of a statement, and the writer, whose lock is held.
-        own = self._own.reader
-        closed = [reader.close(wait=reader is not own) for reader in readers]
-        failures = [error for error in (*closed, self._writer.close()) if error is not None]
+        # The writer is not waited for: its lock is held.
+        failures = [*self._close_readers(), *filter(None, [self._writer.close()])]
         if failures:
             raise failures[0]
 
@@ -303,14 +247,6 @@ class SqliteEngine:
         if self._write_lock._is_owned():  # type: ignore[attr-defined]  # missing in the stubs
             self.abandon()  # an interrupted call of this thread could not clean up
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise Unavailable("the store is closed; open it again")
-        if self._broken:
-            raise Unavailable(f"{self.filename} failed; check the disk, then open it again")
-        if self._forks != len(FORKS):
-            raise Unavailable("the store was opened before a fork; open it again in this process")
-
     def _connect(self, cache_kib: int = SQLITE_CACHE_KIB) -> apsw.Connection:
         return connect(
             self.filename, durability=self._durability, vfs=self._vfs, cache_kib=cache_kib
@@ -323,23 +259,24 @@ class SqliteEngine:
             self._checkpointer.watch(connection)
         return SqliteWriter(connection, _as_it_is)
 
-    def _refuse_foreign(self) -> None:
+    def _refuse_foreign(self, *, create: bool) -> None:
         """Raise when the file is not a Rote store, before anything in it is changed."""
         connection = self._connect()
         try:
-            _check_identity(connection)
+            if not is_store(connection) and not (create or self._is_memory):
+                raise InvalidInput(f"{self.filename} is not a Rote store; name another file")
         finally:
             connection.close()
 
     def _prepare_tables(self) -> None:
         connection = self._writer.connection
-        if _identity(connection) == (APPLICATION_ID, FORMAT):
-            if not _has_indexes(connection):
+        if identity_of(connection) == (APPLICATION_ID, FORMAT):
+            if not has_added_indexes(connection):
                 with self._transaction:
                     connection.execute(INDEXES)
             return
         with self._transaction:
-            if _check_identity(connection):
+            if is_store(connection):
                 return  # another process was first
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
@@ -356,18 +293,12 @@ def _rewrite(connection: apsw.Connection) -> None:
         connection.pragma("temp_store", before)
 
 
-class _Own(Inside):
-    """The reader of each thread, beside the block in which the thread holds the writers' lock."""
-
-    reader: SqliteReader | None = None
-
-
 class _Transaction:
     """A `with` block around begin and end."""
 
     __slots__ = ("_engine", "_own")
 
-    def __init__(self, engine: SqliteEngine, own: "_Own") -> None:
+    def __init__(self, engine: SqliteEngine, own: Own) -> None:
         self._engine = engine
         self._own = own
 
@@ -398,14 +329,6 @@ class _Transaction:
             raise translate(error, filename=self._engine.filename) from error
 
 
-def _has_indexes(connection: apsw.Connection) -> bool:
-    return bool(
-        connection.execute(
-            "select 1 from sqlite_schema where type = 'index' and name = 'commits_with_event'"
-        ).fetchall()
-    )
-
-
 def _start_log_over(connection: apsw.Connection) -> None:
     """Move what a stopped process left in the log into the file, before anything is written.
 
@@ -425,28 +348,3 @@ def _start_log_over(connection: apsw.Connection) -> None:
 def _as_it_is(error: Exception) -> Exception:
     """Return the driver's error itself: `end` must see what happened to the connection."""
     return error
-
-
-def _identity(connection: apsw.Connection) -> tuple[int, int]:
-    return connection.pragma("application_id"), connection.pragma("user_version")
-
-
-def _check_identity(connection: apsw.Connection) -> bool:
-    """Whether the file is a store already; raises when it is something else."""
-    # In one transaction, since another process may be making the tables just now.
-    with connection:
-        identity = _identity(connection)
-        tables = connection.execute("select 1 from sqlite_schema limit 1").fetchall()
-    if identity == (APPLICATION_ID, FORMAT):
-        return True
-    if tables or identity != (0, 0):
-        raise _foreign(connection.filename, *identity)
-    return False
-
-
-def _foreign(filename: str, application: int, format: int) -> InvalidInput | Unavailable:
-    if application == APPLICATION_ID:
-        return Unavailable(
-            f"{filename} has format {format}, this Rote knows {FORMAT}; upgrade Rote"
-        )
-    return InvalidInput(f"{filename} is a database, but not a Rote store; name another file")

@@ -4,7 +4,7 @@ import os
 from itertools import count
 from pathlib import Path
 
-from rote.errors import InvalidInput, NotFound, Unavailable
+from rote.errors import InvalidInput, NotFound, Unavailable, system_failure
 
 # Write-ahead logging needs shared memory on one host; several hosts share these file systems.
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -31,7 +31,7 @@ def prepare_file(path: Path, *, create: bool) -> Path:
             raise InvalidInput(f"{path} is a folder; name a file in it, like {path / 'rote.db'}")
         size = path.stat().st_size if path.exists() else None
     except OSError as error:
-        raise Unavailable(f"cannot open {path}: {error.strerror}") from error
+        raise system_failure(f"cannot open {path}", error, path) from error
     if size is not None and 0 < size < SQLITE_FILE_BYTES_MIN:
         raise InvalidInput(f"{path} is not a Rote store; name another file")
     if not size and not create:
@@ -51,7 +51,7 @@ def make_private(path: Path) -> None:
     except FileExistsError:
         return  # another process was first
     except OSError as error:
-        raise Unavailable(f"cannot make {path}: {error.strerror}") from error
+        raise system_failure(f"cannot make {path}", error, path) from error
 
 
 def _refuse_network(path: Path) -> None:

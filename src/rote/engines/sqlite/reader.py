@@ -2,7 +2,7 @@
 
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import groupby, islice
 from typing import Any
@@ -11,9 +11,7 @@ import apsw
 
 from rote.engines.protocol import no_space
 from rote.engines.rows import (
-    BlobRow,
     BranchRow,
-    ChunkRow,
     CommitRow,
     DerivedRow,
     EntityRow,
@@ -25,12 +23,11 @@ from rote.engines.rows import (
     SpaceRow,
     Span,
 )
+from rote.engines.sqlite.blob_reader import BlobReader
 from rote.engines.sqlite.failures import DRIVER_ERRORS
 from rote.engines.sqlite.log_mark import LogMark, log_mark
 from rote.errors import Corrupt
-from rote.values.limits import SQLITE_CHUNK_BYTES_KEPT
 
-BLOB = "upload, hash, size, at, seal"
 FACT = "f.branch, f.version, f.position, f.id, f.op, f.hash, f.parent, f.salt, f.body, f.value"
 # The most frequent read: one entity on a branch without ancestors.
 _NEWEST_OF_ONE = (
@@ -53,26 +50,31 @@ _NOT_DELETED_NEARER = (
 UNBOUNDED = b""
 
 
-class SqliteReader:
+class SqliteReader(BlobReader):
     """The reads of one connection, which belongs to one thread."""
 
+    is_audit = False
+    _by_event = "indexed by commits_with_event"
     _wants_mark = True  # whether to look for commits in SQLite's shared memory, once it is mapped
 
     def __init__(
         self, connection: apsw.Connection, failed: Callable[[Exception], Exception]
     ) -> None:
-        self.connection = connection
         self._failed = failed  # called with every driver error; returns the one to raise
-        self._cursor = connection.cursor()
         self.in_use = threading.Lock()  # so that nobody closes it in the middle of a statement
         self._heads: dict[int, HeadRow] = {}
-        self._state: bytes | int | None = None  # of the file when `_heads` was last cleared
+        self._state: object = None  # of the file when `_heads` was last cleared
         self._log_mark: LogMark | None = None
         self._chunk_bytes = 0  # of data read since memory was last given back
         # The caps of the line that is being read, by branch. SQLite refuses a condition with 1,000
         # ancestors; a function that looks into a dictionary costs the same for any number.
         self._line: Line = ()
         self._caps: dict[int, int] = {}
+        self._use(connection)
+
+    def _use(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._cursor = connection.cursor()
         # Not a method of the reader: SQLite would keep the reader, and with it the connection, for ever.
         connection.create_scalar_function("cap_of", self._caps.get, 1)  # type: ignore[arg-type]
 
@@ -101,7 +103,7 @@ class SqliteReader:
             head = self._heads[space] = HeadRow(*rows[0])
         return head
 
-    def _look_for_commits(self) -> bytes | int:
+    def _look_for_commits(self) -> object:
         """Return a value that changes when another connection, of any process, has committed."""
         data_version: int = self._cursor.execute("pragma data_version").get
         if self._wants_mark:
@@ -127,6 +129,21 @@ class SqliteReader:
         rows = self._all("select number, did, name, seal from spaces order by name", ())
         return [SpaceRow(*row) for row in rows]
 
+    def space(self, name: str) -> SpaceRow | None:
+        """Return the space of that name or did."""
+        rows = self._all(
+            "select number, did, name, seal from spaces where name = ?1 or did = ?1", (name,)
+        )
+        return SpaceRow(*rows[0]) if rows else None
+
+    def leased_spaces(self) -> list[SpaceRow]:
+        rows = self._all(
+            "select number, did, name, seal from spaces where number in"
+            " (select space from sides indexed by leases where kind = 'lease') order by name",
+            (),
+        )
+        return [SpaceRow(*row) for row in rows]
+
     def branches(self, space: int) -> list[BranchRow]:
         rows = self._all(
             "select branch, name, parent, fork_version, created_version, deleted_version, seal"
@@ -146,7 +163,7 @@ class SqliteReader:
     def events(self, space: int, *, after: int, limit: int) -> list[CommitRow]:
         rows = self._all(
             "select version, branch, hash, at, author, key, meta, event, attempt"
-            " from commits indexed by commits_with_event"
+            f" from commits {self._by_event}"
             " where space = ? and version > ? and event is not null order by version limit ?",
             (space, after, limit),
         )
@@ -500,61 +517,6 @@ class SqliteReader:
         rows = self._all(
             "select count(*) from derived where space = ? and name = ? and start <= ?",
             (space, index, until),
-        )
-        count: int = rows[0][0]
-        return count
-
-    def blob(self, space: int, hash: bytes) -> BlobRow | None:
-        rows = self._all(f"select {BLOB} from blobs where space = ? and hash = ?", (space, hash))
-        return BlobRow(*rows[0]) if rows else None
-
-    def blobs(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
-        rows = self._all(
-            f"select {BLOB} from blobs where space = ? and hash > ? order by hash limit ?",
-            (space, after, limit),
-        )
-        return [BlobRow(*row) for row in rows]
-
-    def upload(self, space: int, upload: bytes) -> BlobRow | None:
-        rows = self._all(
-            f"select {BLOB} from blobs where space = ? and upload = ?", (space, upload)
-        )
-        return BlobRow(*rows[0]) if rows else None
-
-    def uploads(self, space: int, *, after: bytes, limit: int) -> list[BlobRow]:
-        rows = self._all(
-            f"select {BLOB} from blobs where space = ? and hash is null and upload > ?"
-            " order by upload limit ?",
-            (space, after, limit),
-        )
-        return [BlobRow(*row) for row in rows]
-
-    def blob_bytes(self, space: int) -> int:
-        rows = self._all("select coalesce(sum(size), 0) from blobs where space = ?", (space,))
-        size: int = rows[0][0]
-        return size
-
-    def chunks(self, space: int, upload: bytes, *, after: int, limit: int) -> list[ChunkRow]:
-        rows = self._all(
-            "select until, data from chunks where space = ? and upload = ? and until > ?"
-            " order by until limit ?",
-            (space, upload, after, limit),
-        )
-        self._passed_chunks(rows)
-        return [ChunkRow(*row) for row in rows]
-
-    def _passed_chunks(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Give memory back after enough chunks: data passes through the connection only once."""
-        self._chunk_bytes += sum(len(data) for _, data in rows)
-        if self._chunk_bytes >= SQLITE_CHUNK_BYTES_KEPT and not self.connection.in_transaction:
-            self._chunk_bytes = 0
-            self._all("pragma shrink_memory", ())
-
-    def chunk_strays(self, space: int) -> int:
-        rows = self._all(
-            "select count(*) from chunks as c where space = ?1 and not exists"
-            " (select 1 from blobs as b where b.space = ?1 and b.upload = c.upload)",
-            (space,),
         )
         count: int = rows[0][0]
         return count

@@ -1,4 +1,5 @@
 """The tables of a store in SQLite. Frozen: a change brings a new FORMAT, an upgrade and a page.
+A new FORMAT changes some statement below: a number that does not fit its tables counts as damage.
 
 Facts are appended in rowid order and never change; two narrow indexes lead to them (by entity, and
 by place in the log). Commits are clustered by (space, version), so the newest commit of a space is
@@ -13,10 +14,11 @@ numbered; ids are text, because a table of names would cost every new entity one
 APPLICATION_ID = 0x526F7465
 FORMAT = 1
 
-# For commits with an event, of which there are few. An index holds no content, so a file of an
-# earlier Rote gets it when it is opened.
+# For commits with an event and for leases, of which there are few. An index holds no content, so a
+# file of an earlier Rote gets it when it is opened.
 INDEXES = """
 create index if not exists commits_with_event on commits (space, version) where event is not null;
+create index if not exists leases on sides (space) where kind = 'lease';
 """
 
 # The tables that hold the rows of spaces, each with its number in the column `space`.

@@ -37,8 +37,9 @@ class SqliteWriter(SqliteReader):
     def commit(self) -> None:
         try:
             self._cursor.execute("commit")
-        except apsw.BusyError:
-            # COMMIT changed nothing: the transaction is still open.
+        except (apsw.BusyError, apsw.FullError):
+            # COMMIT changed nothing. When others are in the way, the transaction is still open. On a
+            # full disk its last frame, which would make it count, did not fit into the log.
             raise
         except apsw.Error as error:
             raise OutcomeUnknown() from error

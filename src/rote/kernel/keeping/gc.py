@@ -20,7 +20,7 @@ from itertools import islice
 
 from rote.contract import GcReport, Tell
 from rote.contract.commands import CollectGarbage
-from rote.engines import Abandoning
+from rote.engines import Abandoning, check_writable
 from rote.engines.rows import BlobRow
 from rote.errors import InvalidInput
 from rote.kernel.blobs.blob_data import CONDEMNED, condemn, drop, give_up
@@ -45,6 +45,7 @@ _MICROS = 1_000_000
 def collect(space: OpenSpace, command: CollectGarbage, tell: Tell) -> GcReport:
     now, grace_seconds = space.wiring.now(), command.grace_seconds
     space.engine.check_usable()
+    check_writable(space.engine)
     if type(grace_seconds) not in (int, float) or not 0 <= grace_seconds <= INTEGER_MAX:
         raise InvalidInput("grace_seconds is a number from 0 on, of 64 bits")
     before = now - int(grace_seconds * _MICROS)

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from rote.engines import Reader
 from rote.engines.rows import CommitRow, Line
+from rote.errors import Corrupt, InvalidInput, NotFound
 from rote.kernel.log.branches import Branches
 from rote.kernel.log.events import BranchMerged, read_event
 from rote.values import decode_canonical
@@ -59,9 +60,12 @@ class CommitGraph:
         self._events.setdefault(row.branch, []).append(row.version)
         event = decode_canonical(row.event or b"null")
         if type(event) is dict and event.get("type") == "merge":
-            happening = read_event(event)
-            assert isinstance(happening, BranchMerged)
-            source = (branches.number(happening.source), happening.source_version)
+            try:
+                happening = read_event(event)
+                assert isinstance(happening, BranchMerged)
+                source = (branches.number(happening.source), happening.source_version)
+            except (InvalidInput, NotFound) as error:
+                raise Corrupt(f"the merge at version {row.version} was damaged: {error}") from error
             self.add(row.branch, Merge(row.version, source))
 
     def copy(self) -> "CommitGraph":

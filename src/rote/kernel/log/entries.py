@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from rote.contract import Glance, Remains, State
 from rote.contract.operations import DELETE, PATCH
 from rote.engines import Reader
 from rote.engines.rows import FactRow, Line
 from rote.errors import Corrupt, PatchFailed
-from rote.kernel.log.erased_facts import remains_in
+from rote.kernel.log.erased_facts import check_fact, remains_in
 from rote.patch import find, parse_pointer, replay
 from rote.values import Json, canonical, decode_canonical
 from rote.values.limits import DECODED_TIMES, PAGE_MAX
@@ -109,15 +109,31 @@ def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str,
 
 
 def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
+    if reads.is_audit:
+        check_fact(row)
     if row.salt is None:
         return _erased(row, remains_in(row), line)
     if row.op == DELETE:
         return Entry(row.version, row.hash, row.salt, False)
     data = snapshot_in(row)
     if data is not None:
+        if reads.is_audit and row.op == PATCH and row.body is not None:
+            _check_snapshot(reads, space, row, line)
         size = len(data)
         return Entry(row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size)
     return _replayed(reads, space, row, line)
+
+
+def _check_snapshot(reads: Reader, space: int, row: FactRow, line: Line) -> None:
+    """Raise Corrupt unless a snapshot, which no hash covers, is what its patch makes."""
+    older = next(iter(_older(reads, space, row, line)), None)
+    if older is None or older.hash != row.parent:
+        return  # a compaction has taken away what it was made from, and has signed the snapshot
+    replayed = _replayed(reads, space, structs.replace(row, value=None), line)
+    if not replayed.erased and replayed.data != row.value:
+        raise Corrupt(
+            f"the value of {row.id} at version {row.version} was changed; run `rote verify`"
+        )
 
 
 def _erased(row: FactRow, remains: Remains, line: Line) -> Entry:
@@ -145,6 +161,8 @@ def _replayed(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
     for older in _older(reads, space, row, line):
         if older.hash != patches[-1].parent:
             break  # the facts between them were compacted away since the row was read
+        if reads.is_audit:
+            check_fact(older)
         if older.salt is None:
             return _erased(row, remains_in(older), line)  # erased since the row was read
         snapshot = snapshot_in(older) if older.op != DELETE else None

@@ -12,8 +12,9 @@ from rote.contract import Remains
 from rote.contract.operations import DELETE, PATCH, SET
 from rote.engines.rows import FactRow
 from rote.errors import Corrupt, InvalidInput, InvalidValue
-from rote.kernel.log.chain import salted_digest
+from rote.kernel.log.chain import OPERATION_NAMES, fact_hash_of, salted_digest
 from rote.values import canonical, decode_canonical
+from rote.values.canonical import quoted
 from rote.values.names import is_sha256
 
 # For each operation the allowed pairs: has a digest of the body, has a digest of the value.
@@ -65,6 +66,21 @@ def remains_in(row: FactRow) -> Remains:
         f"the content of {row.id} at version {row.version} is missing, and no erasure explains it;"
         " run `rote verify`"
     )
+
+
+def check_fact(row: FactRow) -> None:
+    """Raise Corrupt unless a fact has the hash of its content.
+
+    A patch that a compaction has kept has no operations any more, and cannot be checked alone.
+    """
+    digest = remains_in(row).body if row.salt is None else salted_digest(row.salt, row.body)
+    if digest is None and row.op != DELETE:
+        return
+    is_known = row.op in OPERATION_NAMES
+    if not is_known or fact_hash_of(quoted(row.id), row.op, digest, row.parent) != row.hash:
+        raise Corrupt(
+            f"what {row.id} holds at version {row.version} was changed; run `rote verify`"
+        )
 
 
 def check_remains(op: int, version: int, remains: Remains) -> None:

@@ -4,7 +4,9 @@ from rote.contract import Commit, Fact, FactPage, Head, SpaceSummary
 from rote.contract.commands import Describe, GetHead, GetHistory, GetLog
 from rote.engines.rows import CommitRow, FactRow, HeadRow, Line
 from rote.errors import Compacted, Corrupt, InvalidInput
+from rote.kernel.log.chain import commit_hash
 from rote.kernel.log.commits import commit_of, fact_of
+from rote.kernel.log.erased_facts import check_fact
 from rote.kernel.log.page_sizes import page_size, size_of
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
@@ -51,6 +53,8 @@ def _facts(
             before = None
             break
         before, wanted = (chunk[-1].version, chunk[-1].index), wanted * 4
+    for row in rows:
+        check_fact(row)
     facts = tuple([_fact_of(row, commits[row.version]) for row in rows])
     return FactPage(facts, before)
 
@@ -58,17 +62,15 @@ def _facts(
 def _fact_of(row: FactRow, commit: CommitRow | None) -> Fact:
     if commit is None:
         return fact_of(row, None, None, None, None)
-    return fact_of(row, commit.hash.hex(), format_time(commit.at), commit.author, commit.meta)
+    return fact_of(row, commit.hash.hex(), _time_of(commit), commit.author, commit.meta)
 
 
 def _commit_left(reads: SpaceReader, version: int) -> CommitRow | None:
     """Return the commit at a version; None when it was compacted away."""
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
-    if rows and rows[0].version == version:
-        return rows[0]
-    if version < reads.space.oldest:
+    if version < reads.space.oldest and (not rows or rows[0].version != version):
         return None
-    raise _missing(version)
+    return commit_row(reads, version)
 
 
 def log(space: OpenSpace, command: GetLog) -> tuple[Commit, ...]:
@@ -118,10 +120,36 @@ def commits_in(reads: SpaceReader, after: int, until: int) -> list[Commit]:
         facts[fact.version].append(fact)
     commits: list[Commit] = []
     for row in rows:
-        branch = reads.space.branches.name(row.branch)
-        commits.append(commit_of(row, facts[row.version], previous=previous, branch=branch))
+        commits.append(_checked(reads, row, facts[row.version], previous))
         previous = row.hash
     return commits
+
+
+def _checked(
+    reads: SpaceReader, row: CommitRow, facts: list[FactRow], previous: bytes | None
+) -> Commit:
+    """Return a commit; Corrupt unless it and its facts have the hashes of their content.
+
+    `previous` is the hash of the commit before; None for the first, and where it was compacted away.
+    """
+    branch, at = reads.space.branches.name(row.branch), _time_of(row)
+    for fact in facts:
+        check_fact(fact)
+    if previous is not None or row.version == 1:
+        hash = commit_hash(
+            space=reads.space.did, version=row.version, branch=branch, previous=previous,
+            facts=facts, at=at, author=row.author, key=row.key, meta=row.meta, event=row.event,
+        )  # fmt: skip
+        if hash != row.hash:
+            raise Corrupt(f"commit {row.version} was changed; run `rote verify`")
+    return commit_of(row, facts, previous=previous, branch=branch, at=at)
+
+
+def _time_of(row: CommitRow) -> str:
+    try:
+        return format_time(row.at)
+    except InvalidInput as error:
+        raise Corrupt(f"commit {row.version} has no possible time; run `rote verify`") from error
 
 
 def _size_of(commit: Commit) -> int:
@@ -130,7 +158,10 @@ def _size_of(commit: Commit) -> int:
 
 def head(space: OpenSpace, command: GetHead) -> Head:
     if command.version is None and command.at is None:
-        row = space.reader().sync()
+        reads = space.reader()
+        row = reads.sync()
+        if row is not None and reads.rows.is_audit:
+            commit_row(reads, row.version)
         return EMPTY if row is None else Head(row.version, row.hash.hex(), row.at)
     return head_at(space.reader(), version=command.version, at=command.at)
 
@@ -178,7 +209,16 @@ def commit_row(reads: SpaceReader, version: int) -> CommitRow:
     rows = reads.rows.commits(reads.number, after=version - 1, limit=1)
     if not rows or rows[0].version != version:
         raise _missing(version)
+    if reads.rows.is_audit:
+        _check(reads, rows[0])
     return rows[0]
+
+
+def _check(reads: SpaceReader, row: CommitRow) -> None:
+    before = reads.rows.commits(reads.number, after=row.version - 2, limit=1)
+    previous = before[0].hash if before and before[0].version == row.version - 1 else None
+    facts = reads.rows.facts(reads.number, after=row.version - 1, until=row.version)
+    _checked(reads, row, facts, previous)
 
 
 def _missing(version: int) -> Corrupt:

@@ -11,9 +11,10 @@ commit moves the version on, so that other processes have few commits to look at
 is behind, commits check only from time to time whether it still is.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from heapq import nlargest, nsmallest
+from itertools import chain, islice
 from operator import attrgetter
 
 from msgspec import UNSET
@@ -37,8 +38,9 @@ from rote.values.limits import (
     INDEX_BEHIND_COMMITS,
     INDEX_PENDING_BYTES_MAX,
     INDEX_PENDING_MAX,
+    PAGE_MAX,
 )
-from rote.values.ranges import above
+from rote.values.ranges import above, prefix_end
 
 # The start of a row that is in the store already, not among the rows about to be written.
 _STORED = 0
@@ -183,13 +185,39 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         space.coverage.pop(index.name, None)  # others have dropped its rows
         return None
 
+    def walk(version: int) -> list[Hit]:
+        """Read all entities, where the rows cannot be brought up."""
+        line = reads.line(view.branch, version)
+        stored = (each for each in _entries(reads, index, line) if each[0] not in own)
+        found = (
+            (term, id)
+            for id, entry in chain(stored, own.items())
+            for term in terms_of(index, id, entry)
+            if _is_asked(command, term, id)
+        )
+        first = nlargest if command.descending else nsmallest
+        return [Hit(*pair) for pair in first(limit, found)]
+
     for _ in range(CONTENTION_ATTEMPTS_MAX):
         reads = space.reader()
         hits = reads.steadily(view.version, look)
         if hits is not None:
             return tuple(hits)
+        if space.engine.read_only is not None:
+            return tuple(reads.steadily(view.version, walk))
         catch_up(space, index)
     raise Busy("others commit to this space all the time; try again")
+
+
+def _entries(reads: SpaceReader, index: Index, line: Line) -> Iterator[tuple[str, Entry]]:
+    """Yield the entities on a line that the index is about."""
+    start, end = index.prefix, prefix_end(index.prefix)
+    while True:
+        ids = reads.rows.entities(reads.number, line, start=start, end=end, limit=PAGE_MAX)
+        yield from load(reads.rows, reads.number, ids, line).items()
+        if len(ids) < PAGE_MAX:
+            return
+        start = above(ids[-1])
 
 
 def _is_asked(command: Find, term: str, id: str) -> bool:

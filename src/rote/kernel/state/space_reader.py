@@ -15,6 +15,7 @@ from rote.kernel.log.commit_graph import CommitGraph
 from rote.kernel.log.entries import ABSENT, Entry, entry_of, load
 from rote.kernel.log.events import erased_by
 from rote.kernel.log.foundations import foundation_of
+from rote.kernel.log.seals import branch_seal
 from rote.kernel.state.entry_cache import EntryKey
 from rote.values import check_entity_id
 from rote.values.limits import (
@@ -71,7 +72,7 @@ class SpaceReader:
         erased = len(events) == PAGE_MAX or any(erased_by(row) for row in events)
         # A space that is read for the first time may have a foundation without an event.
         is_same = space.is_ready and known > 0 and not events
-        branches = None if is_same else Branches(self.rows.branches(self.number))
+        branches = None if is_same else self._branches()
         if not is_same:
             foundation = foundation_of(self.rows, self.number)
             oldest = 0 if foundation is None else foundation.before
@@ -94,6 +95,14 @@ class SpaceReader:
                     space.cache.drop(key)
                 space.drop_ungoverned(changed)
             space.known, space.known_hash = version, hash
+
+    def _branches(self) -> Branches:
+        rows = self.rows.branches(self.number)
+        if self.rows.is_audit:
+            for row in rows:
+                if row.seal != branch_seal(self.space.did, row):
+                    raise Corrupt(f"the row of branch {row.name!r} was changed; run `rote verify`")
+        return Branches(rows)
 
     def _went_back(self, version: int, hash: bytes, before: int) -> bool:
         """Whether the log no longer contains the commit of `known`.

@@ -5,8 +5,9 @@ from typing import Any
 
 from rote.contract import SpaceInfo, SpacePage, Times
 from rote.contract.commands import AdoptSpace, FindSpace, GetTimes, ListSpaces
+from rote.engines import check_writable
 from rote.engines.rows import ERASED_SPACE, STORE, SpaceRow
-from rote.errors import Denied, InvalidInput, NotFound
+from rote.errors import Corrupt, Denied, InvalidInput, NotFound
 from rote.kernel.log.branch_rows import main_row
 from rote.kernel.log.page_sizes import page_size
 from rote.kernel.log.seals import space_seal
@@ -32,14 +33,22 @@ class Spaces:
             check_did(name)
         else:
             check_space_name(name)
+        row = self.wiring.engine.space(name)
+        if row is None:
+            if by_did:
+                self.check_not_erased(name)
+            if by_did or not create:
+                self._check_all(name)
+                raise NotFound(f"there is no space {name!r} in this store", space=name)
+            row = self._make(name)
+        return self._known(row)
+
+    def _check_all(self, name: str) -> None:
+        """Raise Corrupt when a space may be missing because its row, or the way to it, is damaged."""
         for row in self.wiring.engine.spaces():
+            _check(row)
             if name in (row.name, row.did):
-                return self._known(row)
-        if by_did:
-            self.check_not_erased(name)
-        if by_did or not create:
-            raise NotFound(f"there is no space {name!r} in this store", space=name)
-        return self._known(self._make(name))
+                raise Corrupt(f"the space {name!r} is not found where it is; run `rote verify`")
 
     def open(self, did: str) -> OpenSpace:
         space = self.opened.get(did)
@@ -51,15 +60,16 @@ class Spaces:
         """Find or make the space of a did that another store has made; its key, if given, is kept first."""
         check_did(did)
         check_space_name(name)
+        check_writable(self.wiring.engine)
         self.check_not_erased(did)
         is_new_key = seed is not None and self.wiring.keys.load(did) is None
         if seed is not None and is_new_key:
             if Identity.from_seed(seed).did != did:
                 raise InvalidInput("the given key is not that of the space")
             self.wiring.keys.save(did, seed)
-        for row in self.wiring.engine.spaces():
-            if row.did == did:
-                return self._known(row)
+        found = self.wiring.engine.space(did)
+        if found is not None:
+            return self._known(found)
         row = self.wiring.engine.create_space(
             did=did, name=name, seal=space_seal(did, name), main=main_row(did)
         )
@@ -102,11 +112,14 @@ class Spaces:
     def _known(self, row: SpaceRow) -> SpaceInfo:
         with self._mutex:
             if row.did not in self.opened:
+                if self.wiring.engine.read_only is not None:
+                    _check(row)
                 self.opened[row.did] = OpenSpace(row, self.wiring)
         return SpaceInfo(row.did, row.name)
 
     def _make(self, name: str) -> SpaceRow:
         """Make a space. Its key is kept before the space exists, so that no space is without one."""
+        check_writable(self.wiring.engine)
         seed = self._seed if self._seed is not None else self.wiring.ids.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
         self.check_not_erased(did)
@@ -126,6 +139,11 @@ class Spaces:
         return row
 
 
+def _check(row: SpaceRow) -> None:
+    if row.seal != space_seal(row.did, row.name):
+        raise Corrupt(f"the row of the space {row.name!r} was changed; run `rote verify`")
+
+
 def get_times(spaces: Spaces, command: GetTimes) -> Times:
     shared_now = spaces.wiring.shared_now() if command.shared else None
     return Times(spaces.wiring.now(), shared_now)
@@ -133,7 +151,11 @@ def get_times(spaces: Spaces, command: GetTimes) -> Times:
 
 def list_spaces(spaces: Spaces, command: ListSpaces) -> SpacePage:
     limit, after = page_size(command.limit), command.after
-    rows = spaces.wiring.engine.spaces()
+    engine = spaces.wiring.engine
+    rows = engine.leased_spaces() if command.leased else engine.spaces()
+    if engine.read_only is not None:
+        for row in rows:
+            _check(row)
     infos = [SpaceInfo(row.did, row.name) for row in rows if after is None or row.name > after]
     page = tuple(infos[:limit])
     return SpacePage(page, page[-1].name if len(infos) > limit else None)

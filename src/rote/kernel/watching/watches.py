@@ -13,6 +13,7 @@ from rote.contract import State, View
 from rote.contract.commands import Watch
 from rote.errors import Compacted, InvalidInput, Unavailable
 from rote.kernel.log.events import erasures
+from rote.kernel.log.nonsense import NONSENSE, unreadable
 from rote.kernel.reading.queries import Pinned, fact_of, not_found, roots_of, walk_of
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.watching.turns import Turns
@@ -60,6 +61,12 @@ class SpaceWatching:
         # `not timeout >= 0` instead of `timeout < 0`, to refuse NaN too.
         if timeout is not None and (type(timeout) not in (int, float) or not timeout >= 0):
             raise InvalidInput("timeout: it is a number of seconds from 0 on", key="timeout")
+        try:
+            return self._next(timeout)
+        except NONSENSE as error:
+            raise unreadable(error) from error
+
+    def _next(self, timeout: float | None) -> Frame | None:
         if self._is_closed:
             return None
         if not self._has_begun:

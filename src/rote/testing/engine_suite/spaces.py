@@ -29,6 +29,30 @@ class SpaceRowTests(EngineGround):
             self.make_space(name)
         assert [row.name for row in self.engine.spaces()] == ["Z", "a", "b", "notes", "zz"]
 
+    def test_a_space_is_found_by_its_name_and_by_its_did(self) -> None:
+        made = self.engine.create_space(did="did:key:z1", name="x", seal=b"s", main=MAIN_BRANCH)
+        assert self.engine.space("x") == self.engine.space("did:key:z1") == made
+        assert self.engine.space("y") is None
+
+    def test_spaces_with_leases_are_found_at_once(self) -> None:
+        numbers = [self.make_space(name) for name in ("c", "b", "a")]
+        assert self.engine.leased_spaces() == []
+        for number in (numbers[0], numbers[2]):
+            with self.engine.writer(number) as writes:
+                writes.put_side(number, side("lease", "one"))
+                writes.put_side(number, side("lease", "two"))
+        with self.engine.writer(numbers[1]) as writes:
+            writes.put_side(numbers[1], side("leases", "one"))
+        assert [row.name for row in self.engine.leased_spaces()] == ["a", "c"]
+        with self.engine.writer(numbers[2]) as writes:
+            for key in ("one", "two"):
+                writes.drop_side(numbers[2], "lease", key)
+        assert [row.name for row in self.engine.leased_spaces()] == ["c"]
+
+    def test_an_engine_that_may_write_has_no_reason_not_to(self) -> None:
+        assert self.engine.why_not_written() is None
+        assert self.engine.read_only is None
+
     def test_a_new_space_has_its_main_branch_and_nothing_else(self) -> None:
         reads = self.engine.reader()
         assert reads.branches(self.space) == [MAIN_BRANCH]

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 FaultKind = Literal["error", "short_write", "disk_full", "power_cut"]
 """error: operation N fails and has no effect; the ones after it work.
 short_write: half of the bytes of write N arrive, then as error; as error if N is no write.
-disk_full: operation N and all after it fail with SQLITE_FULL, until disarmed.
+disk_full: operation N and all after it fail with SQLITE_FULL, syncs as error, until disarmed.
 power_cut: operation N and all after it do not happen, reads and opens included, for good."""
 
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)

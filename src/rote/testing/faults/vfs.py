@@ -165,7 +165,9 @@ class FaultFile(apsw.VFSFile):
 
 
 def _fault_error(kind: FaultKind, operation: Operation) -> Exception:
-    code = apsw.SQLITE_FULL if kind == "disk_full" else _ERROR_CODES[operation.kind]
+    # A sync that finds no room is an I/O error for SQLite.
+    is_full = kind == "disk_full" and operation.kind != "sync"
+    code = apsw.SQLITE_FULL if is_full else _ERROR_CODES[operation.kind]
     return _sqlite_error(code, f"{kind} at {operation}")
 
 

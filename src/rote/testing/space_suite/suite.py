@@ -28,6 +28,7 @@ from rote.testing.space_suite.guards import GuardTests
 from rote.testing.space_suite.histories import HistoryTests
 from rote.testing.space_suite.indexes import IndexTests
 from rote.testing.space_suite.keys import KeyTests
+from rote.testing.space_suite.looks import SharedLookTests
 from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
@@ -133,6 +134,7 @@ class SharedSpaceSuite(
     SharedRecordTests,
     SharedRetrievalTests,
     SharedWatchTests,
+    SharedLookTests,
     SharedRunTests,
     SharedRunInterruptionTests,
 ):

@@ -1,0 +1,210 @@
+"""One byte of a store is changed, anywhere in its file: each reading call gives an equal answer, or
+raises Corrupt, and nothing is written.
+
+Most of what a look shows is covered by a hash and checked on the way out. The rows that only lead
+to it (pointers and indexes) are not, so a damaged one can hide a fact or show an older one. Such an
+answer is allowed here only where verify reports the store: verify finds every change of content.
+"""
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+import pytest
+
+import rote
+from rote.errors import Corrupt, NotFound
+from tests.golden import lives
+from tests.lanes import SLOW, examples
+
+SPACES = ("agent", "notes", "whole")
+PAGE_BYTES = 4_096
+SECONDS_MAX = 10
+# Of the changes, the share that may show in an answer: those that hit a pointer or an index.
+SHOWN_MAX = 0.06
+EVERYTHING: dict[str, Any] = {"select": {"*": {}}}
+
+# In the quick lane a change meets one in so many calls.
+PARTS = 3
+
+Call = Callable[[], object]
+
+
+@dataclass(slots=True)
+class Patient:
+    """A store with its answers, to be damaged."""
+
+    path: Path
+    content: bytes
+    answers: dict[str, object] = field(default_factory=dict)
+    branches: dict[str, list[str]] = field(default_factory=dict)
+    ids: dict[str, list[str]] = field(default_factory=dict)
+
+    def open(self) -> rote.Store:
+        return lives.open_at(self.path, day=lives.AFTERWARDS, read_only=True).store
+
+    def calls(self, store: rote.Store) -> Iterator[tuple[str, Call]]:
+        """Yield every kind of reading call."""
+        yield "spaces", lambda: [(space.name, space.did) for space in store.spaces()]
+        yield "receipts", store.receipts
+        yield "runs", lambda: [{**run.to_dict(), **store.run_origin(run)} for run in store.runs()]
+        yield "retrieve", lambda: rote.retrieve(lives.QUESTION, store=store)
+        for name in SPACES:
+            for call, answer in self._calls_of(store, name):
+                yield f"{name} {call}", answer
+
+    def _calls_of(self, store: rote.Store, name: str) -> Iterator[tuple[str, Call]]:
+        def space() -> rote.Space:
+            return store.space(name)
+
+        branches, ids = self.branches[name], self.ids[name]
+        yield "head", lambda: (space().did, space().version, space().head, space().oldest)
+        yield "branches", lambda: space().branches()
+        yield "log", lambda: [commit.to_dict() for commit in space().log()]
+        yield "read", lambda: [space().read(id) for id in ids]
+        yield "scan", lambda: [list(space().on(branch).scan()) for branch in branches]
+        yield "past", lambda: self._past(space())
+        yield "history", lambda: [[fact.to_dict() for fact in space().history(id)] for id in ids]
+        yield "query", lambda: space().query(EVERYTHING)
+        yield "watch", lambda: next(space().watch(EVERYTHING, timeout=0))
+        yield "diff", lambda: [space().diff(branch) for branch in branches]
+        if name == "agent":
+            yield "records", lambda: lives._told_records(space())
+        if name == "notes":
+            yield "blobs", lambda: [lives._told_blob(space(), data) for data in lives.BLOBS]
+
+    def _past(self, space: rote.Space) -> list[Any]:
+        middle = (space.oldest + space.version) // 2
+        return [list(space.at(version).scan()) for version in (space.oldest, middle)]
+
+    def verifies(self, store: rote.Store) -> bool:
+        try:
+            return all(store.space(name).verify().ok for name in SPACES)
+        except (Corrupt, NotFound):
+            return False
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Patient:
+    """Return a store with branches, records, blobs, runs, erasures and compactions."""
+    path = lives.copy_store("life-1", tmp_path_factory.mktemp("damage"))
+    patient = Patient(path, path.read_bytes())
+    with patient.open() as store:
+        for name in SPACES:
+            space = store.space(name)
+            patient.branches[name] = [branch.name for branch in space.branches()]
+            views = [space.on(branch) for branch in patient.branches[name]]
+            ids = {state.id for view in views for state in view.scan()}
+            patient.ids[name] = sorted({*ids, lives.SECRET, "urn:none"})
+        patient.answers.update((call, answer()) for call, answer in patient.calls(store))
+        assert patient.verifies(store)
+    assert len(patient.content) < 1_000_000
+    return patient
+
+
+def places(content: bytes, count: int, random: Random) -> Iterator[int]:
+    """Yield places of bytes, as many in each page; the header of the file and of each page in full
+    in the slow lane."""
+    pages = len(content) // PAGE_BYTES
+    if SLOW:
+        yield from range(100)
+    for number in range(count):
+        page = number % pages
+        # The first bytes of a page say where everything else in it is.
+        low = random.randrange(PAGE_BYTES) if number % 8 else random.randrange(64)
+        yield page * PAGE_BYTES + low
+
+
+class Findings:
+    """The outcomes of many changes."""
+
+    def __init__(self) -> None:
+        self.wrong: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+
+    def note(self, what: str, place: object) -> None:
+        self.wrong.setdefault(what, str(place))
+
+    def check(self) -> None:
+        told = "\n".join(f"{what}: {place}" for what, place in sorted(self.wrong.items()))
+        assert not self.wrong, f"{dict(self.counts)}\n{told}"
+
+
+def examine(
+    patient: Patient, changed: bytes, place: int, findings: Findings, *, part: int | None = None
+) -> None:
+    """Make all reading calls, or one part of them; then verify, if an answer has changed."""
+    patient.path.write_bytes(changed)
+    started, shown = time.monotonic(), list[str]()
+    try:
+        store = patient.open()
+    except Corrupt:
+        findings.counts["not opened"] += 1
+        return
+    with store:
+        calls = list(patient.calls(store))
+        for call, answer in calls if part is None else calls[part::PARTS]:
+            try:
+                if answer() != patient.answers[call]:
+                    shown.append(f"{call} differs")
+            except Corrupt:
+                findings.counts["Corrupt"] += 1
+            except NotFound:
+                shown.append(f"{call} finds nothing")
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                findings.note(f"{call}: {error!r} in {where.name}", place)
+        if (shown or part is None) and not patient.verifies(store):
+            findings.counts["found"] += 1
+        elif shown:
+            findings.note(f"not found by verify, but {shown[0]}", place)
+    findings.counts["shown"] += bool(shown)
+    if time.monotonic() - started > SECONDS_MAX:
+        findings.note("too slow", place)
+
+
+def test_a_changed_byte_gives_equal_answers_or_corrupt(patient: Patient) -> None:
+    random, findings, count = Random(19), Findings(), examples(400, 20_000)
+    folder = {path.name for path in patient.path.parent.iterdir()}
+    for number, place in enumerate(places(patient.content, count, random)):
+        changed = bytearray(patient.content)
+        changed[place] ^= random.randrange(1, 256)
+        part = None if SLOW else number % PARTS
+        examine(patient, bytes(changed), place, findings, part=part)
+        if patient.path.read_bytes() != changed:
+            findings.note("opening it to look has written", place)
+    assert {path.name for path in patient.path.parent.iterdir()} == folder
+    findings.check()
+    assert findings.counts["Corrupt"] > count / 10  # of the calls
+    assert findings.counts["shown"] < count * SHOWN_MAX
+
+
+def test_every_page_and_every_table_is_hit(patient: Patient, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(patient.content)
+    connection = apsw.Connection(str(copy))
+    connection.execute("create virtual table temp.pages using dbstat")
+    owners: dict[Any, Any] = dict(
+        connection.execute("select pageno, name from temp.pages").fetchall()  # type: ignore[arg-type]
+    )
+    tables = {name for (name,) in connection.execute("select name from sqlite_schema")}
+    connection.close()
+    hit = {place // PAGE_BYTES + 1 for place in places(patient.content, 400, Random(19))}
+    assert hit == set(range(1, len(patient.content) // PAGE_BYTES + 1))
+    assert {owners.get(page) for page in hit} >= tables
+
+
+@pytest.mark.parametrize("place", [0, 15, 16, 18, 19, 21, 56, 59, 60, 63, 68, 71])
+def test_a_damaged_header_does_not_make_a_store_another_file(patient: Patient, place: int) -> None:
+    """The name of the format, its version and Rote's own mark stand there."""
+    for bit in range(0, 8, examples(3, 1)):
+        findings, changed = Findings(), bytearray(patient.content)
+        changed[place] ^= 1 << bit
+        examine(patient, bytes(changed), place, findings)
+        findings.check()
