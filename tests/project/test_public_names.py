@@ -87,11 +87,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
-<<<<<<< HEAD
-        "skip": "(self, prefix, count)",
-=======
         "scan_range": "(self, start, end, *, after, limit, descending)",
->>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
+        "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
         "transact": "(self, operations, *, reads, key, meta, call)",
         "transaction": "(self, *, key, meta)",
@@ -112,15 +109,11 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "entity_id": None,
         "get": "(self, namespace, kind, id, *, at, include)",
         "history": "(self, namespace, kind, id, *, limit)",
-<<<<<<< HEAD
-        "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
-        "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
-=======
         "list": (
             "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include, order,"
             " descending)"
         ),
->>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
+        "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
         "prune": "(self, namespace)",
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata, *, key, if_version)",
         "put_many": "(self, records, *, key)",
@@ -267,14 +260,9 @@ def test_a_function_takes_these_arguments(function: Callable[..., object]) -> No
 def test_a_class_has_these_members_with_these_arguments(kind: type) -> None:
     members = {
         name: arguments(member) if inspect.isfunction(member) else None
-<<<<<<< HEAD
         for part in kind.__mro__
         if part.__module__.startswith("rote.")
         for name, member in vars(part).items()
-=======
-        for base in reversed(kind.__mro__)
-        for name, member in vars(base).items()
->>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
         if not name.startswith("_")
     }
     assert members == MEMBERS[kind]

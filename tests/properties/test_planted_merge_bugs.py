@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-<<<<<<< HEAD
 from rote.contract import commands
-=======
->>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
 from rote.engines.rows import BranchRow, Line
 from rote.errors import RoteError
 from rote.kernel.branching import merge_bases as bases
@@ -119,11 +116,7 @@ def look_at_the_source_only_above_its_fork(monkeypatch: pytest.MonkeyPatch) -> N
 def prefer_ours_to_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
     settle = merges._settle
 
-<<<<<<< HEAD
     def ours_first(request: commands.Merge, rules: Any, id: str, sides: Any) -> Entry | None:
-=======
-    def ours_first(request: Any, rules: Any, id: str, sides: Any) -> Entry | None:
->>>>>>> 844c842f684d2a4f8e9ec8605a7c4ac633454043
         return sides[1] if request.on_conflict == "latest" else settle(request, rules, id, sides)
 
     monkeypatch.setattr(merges, "_settle", ours_first)
