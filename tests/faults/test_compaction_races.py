@@ -14,7 +14,7 @@ import pytest
 
 from rote.contract import View
 from rote.contract.commands import CopyOut, Find, MakeCommit, Read
-from rote.engines import Engine
+from rote.engines import Engine, Scrubbed
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import Compacted, Conflict, RoteError
 from rote.kernel.reading import indexes
@@ -88,7 +88,7 @@ class Unscrubbed:
         self._target = target
 
     def __getattr__(self, name: str) -> Any:
-        return (list) if name == "scrub" else getattr(self._target, name)
+        return (lambda **_: Scrubbed()) if name == "scrub" else getattr(self._target, name)
 
 
 class Rig:

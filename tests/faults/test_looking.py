@@ -122,7 +122,7 @@ def test_the_command_line_looks_where_it_may_not_write(folder: Path) -> None:
 def open_the_way(folder: Path) -> None:
     """Let others enter the folders above."""
     for parent in folder.parents:
-        if parent.stat().st_uid == os.geteuid() and parent.name.startswith("pytest-"):
+        if parent.stat().st_uid == os.geteuid() and parent.name.startswith(("pytest-", "popen-")):
             parent.chmod(0o755)
     folder.parent.chmod(0o755)
 
