@@ -63,13 +63,14 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "diff": "(self, other)",
         "erase": "(self, ids, *, reason, key)",
         "facts": "(self, id)",
-        "find": "(self, index, *, start, end, after, within, limit)",
+        "find": "(self, index, *, start, end, after, within, limit, descending)",
         "gc": "(self, *, grace_seconds, progress)",
         "get": "(self, id, default)",
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
         "log": "(self, *, since, before, limit, newest)",
+        "made": "(self, key, call, ids)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
         "name": None,
         "now": None,
@@ -86,9 +87,10 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+        "scan_range": "(self, start, end, *, after, limit, descending)",
         "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
-        "transact": "(self, operations, *, reads, key, meta)",
+        "transact": "(self, operations, *, reads, key, meta, call)",
         "transaction": "(self, *, key, meta)",
         "update": "(self, id, function, *, attempts)",
         "values": "(self, query)",
@@ -98,22 +100,29 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "written": "(self, prefix, *, where)",
     },
     rote.Memory: {
-        "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata)",
+        "append": "(self, namespace, kind, id, entry, ttl_seconds, metadata, *, key, if_version)",
         "call": "(self, verb, arguments)",
         "capabilities": "(self)",
         "check_namespace": "(self, namespace)",
         "default_ttl": "(self, namespace)",
-        "delete": "(self, namespace, kind, id)",
+        "delete": "(self, namespace, kind, id, *, key, if_version)",
         "entity_id": None,
-        "get": "(self, namespace, kind, id, *, at)",
+        "get": "(self, namespace, kind, id, *, at, include)",
         "history": "(self, namespace, kind, id, *, limit)",
-        "list": "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include)",
+        "list": (
+            "(self, namespace, kind, id_prefix, updated_since, filters, *, at, include, order,"
+            " descending)"
+        ),
         "erase": "(self, namespace, kind, id, *, id_prefix, filters, reason, dry_run)",
         "prune": "(self, namespace)",
-        "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata)",
+        "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata, *, key, if_version)",
+        "put_many": "(self, records, *, key)",
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
+        "update": (
+            "(self, namespace, kind, id, *, payload, patch, metadata, ttl_seconds, key, if_version)"
+        ),
     },
     rote.Run: {
         "add_retrieval": "(self, answer)",
@@ -170,7 +179,7 @@ FIELDS: dict[type, list[str]] = {
         "to_dict",
     ],
     rote.VerifyReport: [
-        "ok", "version", "head", "facts", "commits", "erased", "faults", "oldest", "to_dict",
+        "ok", "version", "head", "facts", "commits", "erased", "faults", "warnings", "oldest", "to_dict",
     ],
     rote.CopyReport: [
         "ok", "did", "name", "version", "head", "since", "commits", "sides", "blobs", "with_key",

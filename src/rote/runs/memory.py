@@ -172,8 +172,9 @@ class RunMemory(Memory):
             "updated_since": as_text(updated_since),
             "filters": filters,
             "include": check_included(include),
-            "order": order,
-            "descending": descending,
+            # Not noted where they are left out: rows of earlier days do not name them.
+            **({} if order == "id" else {"order": order}),
+            **({} if descending is False else {"descending": descending}),
         }
         self._check_read()
         # What was there before the snapshot is history; the snapshot by another name is not.

@@ -38,7 +38,7 @@ def test_several_entities_are_erased_by_one_commit(store: Path, named: tuple[str
     assert b"peppermint" in store.read_bytes()  # of the other entity
     said = run_ok("erase", *named, *BECAUSE, store=store)
     assert said.startswith("2 entities were erased before, at version 9 ")
-    assert "erase 2 entities (request 17)" in run_ok("log", store=store)
+    assert "erase 2 entities, urn:person:1 … (request 17)" in run_ok("log", store=store)
     assert "request 17" in run_ok("history", IDS[1], store=store)
 
 

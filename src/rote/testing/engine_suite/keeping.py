@@ -95,6 +95,14 @@ class KeepingTests(EngineGround):
         with pytest.raises(Unavailable):
             self.engine.backup(self.place / "copy.db")
 
+    def test_tidying_leaves_the_store_and_its_neighbours_alone(self) -> None:
+        before = _contents(self.engine, self.space)
+        neighbour = self.place / "notes.txt"
+        neighbour.write_text("of somebody else")
+        self.engine.tidy()
+        assert neighbour.read_text() == "of somebody else"
+        assert _contents(self.engine, self.space) == before
+
     def test_closing_twice_is_closing_once(self) -> None:
         self.engine.close()
         self.engine.close()

@@ -51,7 +51,7 @@ class RecordHistoryTests(RecordGround):
             assert self.memory.get(*KEY, at=item["version"])["record"] == item["record"]
         assert [item["op"] for item in self.items()] == ["set", "delete", "patch", "patch", "set"]
 
-    def test_a_history_gives_the_newest_of_what_is_more_than_its_limit(self) -> None:
+    def test_a_record_with_more_changes_than_the_limit_shows_the_newest(self) -> None:
         self.write_record()
         whole = self.items()
         for limit in range(7):

@@ -237,25 +237,27 @@ class RecordListTests(RecordGround):
 
     def test_an_offset_passes_what_is_no_living_record_of_the_list(self) -> None:
         """Offsets are skipped by counting ids, of which some are not listed."""
+        own = self.open_fresh("old", content_rules=()).space("notes")
+        memory = Memory(own)
         for number in range(40):
             ttl = 1 if number % 3 == 0 else None
-            self.memory.put("ops", "kj"[number % 2], f"{number:02}", {}, ttl)
-        self.memory.put("long_term", "k", "another namespace", {})
+            memory.put("ops", "kj"[number % 2], f"{number:02}", {}, ttl)
+        memory.put("long_term", "k", "another namespace", {})
         for id in (
             "record:ops!!j!!05!!x",
             "record:ops!!k",
             "record:ops!!k!!",
             "record:ops!!z!!1!!",
         ):
-            self.space.set(id, {"a": "stray"})
-        self.memory.delete("ops", "k", "02")
+            own.set(id, {"a": "stray"})
+        memory.delete("ops", "k", "02")
         self.clock.move(seconds=2)
-        self.memory.put("ops", "k", "04", {})
-        branch = self.space.create_branch("draft")
+        memory.put("ops", "k", "04", {})
+        branch = own.create_branch("draft")
         Memory(branch).delete("ops", "j", "07")
-        at = self.space.version
-        self.memory.delete("ops", "j", "11")
-        for space, then in ((self.space, None), (self.space, at), (branch, None)):
+        at = own.version
+        memory.delete("ops", "j", "11")
+        for space, then in ((own, None), (own, at), (branch, None)):
             for kind, prefix in (
                 (None, None),
                 ("j", None),

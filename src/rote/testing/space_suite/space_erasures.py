@@ -162,13 +162,12 @@ class SpaceErasureTests(SpaceGround):
         store = self.open_fresh("seeded", seed=SEED)
         did = store.space("x").did
         store.erase_space("x", reason="r", confirm="x")
-        again = self.open(self.place / "seeded", seed=SEED) if self.is_shared else store
-        if self.is_shared:
+        is_shared = isinstance(self, SharedSpaceErasureTests)
+        again = self.open(self.place / "seeded", seed=SEED) if is_shared else store
+        if is_shared:
             with pytest.raises(NotFound, match="erased"):
                 again.space("y")
         assert did not in [space.did for space in store.spaces()]
-
-    is_shared = False  # whether a store can be opened twice in one place
 
     # -- beside others -----------------------------------------------------------------------------
 
@@ -219,8 +218,6 @@ class SpaceErasureTests(SpaceGround):
 
 
 class SharedSpaceErasureTests(SpaceErasureTests):
-    is_shared = True
-
     def test_a_number_is_not_given_again_while_others_hold_it(self) -> None:
         """A process that had the erased space open would else read and write another space."""
         others = self.open()
