@@ -20,6 +20,7 @@ import pytest
 
 import rote
 from rote.errors import Corrupt, NotFound
+from tests.faults.tampering import raw
 from tests.golden import lives
 from tests.lanes import SLOW, examples
 
@@ -208,3 +209,57 @@ def test_a_damaged_header_does_not_make_a_store_another_file(patient: Patient, p
         changed[place] ^= 1 << bit
         examine(patient, bytes(changed), place, findings)
         findings.check()
+
+
+@pytest.mark.parametrize(("place", "change"), [(97_826, 169), (98_070, 141)])
+def test_an_error_of_python_over_stored_bytes_is_corrupt(
+    patient: Patient, place: int, change: int
+) -> None:
+    """An event that is no text any more once raised UnicodeDecodeError."""
+    findings, changed = Findings(), bytearray(patient.content)
+    changed[place] ^= change
+    examine(patient, bytes(changed), place, findings)
+    findings.check()
+    assert findings.counts["Corrupt"]
+
+
+# A change behind Rote's back, and the calls that show what was changed.
+SHOWN_BY: list[tuple[str, tuple[str, ...]]] = [
+    (
+        "update facts set body = cast('\"x\"' as blob) where id = 'urn:note:b' and op = 1",
+        ("log", "history"),
+    ),
+    (
+        "update facts set salt = zeroblob(16) where id = 'urn:note:b' and salt is not null",
+        ("read",),
+    ),
+    (
+        "update facts set value = cast('{\"text\":\"x\"}' as blob) where id = 'urn:note:a' and op = 2",
+        ("read",),
+    ),
+    ("update commits set author = 'Eve' where version = 20", ("log", "history")),
+    ("update commits set at = at + 1", ("head", "log")),
+    ("update branches set fork_version = fork_version + 1 where branch = 2", ("branches", "scan")),
+    ("update sides set fence = fence + 1 where kind = 'run'", ("runs",)),
+    ("update sides set body = cast('{}' as blob) where kind = 'receipt'", ("receipts",)),
+    ("update spaces set name = 'whale' where name = 'whole'", ("spaces", "head")),
+]
+
+
+@pytest.mark.parametrize(("statement", "names"), SHOWN_BY, ids=[each for each, _ in SHOWN_BY])
+def test_a_look_checks_what_it_shows_by_its_hashes(
+    patient: Patient, statement: str, names: tuple[str, ...]
+) -> None:
+    patient.path.write_bytes(patient.content)
+    with raw(patient.path) as connection:
+        connection.pragma("journal_mode", "delete")
+        connection.execute(statement)
+        assert connection.changes()
+    with patient.open() as store:
+        refused = set()
+        for call, answer in patient.calls(store):
+            try:
+                assert answer() == patient.answers[call], call
+            except Corrupt:
+                refused.add(call.split()[-1])
+    assert refused >= set(names)

@@ -109,7 +109,8 @@ def load(reads: Reader, space: int, ids: Sequence[str], line: Line) -> dict[str,
 
 
 def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
-    if reads.is_audit:
+    is_audit = reads.is_audit
+    if is_audit:
         check_fact(row)
     if row.salt is None:
         return _erased(row, remains_in(row), line)
@@ -117,7 +118,7 @@ def entry_of(reads: Reader, space: int, row: FactRow, line: Line) -> Entry:
         return Entry(row.version, row.hash, row.salt, False)
     data = snapshot_in(row)
     if data is not None:
-        if reads.is_audit and row.op == PATCH and row.body is not None:
+        if is_audit and row.op == PATCH and row.body is not None:
             _check_snapshot(reads, space, row, line)
         size = len(data)
         return Entry(row.version, row.hash, row.salt, True, data, UNSET, 0, 0, size, size)
