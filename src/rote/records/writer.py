@@ -4,6 +4,7 @@ Each verb looks at the record, commits under that look, and looks again when oth
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -58,6 +59,9 @@ class RecordWriter:
                 " a run has one, run.memory"
             )
         self.space = space
+        # A run reads from one space and writes to another, one verb at a time.
+        self._writing = space
+        self._turn: AbstractContextManager[object] = nullcontext()
         self.profile = profiles.check_profile(profile)
         self.namespaces = check_namespaces(namespaces)
         self._retention = retention.parse_retention(
@@ -163,7 +167,7 @@ class RecordWriter:
         def update_once() -> Written | Conflict:
             seen, life = self._look(entity, values=correction.wanted)
             if life is None:
-                self.space.glance(entity)  # a transaction notes that the answer relies on it
+                self._writing.glance(entity)  # a transaction notes that the answer relies on it
                 raise NotFound(f"there is no record {namespace} {kind} {id}; put it", id=entity)
             refused = self._refusal(entity, seen, if_version, is_there=life is not None)
             if refused is not None:
@@ -276,7 +280,7 @@ class RecordWriter:
         call = None if key is None else keyed(key, "delete", (entity,))
 
         def delete_once() -> Written | Conflict:
-            seen = self.space.glance(entity)
+            seen = self._writing.glance(entity)
             # An expired record is still there to be deleted.
             refused = self._refusal(entity, seen, if_version, is_there=seen.exists)
             if refused is not None:
@@ -297,7 +301,7 @@ class RecordWriter:
     def prune(self, namespace: str | None = None) -> Result:
         """Delete expired records, of one namespace or of all."""
         pruned = sum(
-            retention.prune_namespace(self.space, name)
+            retention.prune_namespace(self._writing, name)
             for name in self._chosen(namespace)
             if self._retention.prunes(name)
         )
@@ -307,12 +311,15 @@ class RecordWriter:
         """Note that a record was used, in last_accessed and access_count. No other verb does."""
         self._check_offered("touch")
         entity = self._entity(namespace, kind, id)
-        return self.space.retry(lambda: self._touch_once(entity), attempts=RECORD_ATTEMPTS_MAX)
+        with self._turn:
+            return self._writing.retry(
+                lambda: self._touch_once(entity), attempts=RECORD_ATTEMPTS_MAX
+            )
 
     def _touch_once(self, entity: str) -> Result:
         seen, life = self._look(entity, values=("/metadata",))
         if life is None:
-            self.space.glance(entity)  # a transaction notes that the answer relies on it
+            self._writing.glance(entity)  # a transaction notes that the answer relies on it
             return {
                 "ok": True, "found": False, "last_accessed": None, "access_count": None,
                 "version": None,
@@ -321,7 +328,7 @@ class RecordWriter:
         known = metadata if type(metadata) is dict else {}
         count = known.get("access_count")
         counted = (count if type(count) is int else 0) + 1
-        commit = self.space.transact(
+        commit = self._writing.transact(
             [
                 {
                     "op": "patch",
@@ -357,7 +364,7 @@ class RecordWriter:
 
         The verb names in the reads of its commit what it relies on.
         """
-        seen = (view or self.space).glance(
+        seen = (view or self._writing).glance(
             entity,
             values=(*_LIFE, *_KEY, *values),
             sizes=sizes,
@@ -365,7 +372,9 @@ class RecordWriter:
             is_noted=False,
         )
         life = read_life(*seen.values[:3]) if is_key(entity, *seen.values[3:6]) else None
-        if life is not None and life.has_expired(micros_of(self.space.now) if now is None else now):
+        if life is not None and life.has_expired(
+            micros_of(self._writing.now) if now is None else now
+        ):
             life = None
         return seen, life
 
@@ -379,14 +388,15 @@ class RecordWriter:
 
         `write` commits and is called again on Conflict. `again` says the result of a commit.
         """
-        made = None if call is None else self.space.made(call.key, call.call, call.ids)
-        if made is None:
-            outcome = self.space.retry(write, attempts=RECORD_ATTEMPTS_MAX)
-            if isinstance(outcome, Conflict):
-                raise outcome
-            made, result = outcome
-            if made is None or call is None:
-                return result
+        with self._turn:
+            made = None if call is None else self._writing.made(call.key, call.call, call.ids)
+            if made is None:
+                outcome = self._writing.retry(write, attempts=RECORD_ATTEMPTS_MAX)
+                if isinstance(outcome, Conflict):
+                    raise outcome
+                made, result = outcome
+                if made is None or call is None:
+                    return result
         # Also for a commit of now: another process may have made it with the same key meanwhile.
         return again(made)
 
@@ -421,8 +431,8 @@ class RecordWriter:
         self, operations: Sequence[dict[str, Any]], reads: Any, call: Keyed | None
     ) -> Commit:
         if call is None:
-            return self.space.transact(operations, reads=reads)
-        return self.space.transact(operations, reads=reads, key=call.key, call=call.call)
+            return self._writing.transact(operations, reads=reads)
+        return self._writing.transact(operations, reads=reads, key=call.key, call=call.call)
 
     def _new(
         self, key: tuple[str, str, str], payload: Any, ttl_seconds: Any, metadata: Any
@@ -450,8 +460,8 @@ class RecordWriter:
     ) -> Conflict | None:
         if if_version is None:
             return None
-        self.space.glance(entity)  # a transaction notes that the answer relies on it
-        return refusal(entity, self.space.branch, seen, if_version, is_there=is_there)
+        self._writing.glance(entity)  # a transaction notes that the answer relies on it
+        return refusal(entity, self._writing.branch, seen, if_version, is_there=is_there)
 
     def _check_condition(self, key: str | None, if_version: int | None = None) -> None:
         self._check_offered("key", key)

@@ -8,12 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from msgspec import UNSET, UnsetType
-
-from rote.errors import NotFound
 from rote.records.keys import check_kinds, entity_id
 from rote.records.memory import Memory, Point, check_included
-from rote.records.metadata import Metadata
 from rote.records.retention import expired_ids
 from rote.records.writer import Result
 from rote.runs.answers import list_ranges, namespace_ranges
@@ -54,82 +50,11 @@ class RunMemory(Memory):
         self._check_read = check_read
         self._check_write = check_write
         self._plain = Memory(plain, **settings)
-        self._writing = Memory(writing, **settings)
-        self._writing_space = writing
+        self._writing = writing
+        self._turn = buffer.lock
         self._reads = reads
-        self._buffer = buffer
 
     # -- writing -----------------------------------------------------------------------------------
-
-    def put(  # noqa: PLR0917 - hosts of v1 call it by position
-        self,
-        namespace: str,
-        kind: str,
-        id: str,
-        payload: Mapping[str, Json],
-        ttl_seconds: int | UnsetType | None = UNSET,
-        metadata: Metadata | UnsetType | None = UNSET,
-        *,
-        key: str | None = None,
-        if_version: int | None = None,
-    ) -> Result:
-        condition: Any = {"key": key, "if_version": if_version}
-        with self._buffer.lock:
-            return self._writing.put(
-                namespace, kind, id, payload, ttl_seconds, metadata, **condition
-            )
-
-    def put_many(self, records: Iterable[Mapping[str, Any]], *, key: str | None = None) -> Result:
-        with self._buffer.lock:
-            return self._writing.put_many(records, key=key)
-
-    def update(self, namespace: str, kind: str, id: str, **changes: Any) -> Result:
-        with self._buffer.lock:
-            try:
-                return self._writing.update(namespace, kind, id, **changes)
-            except NotFound:
-                self._buffer.rely_on(entity_id(namespace, kind, id))
-                raise
-
-    def append(  # noqa: PLR0917 - as above
-        self,
-        namespace: str,
-        kind: str,
-        id: str,
-        entry: Mapping[str, Json],
-        ttl_seconds: int | UnsetType | None = UNSET,
-        metadata: Metadata | UnsetType | None = UNSET,
-        *,
-        key: str | None = None,
-        if_version: int | None = None,
-    ) -> Result:
-        condition: Any = {"key": key, "if_version": if_version}
-        with self._buffer.lock:
-            return self._writing.append(
-                namespace, kind, id, entry, ttl_seconds, metadata, **condition
-            )
-
-    def delete(
-        self,
-        namespace: str,
-        kind: str,
-        id: str,
-        *,
-        key: str | None = None,
-        if_version: int | None = None,
-    ) -> Result:
-        entity = self._entity(namespace, kind, id)
-        self._check_write()
-        with self._buffer.lock:
-            self._buffer.rely_on(entity)
-            return self._writing.delete(namespace, kind, id, key=key, if_version=if_version)
-
-    def touch(self, namespace: str, kind: str, id: str) -> Result:
-        with self._buffer.lock:
-            result = self._writing.touch(namespace, kind, id)
-            if not result["found"]:
-                self._buffer.rely_on(entity_id(namespace, kind, id))
-            return result
 
     def prune(self, namespace: str | None = None) -> Result:
         named = self._chosen(namespace)
@@ -138,12 +63,12 @@ class RunMemory(Memory):
         expired = expired_ids(self._plain.space, chosen)
         call = {"name": "expired", "namespaces": list(chosen)}
         self._note(call, expired, namespace_ranges(self.space.branch, chosen), expired)
-        with self._buffer.lock:
+        with self._turn:
             # What the run itself has put or appended to since lives again.
-            looks = {id: self._writing._look(id) for id in expired}
+            looks = {id: self._look(id) for id in expired}
             gone = [id for id, (seen, life) in looks.items() if seen.exists and life is None]
             if gone:
-                self._writing_space.transact(
+                self._writing.transact(
                     [{"op": "delete", "id": id} for id in gone], reads=[{"id": id} for id in gone]
                 )
         return {"ok": True, "pruned": len(gone)}

@@ -285,8 +285,8 @@ class BufferPort(PortLayer):
         answer: Any
         if isinstance(command, MakeCommit | GetMade):
             answer = self._commit(command)
-        elif isinstance(command, GlanceAt) and (own := self._buffer.own(command.id)) is not None:
-            answer = own.glance(command)
+        elif isinstance(command, GlanceAt):
+            answer = self._glance(space, command)
         elif isinstance(command, GetTimes):
             answer = Times(self._now, None)
         elif isinstance(command, GetHead):
@@ -306,6 +306,15 @@ class BufferPort(PortLayer):
 
     def for_caller(self, caller: Caller, /) -> Port:
         raise InvalidInput("a run is of who started it")
+
+    def _glance(self, space: str, command: GlanceAt) -> Glance:
+        own = self._buffer.own(command.id)
+        if command.is_noted:
+            for path in (*command.values, *command.sizes) or (None,):
+                self._buffer.rely_on(command.id, path)
+        if own is not None:
+            return own.glance(command)
+        return self._port.answer(space, structs.replace(command, view=self._view))
 
     def _commit(self, command: MakeCommit | GetMade) -> Commit:
         if isinstance(command, GetMade) or command.key is not None or command.meta is not None:
