@@ -26,7 +26,11 @@ from rote.values.blobs import meta_id
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for ever, in clear.")
 ]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say which.")]
 _REFUSAL = "nothing was erased"
+# What the log keeps of an erased entity, for the person who reads the answer.
+_NOT_REACHED = "not reached: older backups and copies, exports, recordings and traces"
+_KEPT = "kept in clear: ids, and the times, authors, keys and meta of commits (rote log ID)"
 
 
 @spread_options
@@ -46,6 +50,7 @@ def erase(
         typer.Option("--confirm", metavar="NAME", help="The same NAME once more."),
     ] = None,
     reason: ReasonOption,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     key: KeyOption = None,
     branch: Annotated[str | None, typer.Option("--branch", hidden=True)] = None,
@@ -59,6 +64,8 @@ def erase(
     check_reason(reason)
     check_key_option(key)
     if whole_space is not None:
+        if dry_run:
+            raise InvalidInput("--dry-run says which entities; a whole space is all of it")
         _erase_space(whole_space, repeated, reason, key, options)
         return
     if repeated is not None:
@@ -66,6 +73,9 @@ def erase(
     chosen = ids_in(ids or ())
     named: Any = {"prefix": prefix} if prefix is not None else chosen
     with options.opened_space() as space:
+        if dry_run:
+            _print_chosen(_written(space, chosen, prefix), options)
+            return
         if not yes and can_ask():
             _ask(space, chosen, prefix)
         with spinner("erasing"):
@@ -73,17 +83,27 @@ def erase(
     options.print_answer(erasure.to_dict(), lambda: _print(erasure))
 
 
-def _ask(space: Space, ids: Any, prefix: str | None) -> None:
+def _ask(space: Space, ids: list[str], prefix: str | None) -> None:
     """Ask for consent, if there is something to erase."""
-    written = [id for id in ids if _was_written(space, id)]
-    if prefix is not None:
-        written = list(space.written(prefix))
-    if written:
+    if written := _written(space, ids, prefix):
         words = _entities(written)
         confirm(
             f"erase all values of {words} in {space.name}, on every branch, for good?",
             refusal=_REFUSAL,
         )
+
+
+def _written(space: Space, ids: list[str], prefix: str | None) -> list[str]:
+    """Return those of the named entities that were ever written, in order."""
+    if prefix is not None:
+        return list(space.written(prefix))
+    return [id for id in ids if _was_written(space, id)]
+
+
+def _print_chosen(ids: list[str], options: SpaceOptions) -> None:
+    options.print_answer({"ids": ids}, lambda: print_rows(("id",), ((shown(id),) for id in ids)))
+    if not ids:
+        raise no()
 
 
 def _entities(ids: list[str]) -> str:
@@ -106,6 +126,7 @@ def _print(erasure: Erasure) -> None:
     else:
         were = "was" if len(ids) == 1 else "were"
         print_line(f"{words} {were} erased before, at {place}; nothing was erased now")
+    print_line(_KEPT)
     for hash in erasure.blobs:
         print_line(f"still stored: the blob {hash}; {_advice(ids, hash)}")
     _print_remaining(erasure.remaining)
@@ -114,7 +135,7 @@ def _print(erasure: Erasure) -> None:
 def _print_remaining(places: tuple[str, ...]) -> None:
     for remaining in places:
         print_line(f"not reached: {remaining}")
-    print_line("not reached: older backups and copies, which still hold it")
+    print_line(_NOT_REACHED)
 
 
 def _advice(ids: list[str], hash: str) -> str:
@@ -162,7 +183,7 @@ def erase_records(
         typer.Option("--filters", metavar="OBJECT", help="Any filters, as a JSON object."),
     ] = None,
     reason: ReasonOption,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     branch: Annotated[str | None, typer.Option("--branch", hidden=True)] = None,
     options: SpaceOptions,
@@ -199,4 +220,5 @@ def _print_records(result: dict[str, Any], *, dry_run: bool) -> None:
         say(f"{count} would be erased")
         return
     say(f"{count} erased at version {result['version']}")
-    say("not reached: older backups and copies, exports, recordings and traces")
+    say(_KEPT)
+    say(_NOT_REACHED)

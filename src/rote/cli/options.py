@@ -6,6 +6,7 @@ A command takes a group of options by one parameter, whose type is a class of th
     def get_entity(id: IdArgument, *, at: AtOption = None, options: BranchOptions) -> None:
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -179,7 +180,13 @@ def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Ite
     be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
-    with open_as_allowed(url, create=create, recover=recover) as store:
+    author = os.environ.get("ROTE_AUTHOR") or None
+    try:
+        opened = open_as_allowed(url, create=create, recover=recover, author=author)
+    except NotFound as error:
+        error.args = (f"{error}; --store or ROTE_STORE names another",)
+        raise
+    with opened as store:
         yield store
 
 

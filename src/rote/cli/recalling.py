@@ -218,7 +218,8 @@ def show_record(record: RecordArguments, *, at: AtOption = None, options: Branch
         memory = memory_of(view)
         found = memory.get(*record.key)
         written = _last_written(view, memory.entity_id(*record.key))
-    result = {**found, **_about(written)}
+        newest = view.read(memory.entity_id(*record.key)).version
+    result = {**found, **_about(written), "if_version": newest}
     if not found["found"]:
         raise absent(
             record, result, options, words=_fate(written, "" if at is None else f" at {at}")
@@ -258,6 +259,11 @@ def _fate(last: Fact | None, when: str) -> str:
     return f"{when}: it was deleted in version {last.version}, at {last.at}{by}{because}"
 
 
+def _if_other(newest: int, version: int) -> str:
+    """Return the version that --if-version takes, where a use was noted after the last change."""
+    return "" if newest == version else f"{newest} (its use was noted then)"
+
+
 def _print_record(record: RecordArguments, result: dict[str, Any]) -> None:
     envelope: Envelope = result["record"]
     life = life_of(envelope)
@@ -267,6 +273,7 @@ def _print_record(record: RecordArguments, result: dict[str, Any]) -> None:
         [
             ("record", str(record)),
             ("version", str(result["version"])),
+            ("if-version", _if_other(result["if_version"], result["version"])),
             ("at", result["at"] or envelope["updated_at"]),
             ("author", result["author"] or ""),
             ("why", why(result["meta"])),
@@ -300,7 +307,10 @@ def show_history(
         memory = memory_of(view)
         items = memory.history(*record.key, limit=limit)["items"]
         facts = view.history(memory.entity_id(*record.key), limit=limit)
-    told = [{**item, "meta": fact.meta} for item, fact in zip(items, facts, strict=True)]
+    told = [
+        {**item, "meta": fact.meta, "erased": fact.erased}
+        for item, fact in zip(items, facts, strict=True)
+    ]
     options.print_answer({"items": told}, lambda: _print_history(told))
 
 
@@ -319,6 +329,8 @@ def _print_history(items: list[dict[str, Any]]) -> None:
 def _history_row(item: dict[str, Any]) -> tuple[str, ...]:
     record = item["record"]
     text = "" if record is None else text_of(record["payload"])
+    if item["erased"]:
+        text = "(erased)"
     return (
         str(item["version"]), item["at"] or "", item["author"] or "", item["op"], text,
         why(item["meta"]),

@@ -79,9 +79,9 @@ def open(
     )
 
 
-def open_as_allowed(url: str, *, create: bool, recover: bool) -> Store:
+def open_as_allowed(url: str, *, create: bool, recover: bool, author: str | None) -> Store:
     """Open a store as the command line does: read only where it cannot be written."""
-    return _open(url, create=create, recover=recover, read_only=None)
+    return _open(url, create=create, recover=recover, read_only=None, author=author)
 
 
 def _open(

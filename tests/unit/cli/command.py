@@ -24,7 +24,13 @@ def run(*args: str, store: Path | None = None, stdin: str | bytes = "", **env: s
     options = [] if store is None else ["--store", str(store)]
     runner = CliRunner()
     # Fixed values in place of the environment's.
-    fixed = {"ROTE_STORE": None, "ROTE_SPACE": None, "ROTE_BRANCH": None, **env}
+    fixed = {
+        "ROTE_STORE": None,
+        "ROTE_SPACE": None,
+        "ROTE_BRANCH": None,
+        "ROTE_AUTHOR": None,
+        **env,
+    }
     with runner.isolation(input=stdin, env=fixed) as streams:
         with pytest.raises(SystemExit) as ended:
             COMMANDS.main([*args, *options], prog_name="rote")

@@ -42,6 +42,27 @@ def test_several_entities_are_erased_by_one_commit(store: Path, named: tuple[str
     assert "request 17" in run_ok("history", IDS[1], store=store)
 
 
+@pytest.mark.parametrize("named", [(*IDS, "urn:none"), ("--prefix", "urn:person:")], ids=str)
+def test_a_dry_run_says_which_and_erases_nothing(store: Path, named: tuple[str, ...]) -> None:
+    before = store.read_bytes()
+    assert run_ok("erase", *named, *BECAUSE, "--dry-run", store=store).split() == list(IDS)
+    assert run_json("erase", *named, *BECAUSE, "--dry-run", store=store) == {"ids": list(IDS)}
+    assert run("erase", "urn:none", *BECAUSE, "--dry-run", store=store).exit_code == 1
+    assert store.read_bytes() == before
+
+
+def test_words_say_what_stays_in_clear(store: Path) -> None:
+    assert "kept in clear: ids" in run_ok("erase", *IDS, *BECAUSE, store=store)
+    told = run("memory", "erase", "--tag", "ada", *BECAUSE, store=store).stderr
+    assert "kept in clear: ids" in told
+
+
+def test_the_history_of_an_erased_record_says_so(store: Path) -> None:
+    run("memory", "erase", "--tag", "bob", *BECAUSE, store=store)
+    (line,) = run_ok("memory", "history", "ops", "fact", "3", store=store).splitlines()
+    assert line.split("\t")[4] == "(erased)"
+
+
 def test_words_say_how_many(store: Path) -> None:
     said = run_ok("erase", *IDS, *BECAUSE, store=store)
     assert said.startswith("erase 2 entities at version 9 ")

@@ -94,6 +94,7 @@ def test_show_tells_who_wrote_a_record_when_and_why(store: Path) -> None:
     assert pairs == {
         "record": "long_term fact drink",
         "version": "3",
+        "if-version": "4 (its use was noted then)",
         "at": TUESDAY,
         "author": "planner",
         "why": '{"why":"chat 17"}',
@@ -107,6 +108,25 @@ def test_show_tells_who_wrote_a_record_when_and_why(store: Path) -> None:
     assert shown["record"]["payload"] == {"text": "Ada drinks tea"}
     expiring = run("memory", "show", "session", "turn", "1", "--at", "2", store=store).stdout
     assert "expires\t2026-01-05T12:01:00.000000Z\n" in expiring
+
+
+def test_show_tells_the_version_that_a_condition_takes(store: Path) -> None:
+    """A use that was noted is a write, too: the version of the last change was refused for ever."""
+    shown = run_json("memory", "show", *KEY, store=store)
+    assert (shown["version"], shown["if_version"]) == (3, 4)
+    assert "if-version\t4 " in run_ok("memory", "show", *KEY, store=store)
+    update = ("memory", "update", *KEY, "--ttl", "60", "--if-version")
+    assert "written at 4" in error_of(run(*update, "3", store=store))
+    run_ok(*update, "4", store=store)
+    assert "if-version" not in run_ok("memory", "show", *KEY, store=store)
+
+
+def test_a_command_writes_as_the_author_of_the_environment(store: Path) -> None:
+    put = ("memory", "put", "ops", "note", "1", "{}")
+    assert run(*put, store=store, ROTE_AUTHOR="clerk").exit_code == 0
+    assert run_json("memory", "show", "ops", "note", "1", store=store)["author"] == "clerk"
+    run_ok("memory", "delete", "ops", "note", "1", store=store)
+    assert run_json("history", "ops", "note", "1", "--limit", "1", store=store)["author"] is None
 
 
 def test_show_tells_why_there_is_none(store: Path) -> None:
@@ -145,7 +165,7 @@ def test_a_history_tells_what_a_record_said(store: Path) -> None:
     ]
     items = run_json("memory", "history", *KEY, "--limit", "3", store=store)["items"]
     assert [item["version"] for item in items] == [5, 4, 3]
-    assert items[2].keys() == {"version", "at", "author", "op", "record", "meta"}
+    assert items[2].keys() == {"version", "at", "author", "op", "record", "meta", "erased"}
     then: Any = run_json("memory", "history", *KEY, "--at", "2026-01-05", store=store)
     assert [item["version"] for item in then["items"]] == [1]
     assert run_ok("memory", "history", "ops", "k", "i", store=store) == ""
