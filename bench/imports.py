@@ -32,8 +32,8 @@ BENCHMARKS = [
     Benchmark(
         "import/open",
         "import rote and load what opens a store",
-        3.5,
-        2,
+        6,
+        4,
         partial(imports, work="import rote; rote.open"),
         "at most",
     ),
