@@ -82,6 +82,16 @@ def test_a_look_changes_no_byte_of_the_file_or_its_folder(folder: Path) -> None:
     assert content(folder) == before
 
 
+@pytest.mark.parametrize("folder", [CLOSED], indirect=True)
+def test_a_look_at_a_file_that_is_gone_is_in_nobodys_way(folder: Path, tmp_path: Path) -> None:
+    """Every later opening for writing asked whether it was the same file, and failed."""
+    with rote.open(folder / FILE, read_only=True) as store:
+        assert answers(store) == EXPECTED
+        shutil.rmtree(folder)
+        with rote.open(tmp_path / "another.db") as other:
+            other.space("x").set("urn:a", 1)
+
+
 @pytest.mark.parametrize("folder", [KILLED, CLOSED], indirect=True)
 def test_a_look_asks_nothing_of_a_disk_that_refuses_every_write(folder: Path) -> None:
     before = content(folder)

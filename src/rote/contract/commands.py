@@ -200,6 +200,7 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     within: str = ""  # ids that do not start with it may be left out
     own: Mapping[str, State] = {}
     descending: bool = False
+    is_own_only: bool = False  # leave out what is stored
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):

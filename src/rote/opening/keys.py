@@ -25,6 +25,9 @@ class FolderKeys:
             try:
                 os.write(file, seed.hex().encode() + b"\n")
                 os.fsync(file)
+            except OSError:
+                (self._folder / did).unlink(missing_ok=True)
+                raise
             finally:
                 os.close(file)
             self._sync_names()

@@ -82,8 +82,11 @@ class Correction(Struct, frozen=True):
         """Whether the patch may change the metadata that stands in the payload."""
         if self.patch is UNSET or self.metadata is not UNSET:
             return False
-        paths = [each[end] for each in self.patch for end in ("path", "from") if end in each]
-        return any(parse_pointer(path)[:1] in ((), (_IN_PAYLOAD,)) for path in paths)
+        return any(
+            parse_pointer(path)[:1] in ((), (_IN_PAYLOAD,))
+            for operation in self.patch
+            for path in _written_paths(operation)
+        )
 
     def operations(self, metadata: Json, payload: Json = None) -> list[dict[str, Any]]:
         """Return the patch of the envelope, for a record with this metadata and payload."""
@@ -108,6 +111,14 @@ class Correction(Struct, frozen=True):
         if self.metadata is not UNSET or type(payload) is not dict or _IN_PAYLOAD not in payload:
             return []
         return [_add(_METADATA, check_metadata(payload[_IN_PAYLOAD], "payload._metadata"))]
+
+
+def _written_paths(operation: Mapping[str, Any]) -> list[str]:
+    """Return the pointers at which an operation of a patch changes a value."""
+    if operation["op"] == "test":
+        return []
+    ends = ("path", "from") if operation["op"] == "move" else ("path",)
+    return [operation[end] for end in ends]
 
 
 def check_changes(changes: Any) -> dict[str, Any]:
@@ -202,7 +213,7 @@ def named(records: Any, parse: Callable[[dict[str, Any]], NewRecord]) -> list[Ne
     for index, record in enumerate(records):
         try:
             new = parse(check_members(record))
-            canonical(new.payload)
+            canonical([new.payload, new.metadata])
             if new.entity in found:
                 raise InvalidInput("an earlier record of the list has the same key")
         except LimitExceeded as error:

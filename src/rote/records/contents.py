@@ -9,6 +9,7 @@ from rote.records.envelope import CARRIED, FIELDS, read_life, read_record
 from rote.records.keys import PREFIX, is_key
 from rote.records.metadata import instant_of
 from rote.values import Encoded, Json
+from rote.values.limits import INTEGER_MAX
 
 
 class _Object(Struct, gc=False):
@@ -94,4 +95,5 @@ def _with_sum(
         return one, other
     before = base.get(name)
     total = max(sum(counts) - (before if type(before) is int else 0), 0)
+    total = min(total, INTEGER_MAX)
     return {**one, name: total}, {**other, name: total}

@@ -133,6 +133,6 @@ def check_ttl(ttl_seconds: Any, argument: str = "ttl_seconds") -> int | None:
 
 
 def check_object(value: Any, argument: str) -> dict[str, Any]:
-    if type(value) is not dict:
+    if not isinstance(value, dict):
         raise InvalidInput(f"{argument} must be an object", argument=argument)
     return value

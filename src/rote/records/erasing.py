@@ -117,12 +117,15 @@ def erase_records(
     else:
         try:
             named = {"prefix": selected.prefix(), "where": where}
-            commit = space.erase(named, reason=reason).commit
-        except NotFound:
-            pass
+            erasure = space.erase(named, reason=reason)
+        except NotFound as error:
+            if "prefix" not in error.details:
+                raise  # not that nothing matches: the space is gone
         else:
-            event = commit.event or {}
-            ids, version = event.get("ids") or [event["id"]], commit.version
+            # Without facts it is the commit of another call, which has erased them meanwhile.
+            if erasure.facts:
+                event = erasure.commit.event or {}
+                ids, version = event.get("ids") or [event["id"]], erasure.commit.version
     return {"ok": True, "erased": [_key(id) for id in ids], "version": version}
 
 

@@ -72,6 +72,8 @@ def is_key(entity: str, namespace: Json, kind: Json, id: Json) -> bool:
     """Whether an entity is the one that holds the record of this key."""
     if type(namespace) is not str or type(kind) is not str or type(id) is not str:
         return False
+    if not kind or not id or not _is_namespace(namespace):
+        return False
     # The most frequent case, faster: without `!` nothing in an entity id was escaped.
     if entity == f"{PREFIX}{namespace}{_END}{kind}{_END}{id}{_END}" and "!" not in kind + id:
         return True
@@ -88,12 +90,11 @@ def ids_under(namespace: str, kind: str | None = None, id_prefix: str = "") -> s
 def key_of(entity: str) -> tuple[str, str, str] | None:
     """Return the key (namespace, record_kind, record_id) in the id of a record; None for another id."""
     parts = entity.removeprefix(PREFIX).split(_END)
-    if not entity.startswith(PREFIX) or len(parts) != 4 or not _is_namespace(parts[0]):
+    if not entity.startswith(PREFIX) or len(parts) != 4:
         return None
     namespace = parts[0]
     kind, id = (_unescaped(lambda match: chr(int(match[1], 16)), part) for part in parts[1:3])
-    is_named = kind and id and is_key(entity, namespace, kind, id)
-    return (namespace, kind, id) if is_named else None
+    return (namespace, kind, id) if is_key(entity, namespace, kind, id) else None
 
 
 def namespace_of(entity: str) -> str | None:

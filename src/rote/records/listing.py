@@ -120,7 +120,9 @@ def skip_records(
 def _left_out(view: Space, namespace: str, within: str, now: int) -> list[str]:
     """Return the ids under a prefix that a list leaves out: expired records, and what is no record."""
     expired = _listed_between(view, "expires", namespace, Window(before=now - 1), within)
-    return sorted([*expired, *_listed(view, STRAY, within)])
+    # The prefix itself is no id of a record, and the index lists what comes after it.
+    itself = [within] if view.glance(within).exists else []
+    return sorted([*itself, *expired, *_listed(view, STRAY, within)])
 
 
 def _is_walked(filters: Filters, kind: str | None, id_prefix: str, order: Order) -> bool:

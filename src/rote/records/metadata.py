@@ -21,7 +21,7 @@ def check_metadata(metadata: Any, place: str = "metadata") -> Metadata | None:
     """Return the metadata in its normal form: tags without duplicates, everything else as given."""
     if metadata is None:
         return None
-    if type(metadata) is not dict:
+    if not isinstance(metadata, dict):
         raise InvalidInput(f"{place} must be an object or null", argument=place)
     checked = dict(metadata)
     for name in FIELDS:

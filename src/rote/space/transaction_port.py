@@ -47,6 +47,7 @@ from rote.contract.commands import (
 )
 from rote.errors import InvalidInput
 from rote.space.buffer import Buffer, Own
+from rote.space.own_hits import OwnHits
 from rote.space.scan_pages import ScanPages, covered_ids
 from rote.values import canonical, check_entity_id, decode_canonical
 from rote.values.ranges import above, prefix_end
@@ -68,6 +69,7 @@ class TransactionPort(PortLayer):
         self._scans = ScanPages(self._begin_scan)
         self._state = "new"  # then open, then ended
         self.buffer = Buffer(port, space, self._view, now=lambda: self._now().now, note=self._note)
+        self._own_hits = OwnHits(port, space, self._view, self.buffer)
         self._rules: dict[type[Command[Any]], Callable[[str, Any], Any]] = {
             Read: self._read,
             GlanceAt: self._glance,
@@ -252,9 +254,7 @@ class TransactionPort(PortLayer):
         if not self._shows(command.view):
             return self._port.answer(space, command)
         self._ranges_read.append([command.within, prefix_end(command.within)])
-        written = [id for id in self.buffer.written() if id.startswith(command.within)]
-        own = {id: _shown(self.buffer.own(id)) for id in sorted(written)}
-        return self._port.answer(space, structs.replace(command, own=own, view=self._view))
+        return self._own_hits.find(command)
 
     # -- points ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ In the last two cases SQLite notices no other process. The reader then compares 
 files after every statement. When they have changed, it connects anew and asks once more.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +43,17 @@ _GONE: Mark = (None, None, None)  # the mark of a connection that was closed
 # The file system of SQLite that takes no locks; it needs none where nobody else is.
 _NO_LOCKS = next((name for name in apsw.vfs_names() if name.endswith("-none")), None)
 _readers: "WeakSet[LookingReader]" = WeakSet()  # of this process
-_connecting = threading.Lock()
+# A signal handler may open a store while its own thread makes a connection.
+_connecting = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Make the lock anew in a child: the thread that held it at the fork does not exist there."""
+    global _connecting  # noqa: PLW0603 - one lock for the whole process
+    _connecting = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
@@ -159,7 +170,7 @@ class LookingReader(SqliteReader):
 
     def let_go(self, filename: str) -> None:
         """Close the connection, because a writer opens the file."""
-        if self._forks != len(FORKS) or not Path(filename).samefile(self._filename):
+        if self._forks != len(FORKS) or not self._is_of(filename):
             return
         # A signal handler may open the file in the middle of a statement of the same thread.
         if self.in_use.acquire(timeout=WAKE_SECONDS_MAX):
@@ -168,6 +179,12 @@ class LookingReader(SqliteReader):
                 self.close()
             finally:
                 self.in_use.release()
+
+    def _is_of(self, filename: str) -> bool:
+        try:
+            return Path(filename).samefile(self._filename)
+        except OSError:
+            return False  # one of them is gone
 
     def _look_for_commits(self) -> object:
         return super()._look_for_commits() if self._mark is None else _mark_of(self._filename)

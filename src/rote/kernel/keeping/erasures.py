@@ -235,8 +235,8 @@ def _check_bounds(count: int, id_bytes: int) -> None:
 def erased_of(reads: SpaceReader, forgotten: Forgotten, *, at: int) -> Erased:
     """Return an erasure as the rules for side rows have to know it."""
     rows = reads.rows.commits(reads.number, after=forgotten.oldest - 1, limit=1)
-    # Nobody knows when an entity was first written that has facts below the horizon.
-    is_known = rows and forgotten.oldest >= forgotten.below
+    # After a compaction nobody knows when an entity was first written: older facts may have gone.
+    is_known = rows and not forgotten.below
     since = rows[0].at if is_known else MICROS_MIN
     return Erased(frozenset(forgotten.ids), format_time(at), since, forgotten.is_by)
 

@@ -89,7 +89,7 @@ class Matching(Selection, frozen=True):
 
 def find_written(space: OpenSpace, command: FindWritten) -> tuple[str, ...]:
     """Return a page of the ids below a prefix that have content at some version."""
-    check_prefix(command.prefix)
+    check_prefix(command.prefix, is_literal=command.where is not None)
     if command.after is not None:
         check_entity_id(command.after)
     limit = page_size(command.limit)
@@ -134,7 +134,7 @@ def selection_of(space: OpenSpace, command: Erase) -> Selection:
     if command.where is not None and command.prefix is None:
         raise InvalidInput("conditions are those of a prefix of ids", argument="where")
     if command.prefix is not None:
-        check_prefix(command.prefix)
+        check_prefix(command.prefix, is_literal=command.where is not None)
         if command.where is not None:
             return _matching(space, command.prefix, command.where)
         return Below({"name": "erase", "prefix": command.prefix}, command.prefix)
@@ -150,8 +150,11 @@ def selection_of(space: OpenSpace, command: Erase) -> Selection:
     return Named({"name": "erase", **call}, named)
 
 
-def check_prefix(prefix: object) -> None:
-    """Raise InvalidInput unless it is text that ids can start with."""
+def check_prefix(prefix: object, *, is_literal: bool) -> None:
+    """Raise InvalidInput unless it is text that ids can start with.
+
+    A `*` at its end is taken for a mistake, unless a layer above has made the prefix.
+    """
     check_text(prefix, "prefix")
     assert type(prefix) is str
     if not prefix:
@@ -159,7 +162,7 @@ def check_prefix(prefix: object) -> None:
             "an empty prefix is the whole space; store.erase_space takes that away",
             argument="prefix",
         )
-    if "\0" in prefix or prefix.endswith("*"):
+    if "\0" in prefix or (prefix.endswith("*") and not is_literal):
         raise InvalidInput("a prefix is plain text here; drop the '*' or NUL", argument="prefix")
 
 

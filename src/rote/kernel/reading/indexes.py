@@ -157,6 +157,10 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         id: Entry.showing(state) for id, state in command.own.items() if id.startswith(index.prefix)
     }
 
+    if command.is_own_only:
+        pairs = _asked(index, command, own)
+        return tuple([Hit(*pair) for pair in pairs[:limit]])
+
     def look(version: int) -> list[Hit] | None:
         coverage = space.coverage.get(index.name)
         if coverage is None or coverage.complete < version:
@@ -173,12 +177,7 @@ def find(space: OpenSpace, command: Find) -> tuple[Hit, ...]:
         pairs = _pairs(reads, command, line, limit=limit, without=without)
         if changed or own:
             entries = own | load(reads.rows, reads.number, list(changed), line)
-            pairs += [
-                (term, id)
-                for id, entry in entries.items()
-                for term in terms_of(index, id, entry)
-                if _is_asked(command, term, id)
-            ]
+            pairs += _asked(index, command, entries)
             pairs.sort(reverse=command.descending)
         if reads.rows.indexed(reads.number, index.name) >= coverage.noted:
             return [Hit(*pair) for pair in pairs[:limit]]
@@ -218,6 +217,17 @@ def _entries(reads: SpaceReader, index: Index, line: Line) -> Iterator[tuple[str
         if len(ids) < PAGE_MAX:
             return
         start = above(ids[-1])
+
+
+def _asked(index: Index, command: Find, entries: Mapping[str, Entry]) -> list[tuple[str, str]]:
+    """Return (term, id) of entries in the range of a command, in its order."""
+    pairs = [
+        (term, id)
+        for id, entry in entries.items()
+        for term in terms_of(index, id, entry)
+        if _is_asked(command, term, id)
+    ]
+    return sorted(pairs, reverse=command.descending)
 
 
 def _is_asked(command: Find, term: str, id: str) -> bool:

@@ -37,6 +37,12 @@ class RecordContentTests(RecordGround):
         for id in ODD_IDS:
             with Unchanged(self, InvalidInput):
                 self.space.set(id, ENVELOPE)
+        for namespace, kind, id in (("ops", "", "d"), ("ops", "k", ""), ("OPS", "k", "i")):
+            odd = {**ENVELOPE, "namespace": namespace, "record_kind": kind, "record_id": id}
+            with Unchanged(self, InvalidInput):
+                self.space.set(f"record:{namespace}!!{kind}!!{id}!!", odd)
+        with Unchanged(self, InvalidInput):
+            self.space.set("record:ops!!k!!i!!d!!", {**ENVELOPE, "namespace": "ops!!k"})
         self.space.set("records:a", 1)
         self.space.set(ENTITY, {**ENVELOPE, "payload": {"any": ["thing", {"at": {"all": None}}]}})
         assert self.memory.get("ops", "k", "i")["found"]

@@ -64,6 +64,13 @@ class RecordErasureTests(RecordGround):
         report = self.space.verify()
         assert (report.ok, report.erased) == (True, 7)
 
+    def test_a_star_in_a_prefix_of_ids_is_a_star(self) -> None:
+        for id in ("a*1", "ab"):
+            self.put_fact(id)
+        result = self.erase_records("long_term", "fact", id_prefix="a*")
+        assert ids(result) == ["a*1"]
+        assert self.listed("long_term") == ["ab"]
+
     def test_expired_and_pruned_records_are_erased(self) -> None:
         for id in ("pruned", "expired"):
             self.memory.put("session", "turn", id, {"text": id}, ttl_seconds=5, metadata=ADA)

@@ -261,6 +261,7 @@ class RecordListTests(RecordGround):
             for kind, prefix in (
                 (None, None),
                 ("j", None),
+                ("k", None),
                 ("k", "1"),
                 (None, "1"),
                 ("none", None),

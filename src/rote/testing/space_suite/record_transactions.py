@@ -7,6 +7,7 @@ import pytest
 
 from rote.errors import Conflict, InvalidInput
 from rote.records.memory import Memory
+from rote.space.own_hits import OwnHits
 from rote.testing.space_suite.ground import Unchanged
 from rote.testing.space_suite.records import AT, LATER, RecordGround
 
@@ -96,6 +97,35 @@ class RecordTransactionTests(RecordGround):
             Memory(tx).list("ops", **page)
             tx.set("urn:ada", 1)
             self.memory.delete("ops", "note", "0")
+
+    def test_the_terms_of_an_own_write_are_asked_for_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A list by two tags asks for one hit after the other, each time with all own writes."""
+        asked: list[str] = []
+        terms = OwnHits._terms
+
+        def counted(hits: OwnHits, index: str, states: Any) -> Any:
+            asked.extend(states)
+            return terms(hits, index, states)
+
+        monkeypatch.setattr(OwnHits, "_terms", counted)
+        tags = {"tags": ["x", "y"]}
+        for number in range(3):
+            self.memory.put("ops", "k", f"stored {number}", {}, None, tags)
+        with self.space.transaction() as tx:
+            memory = Memory(tx)
+            for number in range(9):
+                memory.put("ops", "k", f"own {number}", {}, None, tags)
+            memory.put("ops", "k", "stored 1", {}, None, {"tags": ["x"]})
+            for descending in (False, True):
+                items = memory.list("ops", filters={"tags_all": ["x", "y"]}, descending=descending)[
+                    "items"
+                ]
+                expected = [*(f"own {n}" for n in range(9)), "stored 0", "stored 2"]
+                found = [item["record_id"] for item in items]
+                assert found == (expected[::-1] if descending else expected)
+        assert len(asked) == 10
 
     def test_expired_records_are_pruned_with_the_transaction(self) -> None:
         self.memory.put("ops", "note", "old", {}, ttl_seconds=10)

@@ -1,5 +1,6 @@
 """Writing records safely: keys, conditions on versions, corrections, many records at once."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
@@ -504,3 +505,29 @@ class RecordWriteTests(RecordGround):
         for call in calls:
             with pytest.raises(InvalidInput, match="time zone"):
                 call()
+
+    def test_a_patch_that_only_looks_at_metadata_in_the_payload_leaves_the_metadata(self) -> None:
+        payload = {"_metadata": {"tags": ["in the payload"]}}
+        self.memory.put(*KEY, payload, metadata={"tags": ["given"]})
+        looks = [
+            {"op": "test", "path": "/_metadata/tags/0", "value": "in the payload"},
+            {"op": "copy", "from": "/_metadata/tags", "path": "/copied"},
+        ]
+        self.memory.update(*KEY, patch=looks)
+        assert self.record()["metadata"] == {"tags": ["given"]}
+        self.memory.update(*KEY, patch=[{"op": "remove", "path": "/_metadata/tags/0"}])
+        assert self.record()["metadata"] == {"tags": []}
+
+    def test_objects_of_subclasses_are_taken_as_what_they_are(self) -> None:
+        self.memory.put(*KEY, OrderedDict(text="tea"), metadata=OrderedDict(tags=["a"]))
+        self.memory.append("ops", "log", "1", OrderedDict(n=1))
+        assert self.record()["payload"] == {"text": "tea"}
+
+    def test_put_many_names_the_record_with_bad_metadata(self) -> None:
+        records = [
+            {"namespace": "ops", "record_kind": "k", "record_id": id, "payload": {}} for id in "ab"
+        ]
+        records[1]["metadata"] = {"unknown": object()}
+        with Unchanged(self, InvalidInput) as caught:
+            self.memory.put_many(records)
+        assert caught.value.details["index"] == 1

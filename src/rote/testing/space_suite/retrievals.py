@@ -121,6 +121,17 @@ class RetrievalTests(SpaceGround):
         assert self.store.copy("notes", target).ok
         assert target.receipts() == receipts
 
+    def test_a_compaction_hides_no_receipt_from_an_erasure(self) -> None:
+        """The oldest fact that was left counted as the first one."""
+        memory = Memory(self.space)
+        memory.put("ops", "k", "1", {"text": "word 4711"})
+        self.asked("rote:notes")
+        self.clock.move(seconds=1)
+        memory.put("ops", "k", "1", {"text": "word"})
+        self.space.compact(before=self.space.version)
+        self.space.erase(memory.entity_id("ops", "k", "1"), reason="asked to")
+        assert [each["data"]["package_hash"] for each in self.store.receipts()] == [None]
+
     def test_receipts_of_a_copy_lose_their_hash_when_the_erasure_arrives(self) -> None:
         memory = Memory(self.space)
         memory.put("ops", "k", "1", {"text": "word"})

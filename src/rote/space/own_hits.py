@@ -1,0 +1,95 @@
+"""Searches of an index in a transaction: stored hits, and hits on what it has written itself.
+
+The store is asked once for the terms of each own write, because a search may ask for one hit after the
+other.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+
+from msgspec import structs
+
+from rote.contract import Hit, Port, State, View
+from rote.contract.commands import Find
+from rote.space.buffer import Buffer
+from rote.values.limits import HITS_READ_FIRST, PAGE_MAX
+
+_Pair = tuple[str, str]  # term, id
+
+
+class OwnHits:
+    """The terms of the entities that a transaction has written."""
+
+    def __init__(self, port: Port, space: str, view: View, buffer: Buffer) -> None:
+        self._port = port
+        self._space = space
+        self._view = view
+        self._buffer = buffer
+        self._learnt: dict[str, int] = {}  # by index: the operations whose terms are known
+        self._hashes: dict[str, dict[str, str]] = {}  # by index and id: the write that they are of
+        self._pairs: dict[str, list[_Pair]] = {}  # by index, in order
+
+    def find(self, command: Find) -> tuple[Hit, ...]:
+        """Answer a search with own writes in the place of what is stored."""
+        self._learn(command.index)
+        written = self._hashes[command.index]
+        stored = [(hit.term, hit.id) for hit in self._stored(command, written)]
+        own = (pair for pair in self._own(command) if pair[1].startswith(command.within))
+        both = merge(stored, own, reverse=command.descending)
+        return tuple([Hit(*pair) for pair in islice(both, command.limit)])
+
+    def _stored(self, command: Find, written: dict[str, str]) -> list[Hit]:
+        """Return stored hits on entities that were not written here, as many as are asked for."""
+        found: list[Hit] = []
+        size = max(command.limit, HITS_READ_FIRST) if written else command.limit
+        asked = structs.replace(command, view=self._view, limit=size)
+        while len(found) < command.limit:
+            page = self._port.answer(self._space, asked)
+            found += [hit for hit in page if hit.id not in written]
+            if len(page) < size:
+                break
+            asked = structs.replace(asked, after=page[-1])
+        return found
+
+    def _own(self, command: Find) -> Iterator[_Pair]:
+        """Yield own pairs in the range of a search, beyond the place where it goes on."""
+        pairs = self._pairs[command.index]
+        low = bisect_left(pairs, (command.start, ""))
+        high = len(pairs) if command.end is None else bisect_left(pairs, (command.end, ""))
+        if command.after is not None:
+            place = (command.after.term, command.after.id)
+            if command.descending:
+                high = min(high, bisect_left(pairs, place))
+            else:
+                low = max(low, bisect_right(pairs, place))
+        places = range(high - 1, low - 1, -1) if command.descending else range(low, high)
+        return (pairs[place] for place in places)
+
+    def _learn(self, index: str) -> None:
+        """Ask for the terms of what was written since the last search."""
+        operations = len(self._buffer.operations)
+        hashes = self._hashes.setdefault(index, {})
+        pairs = self._pairs.setdefault(index, [])
+        if self._learnt.get(index) == operations:
+            return
+        changed: dict[str, State] = {}
+        for id in sorted(self._buffer.written()):
+            own = self._buffer.own(id)
+            if own is not None and hashes.get(id) != own.hash:
+                changed[id], hashes[id] = own.state, own.hash
+        kept = [pair for pair in pairs if pair[1] not in changed]
+        self._pairs[index] = sorted([*kept, *self._terms(index, changed)])
+        self._learnt[index] = operations
+
+    def _terms(self, index: str, states: dict[str, State]) -> Iterator[_Pair]:
+        if not states:
+            return
+        asked = Find(index, limit=PAGE_MAX, view=self._view, own=states, is_own_only=True)
+        while True:
+            page = self._port.answer(self._space, asked)
+            yield from [(hit.term, hit.id) for hit in page]
+            if len(page) < PAGE_MAX:
+                return
+            asked = structs.replace(asked, after=page[-1])
