@@ -62,10 +62,13 @@ class ContentRule(Protocol):
         """
         ...
 
-    def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:
+    def reconciled(
+        self, base: Json, ours: Json, theirs: Json, /, *, has_base: bool
+    ) -> tuple[Json, Json]:
         """Return both sides of a merge by path, with equal values in members that both may change.
 
-        `base` is None when there was nothing. No argument is changed.
+        `base` is None when there was nothing. Without `has_base` nobody knows what there was: the
+        bases of the merge conflict. No argument is changed.
         """
         ...
 

@@ -41,8 +41,11 @@ class RecordContents:
             return None if _is_record(id, value.data) else _FAULT
         return None if read_record(id, value) is not None else _FAULT
 
-    def reconciled(self, base: Json, ours: Json, theirs: Json, /) -> tuple[Json, Json]:
-        """Take the later `updated_at` and `last_accessed`, and the sum of both counts of accesses."""
+    def reconciled(
+        self, base: Json, ours: Json, theirs: Json, /, *, has_base: bool
+    ) -> tuple[Json, Json]:
+        """Take the later `updated_at` and `last_accessed`, and the sum of both counts of accesses; the
+        larger count where nobody knows what the sides have in common."""
         if type(ours) is not dict or type(theirs) is not dict:
             return ours, theirs
         ours, theirs = _with_later("updated_at", ours, theirs)
@@ -50,7 +53,8 @@ class RecordContents:
         if type(one) is not dict or type(other) is not dict:
             return ours, theirs
         one, other = _with_later("last_accessed", one, other)
-        one, other = _with_sum("access_count", _metadata_of(base), one, other)
+        before = _metadata_of(base) if has_base else None
+        one, other = _with_sum("access_count", before, one, other)
         return {**ours, "metadata": one}, {**theirs, "metadata": other}
 
 
@@ -87,13 +91,13 @@ def _with_later(name: str, one: _Members, other: _Members) -> tuple[_Members, _M
 
 
 def _with_sum(
-    name: str, base: _Members, one: _Members, other: _Members
+    name: str, base: _Members | None, one: _Members, other: _Members
 ) -> tuple[_Members, _Members]:
     """Return both with the base's count and what each has added; as they are when one has none."""
     counts = [count for count in (one.get(name), other.get(name)) if type(count) is int]
     if len(counts) < 2:
         return one, other
-    before = base.get(name)
-    total = max(sum(counts) - (before if type(before) is int else 0), 0)
-    total = min(total, INTEGER_MAX)
+    before = 0 if base is None else base.get(name)
+    added = sum(counts) - (before if type(before) is int else 0)
+    total = max(counts) if base is None else min(max(added, 0), INTEGER_MAX)
     return {**one, name: total}, {**other, name: total}

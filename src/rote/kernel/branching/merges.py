@@ -317,7 +317,7 @@ def _merged_by_path(
     for rule in rules:
         if id.startswith(rule.prefix):
             old = base.shared_document() if base.exists else None
-            one, other = rule.reconciled(old, one, other)
+            one, other = rule.reconciled(old, one, other, has_base=base is not NO_BASE)
     merged = threeway.merge(base.shared_document() if base.exists else threeway.MISSING, one, other)
     if merged is None:
         return None

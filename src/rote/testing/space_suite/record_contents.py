@@ -191,6 +191,22 @@ class RecordContentTests(RecordGround):
             expected = {**(base or {}), "access_count": total, "last_accessed": latest}
             assert merged == expected
 
+    def test_accesses_are_not_counted_twice_where_the_bases_conflict(self) -> None:
+        """Two branches that have merged each other crosswise have two bases, which differ."""
+        self.memory.put(*KEY, {}, None, {"access_count": 10})
+        sides = {name: self.space.create_branch(name) for name in "bc"}
+        for name, child in (("b", "x"), ("c", "y")):
+            self.clock.move(seconds=1)
+            Memory(sides[name]).touch(*KEY)
+            sides[name].create_branch(child)
+        sides["b"].merge("y", on_conflict="paths")
+        sides["c"].merge("x", on_conflict="paths")
+        for name in "bc":
+            self.clock.move(seconds=1)
+            Memory(sides[name]).touch(*KEY)
+        sides["b"].merge("c", on_conflict="paths")
+        assert self.record(Memory(sides["b"]))["metadata"]["access_count"] == 13
+
     def test_sides_that_changed_the_same_member_still_conflict(self) -> None:
         ours, theirs = self._sides(metadata={"tags": ["a"]})
         ours.update(*KEY, metadata={"tags": ["b"]})
