@@ -16,7 +16,7 @@ import rote
 from rote.engines.postgres import connections as connections_of_postgres
 from rote.engines.postgres import scrubbing
 from rote.engines.sqlite import connections, engine
-from rote.errors import Busy, Corrupt
+from rote.errors import Busy, Corrupt, NotFound
 from rote.testing.postgres import schema_of, server_url
 from rote.values.limits import BLOB_CHUNK_BYTES, INLINE_SNAPSHOT_BYTES_MAX
 from tests.faults.postgres_rig import open_postgres
@@ -149,6 +149,22 @@ def test_gc_finishes_what_a_stop_has_left_over(store_path: Path, impatient: None
         assert space.gc().erasures == 1
         assert [found_in(data) for data in files_of(store_path).values()] == [[], [], []]
         assert space.gc().erasures == 0
+
+
+def test_a_pinned_view_of_another_process_shows_it_no_more(store_path: Path) -> None:
+    """A view of the past was answered from memory, without a look at what others did."""
+    with rote.open(store_path) as here, rote.open(store_path) as there:
+        space = here.space("notes")
+        space.set("urn:a", "secret")
+        space.set("urn:b", 1)
+        view = there.space("notes").at(1)
+        assert (view.get("urn:a"), view.glance("urn:a").exists) == ("secret", True)
+        space.erase("urn:a", reason="r")
+        assert (view.get("urn:a"), view.read("urn:a").erased) == (None, True)
+        assert not view.glance("urn:a").exists
+        here.erase_space("notes", reason="r", confirm="notes")
+        with pytest.raises(NotFound):
+            view.get("urn:b")
 
 
 def test_a_reader_that_was_open_meanwhile_sees_it_erased(store_path: Path) -> None:

@@ -18,12 +18,12 @@ def read(space: OpenSpace, command: Read) -> tuple[State, ...]:
         id = ids[0]
         if type(id) is not str:
             check_entity_id(id)
+        rows, reads = space.engine.reader(), space.last_reader
+        if reads is None or reads.rows is not rows:
+            reads = space.reader()
         if version is None:
-            rows, reads = space.engine.reader(), space.last_reader
-            if reads is None or reads.rows is not rows:
-                reads = space.reader()
             return (state_of(id, reads.current(branch, id)),)
-        entry = space.remembered(branch, id, version)
+        entry = _remembered(reads, branch, id, version)
         if entry is not None:
             return (state_of(id, entry),)
     for id in ids:
@@ -49,9 +49,25 @@ def glance(space: OpenSpace, command: GlanceAt) -> Glance:
     return glance_at(entry, command.values, command.sizes)
 
 
+def _remembered(reads: SpaceReader, branch: str, id: str, version: int) -> Entry | None:
+    """Return an entry of the past if it is cached.
+
+    The past changes by an erasure alone. Another process may have erased the entity, so the head is
+    asked for where that is cheap. Elsewhere it is a round trip, and the cache learns of the erasure
+    with the next read of the present.
+    """
+    entry = reads.space.remembered(branch, id, version)
+    if entry is None or reads.space.engine.is_remote:
+        return entry
+    reads.sync()
+    return reads.space.remembered(branch, id, version)
+
+
 def _entries_at(
     reads: SpaceReader, branch: str, ids: Sequence[str], version: int
 ) -> dict[str, Entry]:
+    if not reads.space.engine.is_remote:
+        reads.sync()  # as above
     reads.check_version(version)
     remembered = {id: reads.space.remembered(branch, id, version) for id in ids}
     entries = {id: entry for id, entry in remembered.items() if entry is not None}
