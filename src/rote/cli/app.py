@@ -23,6 +23,7 @@ from rote.cli import (
     recalling,
     retrieving,
     running,
+    showing,
     tracing,
     trust,
     writing,
@@ -100,6 +101,7 @@ app.add_typer(memory.commands, name="memory", rich_help_panel=_MEMORY)
 app.command("retrieve", rich_help_panel=_MEMORY)(retrieving.retrieve_package)
 app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
 app.command("recover", rich_help_panel=_MEMORY)(running.recover)
+tracing.commands.command("show")(showing.show_trace)
 app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
 app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
 app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)
