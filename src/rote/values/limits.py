@@ -406,3 +406,17 @@ VERIFY_PAGE_ROWS = 256
 VERIFY_PAGE_BYTES = 4 * MIB
 # A report with more faults would tell nobody anything more.
 FAULTS_MAX = 1_000
+
+# -- pages ----------------------------------------------------------------------------------------
+# Characters of one value that a page shows; a page says how many there are.
+PAGE_VALUE_CHARACTERS_MAX = 2_000
+# The report of a run or of a comparison, but for its last part and its frame.
+REPORT_BYTES_MAX = 8 * MIB
+# Events of one run that a report shows: half of them from its beginning, half from its end.
+REPORT_EVENTS_MAX = 1_000
+# Calls, retrievals or guardrails of one event, records of one retrieval, writes of one commit.
+REPORT_PARTS_MAX = 200
+# Differences that a report of a comparison shows with both values.
+REPORT_DIFFERENCES_MAX = 500
+# Pieces of two values that are compared each with each to mark what differs: their product.
+MARKED_PIECES_MAX = 200_000
