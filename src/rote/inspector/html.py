@@ -50,40 +50,37 @@ class Attributes(TypedDict, total=False):
     open: bool
     scope: Literal["col", "row"]
     aria_label: str
+    data_page: str
     data_event: str
     data_code: str
-    data_side: Literal["left", "right"]
-
 
 
 def text(content: str) -> Html:
-    """Return a text, escaped, with what cannot be seen made visible."""
+    """Return a text, escaped, with what must not stay unseen made visible."""
     if _UNSEEN_IN_TEXT.search(content) is None:
         return Html(escape(content))
-    return _with_unseen(content, lambda character: _UNSEEN_IN_TEXT.match(character) is not None)
+    return _shown(content, lambda each: _UNSEEN_IN_TEXT.match(each) is not None)
+
+
+def exact_text(content: str) -> Html:
+    """Return a text with everything visible that cannot be seen, but for line breaks."""
+    return _shown(content, lambda each: each != "\n" and _is_unseen(each))
 
 
 def name(content: str) -> Html:
     """Return a stored name in an element that isolates it: nothing in it can look like another."""
-    shown = escape(content) if not _has_unseen(content) else _with_unseen(content, _is_unseen).markup
-    return Html(f'<bdi dir="auto">{shown}</bdi>')
-
-
-def _has_unseen(content: str) -> bool:
-    return not content.isprintable() or _UNSEEN_IN_NAME.search(content) is not None
+    return Html(f'<bdi dir="auto">{_shown(content, _is_unseen).markup}</bdi>')
 
 
 def _is_unseen(character: str) -> bool:
     return not character.isprintable() or _UNSEEN_IN_NAME.match(character) is not None
 
 
-def _with_unseen(content: str, is_unseen: Callable[[str], bool]) -> Html:
+def _shown(content: str, is_unseen: Callable[[str], bool]) -> Html:
     return Html(
         "".join(
-            f'<span class="unseen">{_code_point(character)}</span>'
-            if is_unseen(character)
-            else escape(character)
-            for character in content
+            f'<span class="unseen">{_code_point(each)}</span>' if is_unseen(each) else escape(each)
+            for each in content
         )
     )
 

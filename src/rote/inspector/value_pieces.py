@@ -5,13 +5,13 @@ So two values can be compared by pieces, and a mark never cuts an element in two
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import chain, pairwise
 
 from msgspec import Struct
 
-from rote.inspector.html import Html, joined, mark, pre, small, span
+from rote.inspector.html import Html, exact_text, joined, mark, pre, small, span, text
 from rote.traces.reports import cut_to_difference
 from rote.values import Json, canonical
 from rote.values.indentation import indent
@@ -37,30 +37,36 @@ class Piece(Struct, frozen=True):
 
 def show_value(value: Json) -> Html:
     """Return a value in an element of its own; a long one is cut, and its size told."""
-    content = _text(value)
-    pieces = list(_cut(_pieces(value, content), PAGE_VALUE_CHARACTERS_MAX))
-    return _block(value, _joined(pieces), len(content))
+    is_text = isinstance(value, str)
+    content = _text(value, is_text)
+    is_line = len(content) <= _LINE_CHARACTERS_MAX
+    pieces = _cut(_pieces(content, is_text, is_line), PAGE_VALUE_CHARACTERS_MAX)
+    return _block(_joined(pieces), is_text, len(content))
 
 
 def show_difference(left: Json, right: Json) -> tuple[Html, Html]:
     """Return two values with what differs marked; long ones are cut to where they begin to differ."""
-    texts = _text(left), _text(right)
+    is_text = isinstance(left, str) and isinstance(right, str)
+    texts = _text(left, is_text), _text(right, is_text)
     if max(map(len, texts)) > PAGE_VALUE_CHARACTERS_MAX:
         shown = cut_to_difference(*texts, PAGE_VALUE_CHARACTERS_MAX)
         sides = [[Piece(word, "") for word in _words(each)] for each in shown]
     else:
-        values = zip((left, right), texts, strict=True)
-        sides = [list(_split(_pieces(value, content))) for value, content in values]
+        is_line = max(map(len, texts)) <= _LINE_CHARACTERS_MAX
+        sides = [list(_split(_pieces(content, is_text, is_line))) for content in texts]
     marked = _marked(*sides)
-    return _block(left, marked[0], len(texts[0])), _block(right, marked[1], len(texts[1]))
+    return _block(marked[0], is_text, len(texts[0])), _block(marked[1], is_text, len(texts[1]))
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else canonical(value, depth_max=2 * DEPTH_MAX).decode()
+def _text(value: Json, is_text: bool) -> str:
+    """Return a string as the text it is, anything else as JSON."""
+    if is_text and isinstance(value, str):
+        return value
+    return canonical(value, depth_max=2 * DEPTH_MAX).decode()
 
 
-def _block(value: Json, content: Html, size: int) -> Html:
-    kind = "value text" if isinstance(value, str) else "value"
+def _block(content: Html, is_text: bool, size: int) -> Html:
+    kind = "value text" if is_text else "value"
     is_cut = size > PAGE_VALUE_CHARACTERS_MAX
     told = small(f"cut, {size:,} characters in all", class_="cut") if is_cut else None
     return joined([pre(content, class_=kind, dir="auto"), told])
@@ -69,12 +75,11 @@ def _block(value: Json, content: Html, size: int) -> Html:
 # -- pieces -------------------------------------------------------------------------------------------
 
 
-def _pieces(value: Json, content: str) -> Iterator[Piece]:
-    """Yield the pieces of a value: a string as the text it is, anything else as JSON."""
-    if isinstance(value, str):
+def _pieces(content: str, is_text: bool, is_line: bool) -> Iterator[Piece]:
+    """Yield the pieces of a text, or of the JSON text of a value on one line or on many."""
+    if is_text:
         yield Piece(content, "")
         return
-    is_line = len(content) <= _LINE_CHARACTERS_MAX
     lead = ""  # the indent of the line
     for token, following in pairwise(chain(indent(content), [""])):
         if token.startswith("\n"):
@@ -119,12 +124,11 @@ def _cut(pieces: Iterable[Piece], characters: int) -> Iterator[Piece]:
         yield piece
 
 
-def _joined(pieces: Iterable[Piece]) -> Html:
-    return joined(_shown(piece) for piece in pieces)
-
-
-def _shown(piece: Piece) -> Html | str:
-    return span(piece.text, class_=piece.kind) if piece.kind else piece.text
+def _joined(pieces: Iterable[Piece], write: Callable[[str], Html] = text) -> Html:
+    return joined(
+        span(write(piece.text), class_=piece.kind) if piece.kind else write(piece.text)
+        for piece in pieces
+    )
 
 
 # -- what differs -------------------------------------------------------------------------------------
@@ -139,11 +143,28 @@ def _marked(left: Sequence[Piece], right: Sequence[Piece]) -> tuple[Html, Html]:
     if len(a) * len(b) > MARKED_PIECES_MAX:
         return joined([head, _mark(a), tail]), joined([head, _mark(b), tail])
     shown: tuple[list[Html], list[Html]] = ([head], [head])
-    for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, a, b, False).get_opcodes():
-        show = _joined if tag == "equal" else _mark
-        shown[0].append(show(a[a_start:a_end]))
-        shown[1].append(show(b[b_start:b_end]))
+    for is_same, a_range, b_range in _stretches(a, b):
+        show = _joined if is_same else _mark
+        shown[0].append(show(a[a_range]))
+        shown[1].append(show(b[b_range]))
     return joined([*shown[0], tail]), joined([*shown[1], tail])
+
+
+def _stretches(
+    left: Sequence[Piece], right: Sequence[Piece]
+) -> Iterator[tuple[bool, slice, slice]]:
+    """Yield the stretches of both sides that are the same or differ, by turns.
+
+    A space between two words that differ differs too.
+    """
+    a_end = b_end = 0
+    for block in SequenceMatcher(None, left, right, False).get_matching_blocks():
+        if block.size == 1 and left[block.a].text.isspace():
+            continue
+        if a_end < block.a or b_end < block.b:
+            yield False, slice(a_end, block.a), slice(b_end, block.b)
+        a_end, b_end = block.a + block.size, block.b + block.size
+        yield True, slice(block.a, a_end), slice(block.b, b_end)
 
 
 def _common(left: Sequence[Piece], right: Sequence[Piece]) -> int:
@@ -156,4 +177,4 @@ def _common(left: Sequence[Piece], right: Sequence[Piece]) -> int:
 
 def _mark(pieces: Sequence[Piece]) -> Html:
     """Return pieces in a mark; in a place where one side has nothing, nothing is marked."""
-    return mark(_joined(pieces)) if pieces else joined([])
+    return mark(_joined(pieces, exact_text)) if pieces else joined([])
