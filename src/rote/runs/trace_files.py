@@ -11,6 +11,9 @@ from rote.runs.drafts import Draft, FileDraft, MemoryDraft, make_folder
 
 TRACE_NAME = "trace.json"
 RETRIEVAL_NAME = "trace.retrieval.json"
+PARTIAL_NAME = "trace.partial.jsonl"
+RECORDING_NAME = "recording.jsonl"
+PARTIAL_RECORDING_NAME = "recording.jsonl.partial"
 
 
 class TraceFiles:

@@ -1,0 +1,95 @@
+"""Files of a run: `<traces>/<run_id>/` with its traces and its recording, whole or cut short.
+
+trace.json, trace.retrieval.json, recording.jsonl          after its end
+trace.partial.jsonl, recording.jsonl.partial               while it goes on, or after a kill
+"""
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from rote.bridges.trace_files import check_name_count
+from rote.errors import InvalidInput, NotFound
+from rote.runs.trace_files import (
+    PARTIAL_NAME,
+    PARTIAL_RECORDING_NAME,
+    RECORDING_NAME,
+    RETRIEVAL_NAME,
+    TRACE_NAME,
+)
+from rote.values import check_run_id
+from rote.values.names import told
+
+# Kinds in the order in which people look at them, and the names of their files.
+_NAMES = {
+    "trace": TRACE_NAME,
+    "retrieval": RETRIEVAL_NAME,
+    "recording": RECORDING_NAME,
+    "partial trace": PARTIAL_NAME,
+    "partial recording": PARTIAL_RECORDING_NAME,
+}
+
+
+class RunFile(Struct, frozen=True):
+    """One file of a run."""
+
+    kind: str  # trace, retrieval, recording, partial trace or partial recording
+    path: Path
+    size_bytes: int
+
+
+def files_of(folder: Path) -> list[RunFile]:
+    """Return the files in the folder of a run; none where there is no folder."""
+    found = []
+    for kind, name in _NAMES.items():
+        try:
+            found.append(RunFile(kind, folder / name, (folder / name).stat().st_size))
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # there is none, or the run has just ended and the file has its last name
+    return found
+
+
+def trace_in(folder: Path) -> Path | None:
+    """Return the file of the trace in the folder of a run: the whole one, else the partial one."""
+    files = (folder / TRACE_NAME, folder / PARTIAL_NAME)
+    return next((file for file in files if file.is_file()), None)
+
+
+def find_trace(traces: Path, run_id: str) -> Path:
+    """Return the file of the trace of a run in a folder of traces.
+
+    run_id  an id, or how one begins; NotFound when none begins so, InvalidInput when several do
+    """
+    folder = _find_folder(traces, run_id)
+    found = trace_in(folder)
+    if found is None:
+        raise NotFound(f"the run {folder.name} has no trace in {folder}", run_id=folder.name)
+    return found
+
+
+def _find_folder(traces: Path, run_id: str) -> Path:
+    check_run_id(run_id)
+    if (traces / run_id).is_dir():
+        return traces / run_id
+    found = sorted(name for name in _names_in(traces) if name.startswith(run_id))
+    if not found:
+        raise NotFound(f"no run in {traces} begins with {run_id}", run_id=run_id)
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{len(found):,} runs in {traces} begin with {run_id}; {told(found)}", run_id=run_id
+        )
+    return traces / found[0]
+
+
+def _names_in(traces: Path) -> list[str]:
+    names = []
+    try:
+        with os.scandir(traces) as entries:
+            for count, entry in enumerate(entries, 1):
+                check_name_count(count)
+                if entry.is_dir():
+                    names.append(entry.name)
+    except FileNotFoundError:
+        pass  # no run has written a trace yet
+    return names
