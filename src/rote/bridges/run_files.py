@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rote.bridges.trace_files import check_name_count
-from rote.errors import InvalidInput, NotFound
+from rote.bridges.trace_files import check_name_count, read_trace
+from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.trace_files import (
     PARTIAL_NAME,
     PARTIAL_RECORDING_NAME,
@@ -18,7 +18,10 @@ from rote.runs.trace_files import (
     RETRIEVAL_NAME,
     TRACE_NAME,
 )
-from rote.values import check_run_id
+from rote.traces.artifacts import member, members
+from rote.traces.partial import read_partial
+from rote.values import Json, check_run_id
+from rote.values.limits import TRACE_READ_BYTES_MAX
 from rote.values.names import told
 
 # Kinds in the order in which people look at them, and the names of their files.
@@ -30,6 +33,11 @@ _NAMES = {
     "partial recording": PARTIAL_RECORDING_NAME,
 }
 
+# Members of the metadata of a trace that say what its run was.
+_TOLD = (
+    "model", "model_fixed", "tools", "replayed", "recording", "truncated", "events_dropped",
+)  # fmt: skip
+
 
 class RunFile(Struct, frozen=True):
     """One file of a run."""
@@ -37,6 +45,9 @@ class RunFile(Struct, frozen=True):
     kind: str  # trace, retrieval, recording, partial trace or partial recording
     path: Path
     size_bytes: int
+
+    def to_dict(self) -> dict[str, Json]:
+        return {"kind": self.kind, "path": str(self.path), "size_bytes": self.size_bytes}
 
 
 def files_of(folder: Path) -> list[RunFile]:
@@ -54,6 +65,31 @@ def trace_in(folder: Path) -> Path | None:
     """Return the file of the trace in the folder of a run: the whole one, else the partial one."""
     files = (folder / TRACE_NAME, folder / PARTIAL_NAME)
     return next((file for file in files if file.is_file()), None)
+
+
+def read_run_trace(path: Path) -> Json:
+    """Return the trace in a file of a run, also in a partial one."""
+    file = read_trace(path)
+    if path.name != PARTIAL_NAME:
+        return file.decoded()
+    trace, _ = read_partial(file.data[:TRACE_READ_BYTES_MAX])
+    return trace
+
+
+def summary_of(path: Path) -> dict[str, Json]:
+    """Return what a trace says of its run, as far as it can be read and says it."""
+    try:
+        trace = read_run_trace(path)
+    except (OSError, RoteError) as error:
+        return {"error": f"{path} cannot be read: {error}"}
+    metadata, events = member(trace, "metadata"), members(trace, "events")
+    said = {name: member(metadata, name) for name in _TOLD if name in (metadata or ())}
+    return {
+        "events": len(events),
+        "tool_calls": sum(len(members(event, "tool_calls")) for event in events),
+        "output_type": member(member(trace, "output"), "output_type"),
+        **said,
+    }
 
 
 def find_trace(traces: Path, run_id: str) -> Path:

@@ -373,6 +373,8 @@ DRAFTS_MAX = 10_000
 # Characters kept of the message of an error, and characters of a call that an error shows.
 ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
+# Errors that are looked through for the first cause of one.
+ERROR_CHAIN_MAX = 100
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
 # Scans of a run or a transaction that were left in the middle and could go on.
