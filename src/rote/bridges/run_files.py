@@ -12,8 +12,8 @@ from msgspec import Struct
 from rote.bridges.trace_files import check_name_count, read_trace
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.trace_files import (
+    PARTIAL_ENDING,
     PARTIAL_NAME,
-    PARTIAL_RECORDING_NAME,
     RECORDING_NAME,
     RETRIEVAL_NAME,
     TRACE_NAME,
@@ -30,7 +30,7 @@ _NAMES = {
     "retrieval": RETRIEVAL_NAME,
     "recording": RECORDING_NAME,
     "partial trace": PARTIAL_NAME,
-    "partial recording": PARTIAL_RECORDING_NAME,
+    "partial recording": RECORDING_NAME + PARTIAL_ENDING,
 }
 
 # Members of the metadata of a trace that say what its run was.

@@ -13,7 +13,14 @@ TRACE_NAME = "trace.json"
 RETRIEVAL_NAME = "trace.retrieval.json"
 PARTIAL_NAME = "trace.partial.jsonl"
 RECORDING_NAME = "recording.jsonl"
-PARTIAL_RECORDING_NAME = "recording.jsonl.partial"
+PARTIAL_ENDING = ".partial"  # of a recording that is not complete
+FILE_NAMES = (
+    TRACE_NAME,
+    RETRIEVAL_NAME,
+    PARTIAL_NAME,
+    RECORDING_NAME,
+    RECORDING_NAME + PARTIAL_ENDING,
+)
 
 
 class TraceFiles:
