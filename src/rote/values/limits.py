@@ -370,13 +370,13 @@ CALL_BYTES_MAX = VALUE_BYTES_MAX
 # One line of a recording holds all three.
 RECORDING_LINE_BYTES_MAX = 4 * CALL_BYTES_MAX
 RECORDING_CALLS_MAX = 1_000_000
+# Errors that are looked through for the first cause of one.
+ERROR_CHAIN_MAX = 100
 # Unfinished artifacts of one process in one folder.
 DRAFTS_MAX = 10_000
 # Characters kept of the message of an error, and characters of a call that an error shows.
 ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
-# Errors that are looked through for the first cause of one.
-ERROR_CHAIN_MAX = 100
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
 # Scans of a run or a transaction that were left in the middle and could go on.
