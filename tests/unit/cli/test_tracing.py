@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rote import check_trace, compare_traces
-from rote.bridges import trace_files
+from rote.bridges import trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.values import canonical, decode
 from tests.unit.cli.command import error_of, run
@@ -211,7 +211,7 @@ def test_names_and_depth_in_a_folder_are_bounded(
 ) -> None:
     write(tmp_path / "/".join("abcdefghij"), good_run())
     assert "the limit is" in error_of(run("trace", "compare", str(tmp_path), str(tmp_path)))
-    monkeypatch.setattr(trace_files, "TRACE_NAMES_MAX", 1)
+    monkeypatch.setattr(trace_folders, "TRACE_NAMES_MAX", 1)
     write(tmp_path / "flat", good_run())
     flat = str(tmp_path / "flat")
     assert "the limit is" in error_of(run("trace", "compare", flat, flat))
@@ -312,7 +312,7 @@ def test_a_linked_folder_is_told_and_not_followed(
 def test_what_is_not_there_is_named_with_why_that_may_be(tmp_path: Path, other: str) -> None:
     write(tmp_path, good_run())
     there, gone = str(tmp_path / other), str(tmp_path / "gone")
-    why = "a run whose block raised leaves no trace\n"
+    why = "rote runs show ID names the files of a run\n"
     for paths in ((there, gone), (gone, there)):
         said = error_of(run("trace", "compare", *paths))
         assert said == f"error: there is no {gone}; {why}"
