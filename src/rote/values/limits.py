@@ -334,6 +334,8 @@ TAG_LISTS_REMEMBERED = 4_096
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.
 TRACE_BYTES_MAX = 10 * MIB
+# Bytes of an artifact that are written at once when it is composed.
+TRACE_WRITE_BYTES = 16 * KIB
 # A trace nests as deep as a value may, plus its own levels around the value.
 TRACE_DEPTH_MAX = 2 * DEPTH_MAX
 # Names in a trace: of workflows, policies, roles, guardrails, tools, models.

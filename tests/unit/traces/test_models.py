@@ -1,4 +1,4 @@
-"""Models: those that a deterministic mode may ask, and the fields that identify them."""
+"""Models: those whose replies are fixed, and the fields that identify them."""
 
 from hashlib import sha256
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from rote.errors import InvalidInput
 from rote.traces import ModelConfig, model_config_id
+from rote.traces.models import is_fixed
 
 TOOLS = "0" * 64
 
@@ -63,6 +64,22 @@ def test_a_seed_or_the_guarantee_of_the_provider_makes_a_model_deterministic() -
     assert ModelConfig("acme", "m", deterministic_provider=True).is_deterministic
     assert not ModelConfig("acme", "m", temperature=0).is_deterministic
     assert not ModelConfig("acme", "m", stochastic_unseeded=True).is_deterministic
+
+
+def test_a_model_that_nothing_fixes_is_the_same_whether_it_is_called_stochastic_or_not() -> None:
+    plain, called = ModelConfig("acme", "m"), ModelConfig("acme", "m", stochastic_unseeded=True)
+    assert plain.to_dict() == called.to_dict()
+    assert plain.to_dict()["stochastic_unseeded"] is True
+    assert model_config_id(plain, TOOLS) == model_config_id(called, TOOLS)
+    assert ModelConfig("acme", "m", seed=0).to_dict()["stochastic_unseeded"] is False
+
+
+def test_replies_are_fixed_without_a_model_by_a_deterministic_one_or_by_a_recording() -> None:
+    unfixed = ModelConfig("acme", "m")
+    assert is_fixed(None, replayed=False)
+    assert is_fixed(ModelConfig("acme", "m", seed=0), replayed=False)
+    assert not is_fixed(unfixed, replayed=False)
+    assert is_fixed(unfixed, replayed=True)
 
 
 @pytest.mark.parametrize(
