@@ -377,6 +377,11 @@ DRAFTS_MAX = 10_000
 # Characters kept of the message of an error, and characters of a call that an error shows.
 ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
+# Characters of a recorded value that a report shows.
+RECORDED_CHARACTERS_SHOWN = 200
+# Characters of the values of one recording that are held to find where they differ. Of the values past
+# this number only their beginnings are held.
+RECORDED_CHARACTERS_HELD_MAX = 16 * MIB
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
 # Scans of a run or a transaction that were left in the middle and could go on.
