@@ -9,7 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rote.bridges.trace_files import check_name_count, read_trace
+from rote.bridges.folders import shown_name
+from rote.bridges.trace_files import is_partial, read_trace, trace_in
+from rote.bridges.trace_folders import check_name_count
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.trace_files import (
     PARTIAL_ENDING,
@@ -47,7 +49,8 @@ class RunFile(Struct, frozen=True):
     size_bytes: int
 
     def to_dict(self) -> dict[str, Json]:
-        return {"kind": self.kind, "path": str(self.path), "size_bytes": self.size_bytes}
+        path = shown_name(str(self.path))
+        return {"kind": self.kind, "path": path, "size_bytes": self.size_bytes}
 
 
 def files_of(folder: Path) -> list[RunFile]:
@@ -61,16 +64,10 @@ def files_of(folder: Path) -> list[RunFile]:
     return found
 
 
-def trace_in(folder: Path) -> Path | None:
-    """Return the file of the trace in the folder of a run: the whole one, else the partial one."""
-    files = (folder / TRACE_NAME, folder / PARTIAL_NAME)
-    return next((file for file in files if file.is_file()), None)
-
-
 def read_run_trace(path: Path) -> Json:
     """Return the trace in a file of a run, also in a partial one."""
     file = read_trace(path)
-    if path.name != PARTIAL_NAME:
+    if not is_partial(path):
         return file.decoded()
     trace, _ = read_partial(file.data[:TRACE_READ_BYTES_MAX])
     return trace
@@ -97,11 +94,7 @@ def find_trace(traces: Path, run_id: str) -> Path:
 
     run_id  an id, or how one begins; NotFound when none begins so, InvalidInput when several do
     """
-    folder = _find_folder(traces, run_id)
-    found = trace_in(folder)
-    if found is None:
-        raise NotFound(f"the run {folder.name} has no trace in {folder}", run_id=folder.name)
-    return found
+    return trace_in(_find_folder(traces, run_id))
 
 
 def _find_folder(traces: Path, run_id: str) -> Path:

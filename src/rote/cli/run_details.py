@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rote.bridges.run_files import files_of, summary_of, trace_in
+from rote.bridges.folders import shown_name
+from rote.bridges.run_files import files_of, summary_of
 from rote.cli.options import SPACE_DEFAULT, STORE_DEFAULT, StoreOptions, spread_options
 from rote.cli.outcome import no
 from rote.cli.output import compact, plural, print_line, print_pairs, print_rows, short
@@ -38,9 +39,10 @@ def show_run(run_id: RunArgument, *, traces: TracesOption = None, options: Store
         shown: dict[str, Any] = {**record.to_dict(), **store.run_origin(record)}
     folder = folder_of(record.run_id, options.store, traces)
     if folder is not None and (files := files_of(folder)):
-        shown |= {"traces": str(folder), "files": [file.to_dict() for file in files]}
-        if (trace := trace_in(folder)) is not None:
-            shown["trace"] = summary_of(trace)
+        shown |= {"traces": shown_name(str(folder)), "files": [file.to_dict() for file in files]}
+        kept = [file.path for file in files if file.kind in ("trace", "partial trace")]
+        if kept:
+            shown["trace"] = summary_of(kept[0])
     shown["next"] = _next_steps(record, shown, options.store, traces)
     options.print_answer(shown, lambda: _print_run(record, shown))
 

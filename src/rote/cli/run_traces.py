@@ -19,7 +19,7 @@ def trace_named(named: Path, store: str) -> Path:
     try:
         check_run_id(name)
     except InvalidInput:
-        raise NotFound(f"there is no {name}; name the file of a trace, or a run") from None
+        raise NotFound(f"there is no {name}; rote runs show ID names the files of a run") from None
     traces = traces_beside(store)
     if traces is None:
         raise NotFound(

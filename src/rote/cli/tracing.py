@@ -12,10 +12,11 @@ from rote.bridges.trace_files import check_trace_file, compare_trace_files, trac
 from rote.bridges.trace_folders import Pair, compare_trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.input import can_ask
-from rote.cli.options import Options, YesOption, spread_options
+from rote.cli.options import Options, StoreOptions, YesOption, spread_options
 from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import compact, digits, plural, print_json, print_line, print_rows, short
-from rote.errors import InvalidInput, NotFound
+from rote.cli.run_traces import trace_named
+from rote.errors import InvalidInput
 from rote.traces import Failure, Report
 from rote.traces.reports import Level, cut_to_difference
 from rote.values import Json
@@ -30,7 +31,7 @@ _WORST = ("ineligible", "different", "equivalent")
 commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
 
 TraceArgument = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, or the folder of a run.")
+    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, the folder of a run, or its id.")
 ]
 RetrievalOption = Annotated[
     Path | None,
@@ -51,10 +52,11 @@ def check_one(
     *,
     retrieval: RetrievalOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    options: Options,
+    options: StoreOptions,
 ) -> None:
     """Is a trace complete and fit for a deterministic claim? Exit 1 when it is not."""
-    report = check_trace_file(_file_of(trace), retrieval, size_bytes_max=max_bytes)
+    path = _file_of(trace_named(trace, options.store))
+    report = check_trace_file(path, retrieval, size_bytes_max=max_bytes)
     options.print_answer(report.to_dict(), lambda: _print_check(report))
     if not report.ok:
         raise no()
@@ -72,7 +74,7 @@ def _print_check(report: Report) -> None:
 @commands.command("compare")
 @spread_options
 def compare(
-    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, or a folder of them.")],
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, a run, or a folder.")],
     right: Annotated[Path, typer.Argument(metavar="RIGHT", help="The same from another run.")],
     *,
     left_retrieval: Annotated[
@@ -95,10 +97,10 @@ def compare(
         bool, typer.Option("--full", help="Compare writes, model replies and scores too.")
     ] = False,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    options: Options,
+    options: StoreOptions,
 ) -> None:
     """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
-    _check_there(left, right)
+    left, right = trace_named(left, options.store), trace_named(right, options.store)
     level: Level = "full" if full else "contract"
     if left.is_dir() and right.is_dir():
         if any((left_retrieval, right_retrieval, left_recording, right_recording)):
@@ -154,15 +156,6 @@ def prune(
         for run in runs:
             print_line(run.run_id)
     print_line(f"{amount} {'would go' if dry_run else 'removed'}")
-
-
-def _check_there(*paths: Path) -> None:
-    """Check that all paths exist; NotFound names those that do not."""
-    missing = [shown_name(str(path)) for path in paths if not path.exists()]
-    if missing:
-        raise NotFound(
-            f"there is no {' and no '.join(missing)}; rote runs show ID names the files of a run"
-        )
 
 
 def _file_of(trace: Path) -> Path:

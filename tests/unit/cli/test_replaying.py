@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -95,10 +96,18 @@ def record(
     return defined
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store with a recorded run, of which every test gets a copy."""
+    path = tmp_path_factory.mktemp("recorded") / "memory.db"
+    assert record(path)["CALLED"] == ["where are the keys?", "keys", "ada"]
+    return path
+
+
 @pytest.fixture
-def store(store_path: Path) -> Path:
-    assert record(store_path)["CALLED"] == ["where are the keys?", "keys", "ada"]
-    return store_path
+def store(recorded: Path, tmp_path: Path) -> Path:
+    copytree(recorded.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / recorded.name
 
 
 def write(program: str, name: str = "agent") -> None:
@@ -208,12 +217,12 @@ def test_a_replay_is_kept_when_it_is_wanted(store: Path) -> None:
     assert said[1].startswith("kept as the run ")
 
 
-def test_a_replay_is_not_kept_where_nothing_can_be_written(store: Path) -> None:
+def test_a_replay_is_not_kept_where_nothing_can_be_written(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(PROGRAM)
-    store.chmod(0o400)
-    if os.access(store, os.W_OK):
-        store.chmod(0o600)
-        pytest.skip("everything can be written by this user")
+    # Root may write everything, whatever the mode of a file says.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     assert replay(store).exit_code == 0
     assert "leave out --keep" in error_of(replay(store, "agent:work", "--keep"))
 
@@ -301,22 +310,20 @@ def test_a_program_cannot_hide_that_it_made_another_call(store: Path, instead: s
     ("new", "message"),
     [
         ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("raise KeyboardInterrupt2('two\\nlines')", "KeyboardInterrupt2: two lines"),
+        ("raise Lines('two\\nlines')", "Lines: two lines"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("import sys; sys.exit()", "SystemExit"),
         ("run.set('no uri', 1)", "InvalidInput: 'no uri' is not an absolute URI"),
-        ("event.call('other', mail)", "InvalidInput: this event is not open"),
+        ("event.call('mail', mail)", "InvalidInput: this event is not open"),
         ("raise Mute", "Mute"),
-        ("work(run)", "InvalidInput: this run has its output already"),
+        ("run.output(NONE); run.output(NONE)", "InvalidInput: this run has its output already"),
         ("def f(): f()\n    f()", "RecursionError: maximum recursion depth"),
     ],
 )
 def test_a_program_that_raises_is_different(store: Path, new: str, message: str) -> None:
-    extra = "class KeyboardInterrupt2(Exception): pass\n"
+    extra = "NONE = {'type': 'none'}\nclass Lines(Exception): pass\n"
     extra += "class Mute(Exception):\n    def __str__(self): raise ValueError\n"
     at_the_end = 'run.output({"type": "text", "sections": ["answer"]})'
-    if new == "work(run)":
-        new = "run.output({'type': 'none'}); run.output({'type': 'none'})"
     write(extra + changed(at_the_end, new))
     parted = answer_of(store)["parted"]
     assert parted["by"] == "error"

@@ -51,9 +51,9 @@ def test_a_path_that_exists_comes_before_a_run(
     [
         ("mo", InvalidInput, "3 runs in .* begin with mo; there are mond, monday, morning$"),
         ("note", NotFound, "no file note, and no run in .* begins with note; --store names"),
-        ("empty", NotFound, "no file empty, and the run empty has no trace in .*empty; --store"),
-        ("x/y", NotFound, "there is no x/y; name the file of a trace, or a run$"),
-        ("a b", NotFound, "there is no a b; name the file of a trace, or a run$"),
+        ("empty", InvalidInput, r"empty is a folder without a trace\.json; name the file"),
+        ("x/y", NotFound, "there is no x/y; rote runs show ID names the files of a run$"),
+        ("a b", NotFound, "there is no a b; rote runs show ID names the files of a run$"),
     ],
 )
 def test_what_names_no_trace_is_told(
