@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -16,6 +17,8 @@ from rote.values.names import told
 
 _FORM = "name a function as MODULE:FUNCTION, such as agent:answer or package.agent:answer"
 _OURS = str(Path(__file__).parents[1])
+_PYTHON = sysconfig.get_paths()["stdlib"]
+_SITE = "site-packages"
 
 
 @contextmanager
@@ -97,12 +100,26 @@ def described(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str | None:
-    """Return file and line of the user's code where an error came up; None when it was elsewhere."""
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        name = frame.f_code.co_filename
-        if not name.startswith((_OURS, "<")):
-            return f"{shown_name(name)}, line {line}"
+    """Return file and line of the user's code where an error came up; None when it was elsewhere.
+
+    Code in the working folder comes first: what it calls may be installed, and fail far below.
+    """
+    lines = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _is_users(frame.f_code.co_filename)
+    ]
+    here = str(Path.cwd())
+    own = [(name, line) for name, line in lines if name.startswith(here) and _SITE not in name]
+    for name, line in reversed(own or lines):
+        return f"{shown_name(name)}, line {line}"
     return None
+
+
+def _is_users(name: str) -> bool:
+    """Whether a file of code is not Rote's, and not a part of Python."""
+    is_python = name.startswith("<") or (name.startswith(_PYTHON) and _SITE not in name)
+    return not is_python and not name.startswith(_OURS)
 
 
 def _in_place(error: BaseException) -> str:

@@ -29,7 +29,7 @@ EnvironmentOption = Annotated[
 ]
 
 # Runs of these modes make no commit, so what they were says more than their state.
-_ENDED = {OFF: "read", READ_ONLY: "read", LIVE: "live"}
+_ENDED: dict[str, str] = {OFF: "read", READ_ONLY: "read", LIVE: "live"}
 _is_drawn = re.compile(r"[0-9a-f]{32}").fullmatch
 
 runs = typer.Typer(help="Runs: what was started here, and what became of it.")

@@ -97,7 +97,7 @@ def record(
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a store with a recorded run, of which every test gets a copy."""
     path = tmp_path_factory.mktemp("recorded") / "memory.db"
     assert record(path)["CALLED"] == ["where are the keys?", "keys", "ada"]
@@ -105,9 +105,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(recorded: Path, tmp_path: Path) -> Path:
-    copytree(recorded.parent, tmp_path, dirs_exist_ok=True)
-    return tmp_path / recorded.name
+def store(recorded_store: Path, tmp_path: Path) -> Path:
+    copytree(recorded_store.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / recorded_store.name
 
 
 def write(program: str, name: str = "agent") -> None:
@@ -439,7 +439,7 @@ def test_what_is_printed_is_no_part_of_the_answer(store: Path) -> None:
         (".agent:work", "'.agent:work' is no function; name"),
         ("../agent:work", "'../agent:work' is no function; name"),
         ("agent.py:work", "agent.py:work names a file; name a function as MODULE:FUNCTION"),
-        ("nowhere:work", "cannot import nowhere: ModuleNotFoundError: No module named 'nowhere'"),
+        ("nowhere:work", "cannot import nowhere: ModuleNotFoundError: No module named 'nowhere'\n"),
         ("agent.inner:work", "cannot import agent.inner: ModuleNotFoundError"),
         ("broken:work", "cannot import broken: SyntaxError: "),
         ("failing:work", "cannot import failing: ZeroDivisionError: division by zero ("),
