@@ -140,6 +140,8 @@ class _Differences(Failures):
 
     def wanted(self, left: DeterminismTrace, right: DeterminismTrace) -> list[Wanted]:
         """Return the recorded calls whose values belong to listed differences."""
+        if not self._calls and not self._replies:
+            return []
         before, after = (
             list(accumulate((len(event.tool_calls) for event in side.events), initial=0))
             for side in (left, right)

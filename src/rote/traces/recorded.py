@@ -8,6 +8,7 @@ report shows are kept. It belongs to a trace when the trace names its SHA-256.
 import io
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -108,10 +109,9 @@ def _texts(
         return {}
     reader = _Reader(wanted)
     hasher = sha256()
-    for count, line in enumerate(source.lines):
-        if type(line) is not bytes or count == _LINES_MAX:
-            reader.fault = f"it is no list of at most {_LINES_MAX:,} lines of bytes"
-            break
+    for line in islice(source.lines, _LINES_MAX):
+        if type(line) is not bytes:
+            raise InvalidInput(f"a line of {source.name} is {type(line).__qualname__}, not bytes")
         hasher.update(line)
         reader.take(line)
     problem = _misfit(hasher.hexdigest(), digest) or reader.fault
@@ -135,21 +135,26 @@ class _Reader:
 
     def __init__(self, wanted: Sequence[tuple[int | None, Wanted]]) -> None:
         self.texts: dict[int, str] = {}  # by the places of failures
-        self.fault: str | None = None  # what shows that this is no recording
+        self._fault: str | None = None
         self._wanted: dict[tuple[str, int | None], list[Wanted]] = {}
         for number, each in wanted:
             self._wanted.setdefault((each.kind, number), []).append(each)
         self._counts: dict[str, int] | None = None  # None before the first line
         self._room = RECORDED_CHARACTERS_HELD_MAX
 
+    @property
+    def fault(self) -> str | None:
+        """Return what shows that the lines are not those of a recording."""
+        return "it is empty" if self._counts is None and self._fault is None else self._fault
+
     def take(self, line: bytes) -> None:
         """Look at the next line; after a fault, at none."""
-        if self.fault is not None:
+        if self._fault is not None:
             return
         try:
             self._take(line)
         except (msgspec.MsgspecError, RecursionError, InvalidValue, LimitExceeded) as error:
-            self.fault = f"a line is not of a recording: {error}"
+            self._fault = f"a line is not of a recording: {error}"
 
     def _take(self, line: bytes) -> None:
         if len(line) > RECORDING_LINE_BYTES_MAX:
@@ -163,11 +168,13 @@ class _Reader:
         number = self._counts.get(taken.kind, 0)
         self._counts[taken.kind] = number + 1
         for each in self._wanted.get((taken.kind, number), ()):
-            text = _text(taken, each.part)
-            # The end of a long value is only needed for finding where it differs.
-            held = text[: max(self._room, RECORDED_CHARACTERS_SHOWN + 1)]
-            self._room = max(0, self._room - len(held))
-            self.texts[each.failure] = held
+            self.texts[each.failure] = self._held(_text(taken, each.part))
+
+    def _held(self, text: str) -> str:
+        """Return as much of a text as there is room for; at least what is shown of it."""
+        size = max(self._room, RECORDED_CHARACTERS_SHOWN)
+        self._room = max(0, self._room - len(text))
+        return text if len(text) <= size else text[:size] + "…"
 
 
 def _text(line: _Line, part: Part) -> str:

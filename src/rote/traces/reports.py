@@ -112,7 +112,7 @@ def cut_to_difference(left: str, right: str, characters: int) -> tuple[str, str]
     They are cut at the same place, with `…` where something was left out.
     """
     start, lead = _common_length(left, right), characters // 4
-    start = 0 if start <= characters - lead else start - lead
+    start = 0 if left == right or start <= characters - lead else start - lead
     return _cut(left, start, characters), _cut(right, start, characters)
 
 

@@ -334,6 +334,8 @@ TAG_LISTS_REMEMBERED = 4_096
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.
 TRACE_BYTES_MAX = 10 * MIB
+# Bytes of an artifact that are written at once when it is composed.
+TRACE_WRITE_BYTES = 16 * KIB
 # A trace nests as deep as a value may, plus its own levels around the value.
 TRACE_DEPTH_MAX = 2 * DEPTH_MAX
 # Names in a trace: of workflows, policies, roles, guardrails, tools, models.
@@ -368,6 +370,8 @@ CALL_BYTES_MAX = VALUE_BYTES_MAX
 # One line of a recording holds all three.
 RECORDING_LINE_BYTES_MAX = 4 * CALL_BYTES_MAX
 RECORDING_CALLS_MAX = 1_000_000
+# Errors that are looked through for the first cause of one.
+ERROR_CHAIN_MAX = 100
 # Unfinished artifacts of one process in one folder.
 DRAFTS_MAX = 10_000
 # Characters kept of the message of an error, and characters of a call that an error shows.
