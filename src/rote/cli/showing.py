@@ -8,9 +8,19 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
-from rote.bridges.timelines import read_timeline
+from rote.bridges.trace_files import read_timeline, trace_in
 from rote.cli.options import StoreOptions, opened_store, spread_options
-from rote.cli.output import compact, indented, print_line, print_pairs, printable, say, stdout
+from rote.cli.output import (
+    compact,
+    indented,
+    opened_target,
+    print_line,
+    print_pairs,
+    printable,
+    say,
+    stdout,
+)
+from rote.cli.run_traces import trace_named
 from rote.cli.tracing import RetrievalOption, TraceArgument
 from rote.errors import NotFound, RoteError
 from rote.runs.identities import commit_id
@@ -30,19 +40,36 @@ RecordingOption = Annotated[
 ]
 
 
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page to a new file, for a browser."),
+]
+
+
 @spread_options
 def show_trace(
     trace: TraceArgument,
     *,
     retrieval: RetrievalOption = None,
     recording: RecordingOption = None,
+    html: HtmlOption = None,
     full: FullOption = False,
     options: StoreOptions,
 ) -> None:
     """Show a run as a timeline: its events with calls, replies, retrievals and writes."""
-    run = read_timeline(trace, retrieval, recording)
+    path = trace_named(trace, options.store)
+    run = read_timeline(trace_in(path) if path.is_dir() else path, retrieval, recording)
     run = replace(run, writes=_writes(run, options))
+    if html is not None:
+        from rote.inspector.run_report import run_report
+
+        write_page(html, run_report(run))
     options.print_answer(run.to_dict(), lambda: _Printer(full).print_run(run))
+
+
+def write_page(path: Path, content: bytes) -> None:
+    with opened_target(path) as file:
+        file.write(content)
 
 
 def _writes(run: Timeline, options: StoreOptions) -> Writes | None:

@@ -424,6 +424,8 @@ class Event:
             "tool_calls": self._tool_calls,
             "guardrails_triggered": self._guardrails,
             "retrieval_event_ids": self._retrieval_event_ids,
+            # Never compared: it tells which calls of a recording are of this event.
+            "model_calls": len(self._replies),
         }
 
     def _grow(self, size: int) -> None:

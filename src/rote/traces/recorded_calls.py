@@ -1,21 +1,22 @@
-"""Calls as a recording tells them, to be shown beside a trace.
+"""The calls of a recording, to be shown beside a trace.
 
 A replay is stricter (runs/recordings.py): it refuses what is torn or not in canonical form. Here a
 recording that was cut tells the calls that it has.
 """
 
-from collections.abc import Iterator
-from typing import Any, Literal, TypeVar
+from hashlib import sha256
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
+from rote.traces.recorded import Source
 from rote.values import Json, decode
-from rote.values.limits import RECORDING_CALLS_MAX, RECORDING_LINE_BYTES_MAX
-
-_KIND = "recording/1"
-_Line = TypeVar("_Line", bound=Struct)
+from rote.values.limits import (
+    RECORDING_LINE_BYTES_MAX,
+    RECORDING_SHOWN_BYTES_MAX,
+)
 
 
 class Raised(Struct, frozen=True):
@@ -41,7 +42,7 @@ class Recorded(Struct, frozen=True):
 
     memory_snapshot_id: str
     calls: tuple[RecordedCall, ...]
-    is_cut: bool  # its run did not come to an end
+    is_cut: bool  # there are more, which would take too much memory
 
 
 class _Start(Struct, frozen=True):
@@ -49,41 +50,51 @@ class _Start(Struct, frozen=True):
     memory_snapshot_id: str
 
 
-def read_recorded(data: bytes) -> Recorded:
-    """Return the calls of a recording; a last line that was not written to its end is left out."""
-    lines = _lines(data)
-    start = _taken(next(lines, {}), _Start)
-    calls: list[RecordedCall] = []
-    for line in lines:
-        if line.get("kind") == "end":
-            return Recorded(start.memory_snapshot_id, tuple(calls), is_cut=False)
-        calls.append(_taken(line, RecordedCall))
-        if len(calls) > RECORDING_CALLS_MAX:
-            raise LimitExceeded(
-                "the number of recorded calls", size=len(calls), limit=RECORDING_CALLS_MAX
-            )
-    return Recorded(start.memory_snapshot_id, tuple(calls), is_cut=True)
+def read_recorded(source: Source, digest: str | None, *, is_partial: bool) -> Recorded:
+    """Return the calls of a recording; InvalidInput when it is not that of its trace.
+
+    digest      the SHA-256 that the trace names
+    is_partial  whether the trace is cut: if it names none, any recording may be its own
+    """
+    reader = _Reader()
+    hasher = sha256()
+    for line in source.lines:
+        hasher.update(line)
+        reader.take(line)
+    found = hasher.hexdigest()
+    if found != digest and not (digest is None and is_partial):
+        named = "none" if digest is None else digest
+        raise InvalidInput(f"its SHA-256 is {found}, and the trace names {named}")
+    if reader.start is None or reader.fault is not None:
+        raise InvalidInput(reader.fault or "it is empty")
+    return Recorded(reader.start.memory_snapshot_id, tuple(reader.calls), reader.is_full)
 
 
-def _lines(data: bytes) -> Iterator[dict[str, Json]]:
-    start = 0
-    while (end := data.find(b"\n", start)) >= 0:
+class _Reader:
+    """Takes the lines of a recording one by one, and keeps as many calls as may be held."""
+
+    def __init__(self) -> None:
+        self.start: _Start | None = None
+        self.calls: list[RecordedCall] = []
+        self.fault: str | None = None  # what shows that this is no recording
+        self._room = RECORDING_SHOWN_BYTES_MAX
+
+    @property
+    def is_full(self) -> bool:
+        return self._room < 0
+
+    def take(self, line: bytes) -> None:
+        """Take the next line; none after a fault, none that was not written to its end."""
+        self._room -= len(line)
+        if self.is_full or self.fault is not None or not line.endswith(b"\n"):
+            return
         try:
-            line = decode(data[start:end], size_bytes_max=RECORDING_LINE_BYTES_MAX)
-        except InvalidValue as error:
-            raise _foreign(str(error)) from None
-        if type(line) is not dict:
-            raise _foreign("a line is no object")
-        yield line
-        start = end + 1
+            self._take(decode(line, size_bytes_max=RECORDING_LINE_BYTES_MAX))
+        except (msgspec.ValidationError, InvalidValue, LimitExceeded) as error:
+            self.fault = f"a line is not of a recording: {error}"
 
-
-def _taken(line: dict[str, Json], kind: type[_Line]) -> _Line:
-    try:
-        return msgspec.convert(line, kind)
-    except msgspec.ValidationError as error:
-        raise _foreign(str(error)) from None
-
-
-def _foreign(reason: str) -> InvalidInput:
-    return InvalidInput(f"that is no recording: {reason}")
+    def _take(self, line: Json) -> None:
+        if self.start is None:
+            self.start = msgspec.convert(line, _Start)
+        elif type(line) is not dict or line.get("kind") != "end":
+            self.calls.append(msgspec.convert(line, RecordedCall))

@@ -16,12 +16,11 @@ from msgspec import UNSET, Struct, UnsetType, to_builtins
 from rote.errors import InvalidInput
 from rote.traces.artifacts import Document, member, members, read_artifact
 from rote.traces.documents import DeterminismTrace, Event, RetrievalEvent, RetrievalTrace, ToolCall
+from rote.traces.recorded import Source
 from rote.traces.recorded_calls import Raised, Recorded, RecordedCall, read_recorded
 from rote.traces.reports import Failures
 from rote.values import Json, decode
 from rote.values.limits import TRACE_DEPTH_MAX
-
-_NOT_ITS_RECORDING = "the recording is of another run: "
 
 
 class TimelineCall(Struct, frozen=True, kw_only=True):
@@ -105,64 +104,40 @@ class Timeline(Struct, frozen=True, kw_only=True):
     output_type: str
     output_shape_hash: str
     commit_payload_fingerprint: str | None
-    has_retrieval: bool
     has_recording: bool
+    is_recording_cut: bool  # it is so long that its last calls are not here
     events: tuple[TimelineEvent, ...]
     rest: tuple[TimelineCall, ...]  # recorded calls that no event of the trace has
-    writes: Writes | None
+    writes: Writes | None = None  # its commit, where somebody has looked it up
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)
         return builtins
 
 
-def make_timeline(
-    trace: Json,
-    retrieval: Json = None,
-    recording: bytes | None = None,
-    *,
-    writes: Writes | None = None,
-) -> Timeline:
-    """Return the timeline of a run.
+def make_timeline(trace: Json, retrieval: Json = None, recording: Source | None = None) -> Timeline:
+    """Return the timeline of a run, whose traces are JSON text or plain data.
 
-    The traces are JSON text or plain data, the recording the bytes of its file. InvalidInput when one
-    of them is not in order, or the recording is of another run.
+    InvalidInput when one of them is not in order, or when a user named a recording of another run. One
+    that was found and does not fit is not used.
     """
     value, checked = _read(trace, DeterminismTrace, "trace")
     asked = None if retrieval is None else _read(retrieval, RetrievalTrace, "retrieval")[1]
-    recorded = None if recording is None else read_recorded(recording)
-    if recorded and recorded.memory_snapshot_id != checked.memory_snapshot_id:
-        raise InvalidInput(f"{_NOT_ITS_RECORDING}it began at {recorded.memory_snapshot_id:.200}")
-    pairing = _Pairing(recorded)
-    rows = {} if asked is None else {row.retrieval_event_id: row for row in asked.events}
-    counts = (member(event, "model_calls") for event in members(value, "events"))
-    events = tuple(
-        _event(event, rows, pairing.take(event.tool_calls, count if type(count) is int else None))
-        for event, count in zip(checked.events, counts, strict=True)
-    )
-    metadata = checked.metadata
-    return Timeline(
-        run_id=checked.run_id,
-        workflow_id=checked.workflow_id,
-        memory_snapshot_id=checked.memory_snapshot_id,
-        visibility_mode=checked.visibility_mode,
-        policy_set_id=checked.policy_set_id,
-        model=member(member(value, "metadata"), "model"),
-        model_config_id=checked.model_config_id,
-        model_fixed=metadata.model_fixed,
-        replayed=metadata.replayed,
-        discarded=metadata.discarded,
-        truncated=metadata.truncated,
-        events_dropped=metadata.events_dropped,
-        output_type=checked.output.output_type,
-        output_shape_hash=checked.output.output_shape_hash,
-        commit_payload_fingerprint=metadata.commit_payload_fingerprint,
-        has_retrieval=asked is not None,
-        has_recording=recorded is not None,
-        events=events,
-        rest=tuple(pairing.rest()),
-        writes=writes,
-    )
+    run = _Run(value, checked, asked)
+    if recording is None:
+        return run.timeline(None)
+    try:
+        metadata = checked.metadata
+        calls = read_recorded(recording, metadata.recording, is_partial=metadata.truncated)
+        if calls.memory_snapshot_id != checked.memory_snapshot_id:
+            raise InvalidInput(f"it began at {calls.memory_snapshot_id:.200}")
+        return run.timeline(calls)
+    except InvalidInput as error:
+        if recording.is_named:
+            raise InvalidInput(
+                f"{recording.name} is not the recording of its trace: {error}"
+            ) from None
+        return run.timeline(None)
 
 
 def _read(source: Any, kind: type[Document], prefix: str) -> tuple[Any, Document]:
@@ -178,12 +153,53 @@ def _read(source: Any, kind: type[Document], prefix: str) -> tuple[Any, Document
     return artifact.value, artifact.checked
 
 
+class _Run(Struct, frozen=True):
+    """The traces of a run."""
+
+    value: Any  # of the trace, with the members that no schema names
+    trace: DeterminismTrace
+    retrieval: RetrievalTrace | None
+
+    def timeline(self, recorded: Recorded | None) -> Timeline:
+        trace, metadata = self.trace, self.trace.metadata
+        calls = _Pairing(() if recorded is None else recorded.calls)
+        return Timeline(
+            run_id=trace.run_id,
+            workflow_id=trace.workflow_id,
+            memory_snapshot_id=trace.memory_snapshot_id,
+            visibility_mode=trace.visibility_mode,
+            policy_set_id=trace.policy_set_id,
+            model=member(member(self.value, "metadata"), "model"),
+            model_config_id=trace.model_config_id,
+            model_fixed=metadata.model_fixed,
+            replayed=metadata.replayed,
+            discarded=metadata.discarded,
+            truncated=metadata.truncated,
+            events_dropped=metadata.events_dropped,
+            output_type=trace.output.output_type,
+            output_shape_hash=trace.output.output_shape_hash,
+            commit_payload_fingerprint=metadata.commit_payload_fingerprint,
+            has_recording=recorded is not None,
+            is_recording_cut=recorded is not None and recorded.is_cut,
+            events=tuple(self._events(calls)),
+            rest=tuple(calls.rest()),
+        )
+
+    def _events(self, calls: "_Pairing") -> Iterator[TimelineEvent]:
+        asked = [] if self.retrieval is None else self.retrieval.events
+        rows = {row.retrieval_event_id: row for row in asked}
+        values = members(self.value, "events")
+        for event, value in zip(self.trace.events, values, strict=True):
+            models = member(value, "model_calls")
+            taken = calls.take(event.tool_calls, models if type(models) is int else None)
+            yield _event(event, rows, taken)
+
+
 class _Pairing:
     """The calls of a recording on their way to the events of the trace."""
 
-    def __init__(self, recorded: Recorded | None) -> None:
-        self._waiting = deque(() if recorded is None else recorded.calls)
-        self._is_whole = recorded is not None and not recorded.is_cut
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._waiting = deque(calls)
 
     def take(self, tool_calls: Sequence[ToolCall], models: int | None) -> tuple[TimelineCall, ...]:
         """Return the calls of the next event in the order in which they were made.
@@ -196,16 +212,14 @@ class _Pairing:
         while self._waiting and (expected or models):
             if self._waiting[0].kind == "tool":
                 if not expected:
-                    raise InvalidInput(f"{_NOT_ITS_RECORDING}an event has fewer calls")
+                    raise InvalidInput("an event calls fewer tools than it")
                 taken.append(_paired(expected.popleft(), self._waiting.popleft()))
             elif models == 0:
-                raise InvalidInput(f"{_NOT_ITS_RECORDING}an event asks the model less often")
+                raise InvalidInput("an event asks the model less often than it")
             else:
                 models = None if models is None else models - 1
                 taken.append(_told(self._waiting.popleft()))
-        if expected and self._is_whole:
-            raise InvalidInput(f"{_NOT_ITS_RECORDING}it has fewer calls")
-        return (*taken, *(_unrecorded(call) for call in expected))
+        return (*taken, *map(_unrecorded, expected))
 
     def rest(self) -> Iterator[TimelineCall]:
         return map(_told, self._waiting)
@@ -245,8 +259,7 @@ def _retrieval(row: RetrievalEvent) -> TimelineRetrieval:
 def _paired(call: ToolCall, line: RecordedCall) -> TimelineCall:
     if call.tool_name != line.name:
         raise InvalidInput(
-            f"{_NOT_ITS_RECORDING}it calls {line.name!r:.120} where the trace has"
-            f" {call.tool_name!r:.120}"
+            f"it calls {line.name!r:.120} where the trace calls {call.tool_name!r:.120}"
         )
     return TimelineCall(
         kind=line.kind,

@@ -29,6 +29,8 @@ def marks_of(run: Timeline) -> list[str]:
         marks.append("The trace is cut: the run did not come to its end.")
     if not run.model_fixed:
         marks.append("The model is not fixed: it may reply otherwise each time.")
+    if run.is_recording_cut:
+        marks.append("The recording is long: the last results are shown as fingerprints.")
     if not run.has_recording:
         marks.append("There is no recording, so results are shown as fingerprints.")
     return marks

@@ -382,6 +382,8 @@ RECORDED_CHARACTERS_SHOWN = 200
 # Characters of the values of one recording that are held to find where they differ. Of the values past
 # this number only their beginnings are held.
 RECORDED_CHARACTERS_HELD_MAX = 16 * MIB
+# Bytes of a recording whose calls a timeline shows; of the others it has fingerprints.
+RECORDING_SHOWN_BYTES_MAX = 64 * MIB
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
 # Scans of a run or a transaction that were left in the middle and could go on.
