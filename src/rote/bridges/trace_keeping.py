@@ -11,7 +11,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rote.bridges.trace_files import check_name_count, read_trace
+from rote.bridges.trace_files import read_trace
+from rote.bridges.trace_folders import check_name_count
 from rote.contract.run_modes import LIVE
 from rote.errors import RoteError
 from rote.runs.trace_files import RETRIEVAL_NAME, TRACE_NAME

@@ -99,7 +99,8 @@ def test_who_looks_at_a_run_sees_where_it_began_and_where_its_trace_is(store: Pa
         "traces": str(trace),
     }
     assert (trace / "trace.json").is_file()
-    assert "traces" not in decode(run_ok("runs", "show", "second", store=store))
+    failed: Any = decode(run_ok("runs", "show", "second", store=store))
+    assert failed["traces"] == str(store.with_name("observability") / "second")
 
 
 def test_programs_are_told_of_a_run_what_people_are(store: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import pickle
 import stat
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rote import Effects, ModelConfig, ToolProfile
 from rote.errors import InvalidInput, NotFound, RecordedError, RoteError, RunAborted
 from rote.runs import recordings
 from rote.runs.events import Event, RunEvents
-from rote.runs.recordings import Recording, Replay
+from rote.runs.recordings import Recording, Replay, RunEnd
 from rote.values import canonical, decode
 from rote.values.limits import DEPTH_MAX
 
@@ -40,6 +41,13 @@ def begin(recording: Recording | Replay | None, **changes: Any) -> RunEvents:
         "recording": recording,
     }
     return RunEvents(**{**given, **changes})
+
+
+def told(run: RunEvents) -> dict[str, Any]:
+    """Return the trace without saying whether it is that of a replay."""
+    trace = run.trace
+    del trace["metadata"]["replayed"]
+    return trace
 
 
 def fail(**args: Any) -> None:
@@ -101,18 +109,36 @@ def test_a_replay_gives_what_was_given_and_tells_the_same(path: Path, tmp_path: 
         expected = program(event, live=True)
     live.finish(PAYLOAD)
     replay = Replay(path)
-    assert (replay.memory_snapshot_id, replay.payload_fingerprint) == (SNAPSHOT, PAYLOAD)
+    assert replay.memory_snapshot_id == SNAPSHOT
+    assert replay.end == RunEnd(payload_fingerprint=PAYLOAD)
     run = begin(replay)
     with run.event(**NAMES) as event:
         assert canonical(program(event, live=False)) == canonical(expected)
     run.finish(PAYLOAD)
-    assert run.trace == live.trace
+    assert told(run) == told(live)
+    assert [each.trace["metadata"]["replayed"] for each in (live, run)] == [False, True]
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 
-def test_a_replay_may_ask_a_model_that_is_not_deterministic(path: Path) -> None:
-    run = begin(Replay(path), model=ModelConfig("acme", "large-1", stochastic_unseeded=True))
-    run.discard()
+@pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write"])
+def test_an_unfixed_model_is_recorded_and_its_replay_is_fixed(mode: Any, tmp_path: Path) -> None:
+    file, model = tmp_path / "r.jsonl", ModelConfig("acme", "large-1", temperature=0)
+    traces = []
+    for begun in (lambda: Recording(file, memory_snapshot_id=SNAPSHOT), lambda: Replay(file)):
+        run = begin(begun(), model=model, mode=mode)
+        with run.event(**NAMES) as event:
+            event.model(lambda: str(object()))
+        run.finish(PAYLOAD)
+        traces.append(run.trace)
+    first, again = (trace.pop("metadata") for trace in traces)
+    assert traces[0] == traces[1]  # with one model_config_id
+    assert [(each["model_fixed"], each["replayed"]) for each in (first, again)] == [
+        (False, False),
+        (True, True),
+    ]
+    assert first["recording"] == again["recording"] == sha256(file.read_bytes()).hexdigest()
+    assert first["model_replies"] == again["model_replies"]
+    assert first["model"] == again["model"] == model.to_dict()
 
 
 # -- differences ----------------------------------------------------------------------------------
@@ -220,7 +246,7 @@ def test_the_deepest_values_are_recorded_told_and_replayed(tmp_path: Path) -> No
             with pytest.raises(RoteError, match="nested deeper"):
                 event.call("write", lambda text: nested(most + 1), text="too deep")
         run.finish(PAYLOAD)
-        seen.append(run.trace)
+        seen.append(told(run))
     assert seen[:2] == seen[2:]
     assert seen[0] == nested(most)
 
