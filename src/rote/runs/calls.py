@@ -6,14 +6,14 @@ the same in a run and in its replay (1.0 and 1, tuples and lists).
 
 import inspect
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, Literal
 
-from rote.errors import InternalError, InvalidInput, LimitExceeded, Unavailable
+from rote.errors import InvalidInput, LimitExceeded, Unavailable
 from rote.values import Json, canonical, decode_canonical, json_v1
 from rote.values.limits import (
     CALL_BYTES_MAX,
@@ -105,18 +105,19 @@ def perform_side_by_side(calls: Sequence[Call], take: Callable[[Call, Reply], No
     """Make calls on threads. `take` gets their replies in the order of the calls, in this thread, each
     as soon as all before it have ended.
 
-    An interruption of this thread while it waits begins no more calls; those that have begun are
-    waited for and taken, and then it is raised. A second one leaves behind what has not ended.
+    When this thread is interrupted, no more calls begin; those that have begun are waited for and
+    taken. A second interruption leaves behind what has not ended. When `take` fails, nothing more
+    is taken.
     """
-    threads = _Threads(calls)
+    threads = _Threads(calls, take)
     try:
         threads.begin()
-        for place, call in enumerate(calls):
-            take(call, threads.reply(place))
+        threads.give()
     finally:
-        threads.end()
-    if threads.interruption is not None:
-        raise threads.interruption
+        try:
+            threads.end()
+        finally:
+            threads.give()
 
 
 class _Threads:
@@ -126,17 +127,21 @@ class _Threads:
     inside an Event can leave it half changed.
     """
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    def __init__(self, calls: Sequence[Call], take: Callable[[Call, Reply], None]) -> None:
         self._calls = calls
+        self._take = take
         self._contexts = [copy_context() for _ in calls]  # one cannot be entered twice at a time
         self._replies: list[Reply | None] = [None] * len(calls)
         self._under_way = [threading.Lock() for _ in calls]
         for lock in self._under_way:
             lock.acquire()
-        self._waiting: SimpleQueue[int | None] = SimpleQueue()  # None ends a thread
+        self._rest: deque[int] = deque()  # the places of calls that have not begun
+        self._starts: SimpleQueue[None] = SimpleQueue()  # one for each thread that may begin
         self._count = min(len(calls), CALLS_AT_ONCE_MAX)
         self._threads: list[threading.Thread] = []
-        self.interruption: BaseException | None = None  # why no more calls begin
+        self._given = 0  # replies
+        self._is_giving = False
+        self._is_over = False
 
     def begin(self) -> None:
         """Begin the calls when all threads have started; Unavailable when they cannot."""
@@ -150,49 +155,48 @@ class _Threads:
                     " process more room, or call one after the other"
                 ) from error
             self._threads.append(thread)
-        for place in range(len(self._calls)):
-            self._waiting.put(place)
-        self._let_go()
+        self._rest.extend(range(len(self._calls)))
+        self._let_begin()
 
-    def reply(self, place: int) -> Reply:
-        """Wait for the reply; raise what interrupted it."""
-        if self.interruption is None:
-            try:
+    def give(self) -> None:
+        """Give the replies as they come; after the end those that are there."""
+        while self._given < len(self._calls) and not self._is_giving:
+            place = self._given
+            if not self._is_over:
                 self._under_way[place].acquire()
-            except BaseException as error:  # a signal handler may raise anything
-                self.interruption = error
-                self._end_interrupted()
-        reply = self._replies[place]
-        if reply is None:
-            raise self.interruption or InternalError("a thread ended in the middle of a call")
-        return reply
+            reply = self._replies[place]
+            if reply is None:
+                return
+            self._is_giving = True  # and stays so when it fails: there may be half a line
+            self._take(self._calls[place], reply)
+            self._given += 1
+            self._is_giving = False
 
     def end(self) -> None:
         """Begin no more calls and wait for those under way."""
-        with suppress(Empty):
-            while True:
-                self._waiting.get_nowait()
-        self._let_go()
-        threads, self._threads = self._threads, []  # not waited for again
-        for thread in threads:
+        self._is_over = True
+        self._rest.clear()
+        self._let_begin()  # for threads that an interruption left at their start
+        for thread in self._threads:
             thread.join()
 
-    def _end_interrupted(self) -> None:
-        try:
-            self.end()
-        except BaseException as error:
-            self.interruption = error
-
-    def _let_go(self) -> None:
+    def _let_begin(self) -> None:
         for _ in range(self._count):
-            self._waiting.put(None)
+            self._starts.put(None)
 
     def _work(self) -> None:
-        while (place := self._waiting.get()) is not None:
+        self._starts.get()
+        while (place := self._next()) is not None:
             try:
                 self._replies[place] = self._contexts[place].run(perform, self._calls[place])
             finally:
                 self._under_way[place].release()
+
+    def _next(self) -> int | None:
+        try:
+            return self._rest.popleft()
+        except IndexError:
+            return None
 
 
 def stored(value: Any, what: str) -> Json:
