@@ -527,17 +527,23 @@ def interrupt() -> Iterator[Interrupter]:
     signal.signal(signal.SIGINT, before)
 
 
+def until(is_so: Callable[[], bool]) -> None:
+    last = time.monotonic() + WAIT_SECONDS
+    while not is_so():
+        assert time.monotonic() < last
+        os.sched_yield()
+
+
 def until_the_caller_joins() -> None:
     """Return when the main thread waits for the threads of its calls to end."""
-    last = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < last:
+
+    def joins() -> bool:
         frame: FrameType | None = sys._current_frames()[threading.main_thread().ident or 0]
-        while frame is not None:
-            if frame.f_code is threading.Thread.join.__code__:
-                return
+        while frame is not None and frame.f_code is not threading.Thread.join.__code__:
             frame = frame.f_back
-        os.sched_yield()
-    raise AssertionError("the caller does not wait")
+        return frame is not None
+
+    until(joins)
 
 
 def test_an_interruption_waits_for_the_threads_and_records_what_ended(
@@ -572,13 +578,16 @@ def test_a_second_interruption_leaves_behind_what_does_not_end(
 ) -> None:
     """The first call ends before it, the second one never, the third one too late to be told."""
     release = threading.Event()
+    threads: dict[int, threading.Thread] = {}
 
     def work(n: int) -> int:
+        threads[n] = threading.current_thread()
         barrier.wait(WAIT_SECONDS)
         if n == 0:
             return n
         if n == 2:
             until_the_caller_joins()
+            threads[0].join(WAIT_SECONDS)
             interrupt()
         release.wait()
         return n
@@ -587,11 +596,9 @@ def test_a_second_interruption_leaves_behind_what_does_not_end(
     with run.event(**NAMES) as event, pytest.raises(KeyboardInterrupt):
         event.calls(searches(work, 3))
     assert told_args(run) == [{"n": 0}]
-    left = threads_of_calls()
-    assert [thread.daemon for thread in left] == [True, True]
+    assert [thread.daemon for thread in threads_of_calls()] == [True, True]
     release.set()
-    for thread in left:
-        thread.join(WAIT_SECONDS)
+    until(lambda: not threads_of_calls())  # after an interrupted join another one is no help
     assert told_args(run) == [{"n": 0}]
 
 
@@ -624,8 +631,7 @@ def test_an_interruption_before_any_line_is_told_and_leaves_no_thread(run: RunEv
         told = len(told_args(run))
         with run.event(**NAMES) as event:
             where = interrupted_before(lines, event, searches(work, count))
-        for thread in threads_of_calls():
-            thread.join(WAIT_SECONDS)
+        until(lambda: not threads_of_calls())
         assert begun == set(range(len(begun)))
         newly = [args["n"] for args in told_args(run)[told:]]
         is_telling = where in (_Threads.give.__name__, "told")
