@@ -183,6 +183,12 @@ def opened_target(path: Path | None) -> Iterator[BinaryIO]:
             raise
 
 
+def write_page(path: Path, content: bytes) -> None:
+    """Write a page to a new file."""
+    with opened_target(path) as file:
+        file.write(content)
+
+
 @answering()
 def print_line(text: str, *, style: str = "") -> None:
     stdout().print(Text(printable(text), style=style))

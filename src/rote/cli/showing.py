@@ -13,15 +13,15 @@ from rote.cli.options import StoreOptions, opened_store, spread_options
 from rote.cli.output import (
     compact,
     indented,
-    opened_target,
     print_line,
     print_pairs,
     printable,
     say,
     stdout,
+    write_page,
 )
 from rote.cli.run_traces import trace_named
-from rote.cli.tracing import RetrievalOption, TraceArgument
+from rote.cli.tracing import HtmlOption, RetrievalOption, TraceArgument
 from rote.errors import NotFound, RoteError
 from rote.runs.identities import commit_id
 from rote.traces.timeline import Timeline, TimelineCall, TimelineEvent, TimelineRetrieval, Writes
@@ -37,12 +37,6 @@ FullOption = Annotated[bool, typer.Option("--full", help="Show values whole.")]
 RecordingOption = Annotated[
     Path | None,
     typer.Option("--recording", metavar="FILE", help="Its recording; else recording.jsonl."),
-]
-
-
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a page to a new file, for a browser."),
 ]
 
 
@@ -65,11 +59,6 @@ def show_trace(
 
         write_page(html, run_report(run))
     options.print_answer(run.to_dict(), lambda: _Printer(full).print_run(run))
-
-
-def write_page(path: Path, content: bytes) -> None:
-    with opened_target(path) as file:
-        file.write(content)
 
 
 def _writes(run: Timeline, options: StoreOptions) -> Writes | None:
