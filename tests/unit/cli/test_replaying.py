@@ -264,9 +264,11 @@ MAIL = 'event.call("mail", mail, to="ada")'
         ("where are", "who has", 'model large-1 {"prompt":"where are the keys?"}',
          'model large-1 {"prompt":"who has the keys?"}'),
         (MAIL, "pass", 'tool mail {"to":"ada"}', "the end of the run"),
+        (f'{MAIL}\n    run.set("urn:answer"', 'run.set("urn:other"', 'tool mail {"to":"ada"}',
+         "the end of the run"),
         (MAIL, f"{MAIL}; {MAIL}", "the end of the run", 'tool mail {"to":"ada"}'),
     ],
-    ids=["arguments", "compared arguments", "tool", "order", "prompt", "fewer", "more"],
+    ids=["arguments", "compared", "tool", "order", "prompt", "fewer", "other writes too", "more"],
 )  # fmt: skip
 def test_another_call_is_shown_with_the_recorded_one(
     store: Path, old: str, new: str, recorded: str, made: str
@@ -286,7 +288,7 @@ def test_the_line_that_makes_another_call_is_named(store: Path) -> None:
     place = f"{Path('agent.py').absolute()}, line {line}"
     assert answer_of(store)["parted"]["at"] == place
     first = replay(store).stdout.splitlines()[0]
-    assert first == f"different: another call comes than was recorded ({place})"
+    assert first == f"different: it leaves the recording at {place}"
 
 
 @pytest.mark.parametrize(
@@ -332,6 +334,17 @@ def test_a_program_that_raises_is_different(store: Path, new: str, message: str)
     result = replay(store)
     assert result.exit_code == 1
     assert result.stdout.startswith(f"different: it raised {message}")
+
+
+def test_a_program_may_leave_its_folder_for_good(store: Path) -> None:
+    write(
+        changed(
+            "run.set(", "import os; os.mkdir('x'); os.chdir('x'); os.rmdir('../x'); 1 / 0; run.set("
+        )
+    )
+    parted = answer_of(store)["parted"]
+    assert parted["message"] == "ZeroDivisionError: division by zero"
+    assert "agent.py, line " in parted["at"]
 
 
 def test_a_tool_that_the_run_did_not_have_is_refused(store: Path) -> None:
@@ -381,7 +394,8 @@ def test_records_that_would_be_written_otherwise_are_the_only_ones_shown(store: 
     assert result.exit_code == 1
     [entity, recorded, now] = result.stdout.splitlines()[1].split("\t")
     assert entity == "ops log all"
-    assert (recorded.count("; patch"), now.count("; patch")) == (1, 0)
+    assert recorded.startswith('patch [{"add":[],"index":0,"op":"splice",')
+    assert now == "nothing"
 
 
 def test_what_a_run_that_was_not_applied_wrote_is_not_known(store_path: Path) -> None:
@@ -446,6 +460,8 @@ def test_what_is_printed_is_no_part_of_the_answer(store: Path) -> None:
         ("leaving:work", "cannot import leaving: SystemExit: 4 ("),
         ("agent:play", "agent:play: there is no play; there are CALLED, mail, search, think, work"),
         ("agent:work.on", "agent:work.on: there is no on; there "),
+        ("agent:CALLED.on", "agent:CALLED.on: there is no on; there are append, clear, copy, "),
+        ("lazy:work", "cannot import lazy: OSError: not now ("),
         ("agent:CALLED", "agent:CALLED is a list and cannot be called; name"),
         ("odd:later", "odd:later does nothing when it is called alone; name a function"),
         ("odd:yielding", "odd:yielding does nothing when it is called alone; name a function"),
@@ -458,6 +474,7 @@ def test_a_function_that_cannot_be_called_is_told(store: Path, function: str, sa
     write("def work(run)\n", "broken")
     write("1 / 0\n", "failing")
     write("import sys\nsys.exit(4)\n", "leaving")
+    write("def __getattr__(name): raise OSError('not now')\n", "lazy")
     write("async def later(run): pass\ndef yielding(run): yield\ndef none(): pass\n"
           "def two(run, other): pass\n", "odd")  # fmt: skip
     assert error_of(replay(store, function)).startswith(f"error: {said}")
@@ -476,7 +493,7 @@ def damaged(store: Path, path: str, change: Callable[[Path], object]) -> None:
     ("path", "change", "said"),
     [
         ("trace.json", Path.unlink, "the run monday has no trace.json in "),
-        ("trace.json", lambda path: path.write_bytes(b"{"), "not JSON at"),
+        ("trace.json", lambda path: path.write_bytes(b"{"), "trace.json: not JSON at"),
         (
             "trace.json",
             lambda path: path.write_bytes(b"[]"),
