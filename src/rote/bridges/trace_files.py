@@ -105,6 +105,7 @@ def trace_in(folder: Path) -> Path:
 
 
 def compare_files(files: tuple[_Files, _Files], level: Level, size_bytes_max: int) -> Report:
+    """Compare two runs whose files were read; an error names the file that cannot be decoded."""
     left, right = (each.artifacts() for each in files)
     try:
         return compare_runs(

@@ -506,7 +506,7 @@ PLACES = [path for path in every_place(good_run()) if path]
 
 
 @settings(max_examples=examples(120, 20_000))
-@given(path=st.sampled_from(PLACES), junk=JUNK)
+@given(path=st.sampled_from([*PLACES, *OPTIONAL_BOOLEANS, *OPTIONAL_HASHES, REPLIES]), junk=JUNK)
 def test_junk_at_any_place_never_crashes_and_both_ways_to_judge_agree(
     path: tuple[str | int, ...], junk: Any
 ) -> None:
