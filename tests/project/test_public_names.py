@@ -26,7 +26,8 @@ SIGNATURES: dict[Callable[..., object], str] = {
     rote.digest: "(value)",
     rote.fingerprint: "(value)",
     rote.check_trace: "(trace, retrieval, *, size_bytes_max)",
-    rote.compare_traces: "(left, right, *, left_retrieval, right_retrieval, size_bytes_max)",
+    rote.compare_traces: "(left, right, *, left_retrieval, right_retrieval, left_recording,"
+    " right_recording, level, size_bytes_max)",
     rote.traces.retrieval_event: "(request, package, *, run_id, event_id, retrieval_event_id)",
     rote.patch.apply: "(value, operations)",
     rote.patch.diff: "(before, after)",
@@ -200,8 +201,10 @@ FIELDS: dict[type, list[str]] = {
     rote.GcReport: [
         "blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "is_shrunk", "to_dict",
     ],
-    rote.Failure: ["code", "pointer", "left", "right", "message"],
-    rote.Report: ["ok", "status", "failures", "more", "to_dict"],
+    rote.Failure: [
+        "code", "pointer", "left", "right", "message", "left_value", "right_value", "has_values",
+    ],
+    rote.Report: ["ok", "status", "failures", "more", "level", "truncated", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.Effects: ["result", "effects"],
     rote.ModelConfig: [

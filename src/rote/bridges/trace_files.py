@@ -16,7 +16,7 @@ from msgspec import Struct
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
-from rote.runs.trace_files import TRACE_NAME
+from rote.runs.trace_files import PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
 from rote.traces import Report
 from rote.traces.checking import Examination, check_trace
 from rote.traces.comparing import compare_runs
@@ -32,8 +32,6 @@ from rote.values.limits import (
 )
 
 TRACE_ENDING, RETRIEVAL_ENDING, _PARTIAL = ".json", ".retrieval.json", ".partial.jsonl"
-PARTIAL_NAME = TRACE_NAME.removesuffix(TRACE_ENDING) + _PARTIAL
-_RECORDING_NAME = "recording.jsonl"
 
 
 class TraceFile(Struct, frozen=True):
@@ -58,7 +56,8 @@ class _Files(Struct, frozen=True):
         if not is_partial(self.trace.path):
             return self.trace.data, None if self.retrieval is None else self.retrieval.data
         try:
-            trace, retrieval = read_partial(self.trace.data)
+            # Of one that is too long, the last line that was read is half a line.
+            trace, retrieval = read_partial(self.trace.data[:TRACE_READ_BYTES_MAX])
         except RoteError as error:
             raise _in_file(self.trace.path, error) from None
         return trace, retrieval
@@ -106,6 +105,7 @@ def trace_in(folder: Path) -> Path:
 
 
 def compare_files(files: tuple[_Files, _Files], level: Level, size_bytes_max: int) -> Report:
+    """Compare two runs whose files were read; an error names the file that cannot be decoded."""
     left, right = (each.artifacts() for each in files)
     try:
         return compare_runs(
@@ -145,7 +145,7 @@ def is_partial(path: Path) -> bool:
 
 def recording_of(path: Path) -> Path:
     """Return the path of the recording that is kept under the name of its trace."""
-    return path.with_name(f"{path.name.removesuffix(TRACE_ENDING)}.{_RECORDING_NAME}")
+    return path.with_name(f"{path.name.removesuffix(TRACE_ENDING)}.{RECORDING_NAME}")
 
 
 def named_recording(path: Path) -> Source:
@@ -162,7 +162,7 @@ def recording_beside(path: Path) -> Source:
     """Return the recording beside a trace, which is opened when it is needed; it may not be there."""
     place = recording_of(path)
     if not os.path.lexists(place):
-        place = path.with_name(_RECORDING_NAME)
+        place = path.with_name(RECORDING_NAME)
 
     def lines() -> Iterator[bytes]:
         try:

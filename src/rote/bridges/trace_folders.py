@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import (
-    PARTIAL_NAME,
     RETRIEVAL_ENDING,
     TRACE_ENDING,
     compare_files,
@@ -19,7 +18,7 @@ from rote.bridges.trace_files import (
     read_plain,
 )
 from rote.errors import InvalidInput, LimitExceeded, RoteError
-from rote.runs.trace_files import TRACE_NAME
+from rote.runs.trace_files import PARTIAL_NAME, TRACE_NAME
 from rote.traces import Failure, Report
 from rote.traces.reports import Level
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_FOLDERS_DEPTH_MAX, TRACE_NAMES_MAX

@@ -200,7 +200,7 @@ def write_partial(folder: Path, made: Any, *, tail: bytes = b"", name: str = "tr
     start = {
         key: part for key, part in trace.items() if key not in ("events", "output", "metadata")
     }
-    metadata = {"model_fixed": True, "replayed": False, "model": None, "tools": []}
+    metadata: Any = {"model_fixed": True, "replayed": False, "model": None, "tools": []}
     lines: list[Any] = [{**start, "kind": "trace_partial/1", "metadata": metadata}]
     for event in trace["events"]:
         for row in made["retrieval"]["events"]:
