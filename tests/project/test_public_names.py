@@ -138,6 +138,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "model_config_id": None,
         "output": "(self, value)",
         "patch": "(self, id, ops)",
+        "operations": None,
         "payload_fingerprint": None,
         "policy_set_id": None,
         "query": "(self, query)",
@@ -209,12 +210,12 @@ FIELDS: dict[type, list[str]] = {
     rote.ModelConfig: [
         "provider_name", "model_name", "model_revision", "temperature", "top_p", "max_tokens",
         "frequency_penalty", "presence_penalty", "seed", "stochastic_unseeded",
-        "deterministic_provider", "is_deterministic", "to_dict",
+        "deterministic_provider", "is_deterministic", "to_dict", "from_dict",
     ],
     rote.ToolProfile: [
         "tool_name", "tool_profile_version", "normalized_args_fields",
         "tool_result_fingerprint_fields", "side_effect_fingerprint_fields", "side_effect_required",
-        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict",
+        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict", "from_dict",
     ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",
