@@ -188,7 +188,7 @@ class RunFailureTests(RunGround):
             assert run.discarded
 
     def test_an_error_of_a_tool_that_leaves_the_block_is_the_same_in_the_replay(self) -> None:
-        """It is raised as a RecordedError there."""
+        """Its kind is RecordedError there."""
         runs: list[Run] = []
         for how in ("record", "replay"):
             given = self.recording_of(runs[0]) if runs else True
