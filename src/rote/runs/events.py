@@ -507,11 +507,11 @@ def _listed(calls: object) -> Iterator[tuple[str, Callable[..., Any], dict[str, 
     _check_room("calls", (), len(calls))
     for place, call in enumerate(calls):
         match call:
-            case (name, function, Mapping() as args) if all(isinstance(key, str) for key in args):
+            case (name, function, Mapping() as args):
                 yield name, function, dict(args)
             case _:
                 raise InvalidInput(
-                    f"calls[{place}] is no (tool_name, function, args) with args by their names"
+                    f"calls[{place}] is no (tool_name, function, args) with a mapping as args"
                 )
 
 
