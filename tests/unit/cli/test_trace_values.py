@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rote.bridges import trace_files
+from rote.traces import partial
 from rote.values import canonical, decode, fingerprint
 from tests.unit.cli.command import error_of, run
 from tests.unit.cli.test_tracing import NO_FILES, write
@@ -238,7 +239,8 @@ def test_of_a_partial_trace_that_is_too_long_the_beginning_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_partial(tmp_path, good_run())
-    monkeypatch.setattr(trace_files, "TRACE_READ_BYTES_MAX", path.stat().st_size - 10)
+    for module in (trace_files, partial):
+        monkeypatch.setattr(module, "TRACE_READ_BYTES_MAX", path.stat().st_size - 10)
     assert run("trace", "check", str(path)).stdout.startswith("fit, but cut")
 
 
