@@ -140,7 +140,7 @@ class RetrievalTests(SpaceGround):
         Memory(self.space).put("ops", "k", "1", {"text": "word 4711"})
         self.space.set("urn:other", 1)
         self.space.erase("urn:other", reason="before it: it takes nothing away")
-        build = retrieving.build_package
+        build: Any = vars(retrieving)["build_package"]
 
         def erase_first(*arguments: Any, **more: Any) -> Any:
             self.space.erase(Memory.entity_id("ops", "k", "1"), reason="asked to")
