@@ -52,7 +52,7 @@ def test_a_dry_run_says_which_and_erases_nothing(store: Path, named: tuple[str, 
 
 
 def test_a_dry_run_says_what_the_erasure_will(store: Path) -> None:
-    """It named entities beside one that the erasure refuses, and some that were erased before."""
+    """The dry run named entities beside one that the erasure refuses, and some that were erased before."""
     refused = (*IDS, "urn:none", *BECAUSE)
     told = error_of(run("erase", *refused, "--dry-run", store=store))
     assert told == error_of(run("erase", *refused, store=store))

@@ -209,7 +209,7 @@ class RecordErasureTests(RecordGround):
     def test_a_record_that_comes_after_another_erasure_is_judged_by_itself(
         self, monkeypatch: pytest.MonkeyPatch, most: int
     ) -> None:
-        """It was erased with what had matched under its id before."""
+        """The record was erased with what had matched under its id before."""
         for id in ("new", "old"):
             self.put_fact(id, ADA)
         commit = Committer.run
