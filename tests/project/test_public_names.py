@@ -167,8 +167,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
 
 FIELDS: dict[type, list[str]] = {
     rote.RunRecord: [
-        "run_id", "workflow_id", "mode", "validate", "state", "discarded", "reason_code", "commit_id",
-        "version", "started_at", "ended_at", "to_dict",
+        "run_id", "workflow_id", "mode", "validate", "state", "discarded", "replayed", "reason_code",
+        "commit_id", "version", "started_at", "ended_at", "to_dict",
     ],
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
