@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
@@ -15,13 +16,21 @@ from typing import Any, Protocol, Self, get_args
 from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
 from rote.runs.calls import Call, Reply, perform, perform_side_by_side
-from rote.runs.recordings import Recording, Replay
+from rote.runs.recordings import Recording, Replay, RunEnd, error_name
 from rote.runs.trace_files import TraceFiles
 from rote.traces.formats import NORMALIZATION
-from rote.traces.models import ModelConfig, model_config_id
+from rote.traces.models import ModelConfig, is_fixed, model_config_id
+from rote.traces.partial import read_partial
 from rote.traces.profiles import ToolProfile, profiles_by_name, tool_runtime_profile_hash
-from rote.traces.writing import Envelope, TraceWriter
-from rote.values import Json, canonical, check_run_id, check_trace_name, decode_canonical
+from rote.traces.writing import REPLY_BYTES, Ending, Envelope, TraceWriter
+from rote.values import (
+    Json,
+    canonical,
+    check_run_id,
+    check_trace_name,
+    decode_canonical,
+    fingerprint,
+)
 from rote.values.limits import EVENT_PARTS_MAX, TRACE_BYTES_MAX, TRACE_DEPTH_MAX
 from rote.values.names import told
 
@@ -35,8 +44,8 @@ class MakeRetrieval(Protocol):
 
 
 class RunEvents:
-    """The part of a run that tells what happened. It ends with `finish` or `discard`, once, and the
-    recording with it; when it cannot begin, the recording is discarded.
+    """The part of a run that tells what happened. It ends with `finish` or `fail`, once, and the
+    recording with it; when the run cannot begin, `discard` leaves nothing.
 
     May be used from any thread; what would put calls or events side by side is refused.
     """
@@ -55,13 +64,14 @@ class RunEvents:
         recording: Recording | Replay | None,
         size_bytes_max: int = TRACE_BYTES_MAX,
     ) -> None:
+        is_replay = isinstance(recording, Replay)
         with ExitStack() as undo:
             if recording is not None:
                 undo.callback(recording.discard)
             check_run_id(run_id)
             check_trace_name(workflow_id, "workflow_id")
             check_trace_name(policy_set_id, "policy_set_id")
-            _check_model(model, mode, isinstance(recording, Replay))
+            _check_model(model, mode)
             self._tools = profiles_by_name(tools)
             self.model_config_id = model_config_id(
                 model, tool_runtime_profile_hash(self._tools.values())
@@ -76,9 +86,12 @@ class RunEvents:
                     visibility_mode=mode,
                     model_config_id=self.model_config_id,
                     policy_set_id=policy_set_id,
+                    model_fixed=is_fixed(model, replayed=is_replay),
+                    replayed=is_replay,
+                    model=None if model is None else model.to_dict(),
+                    tools=[profile.to_dict() for profile in self._tools.values()],
                 ),
-                trace=self._files.trace,
-                retrieval=self._files.retrieval,
+                partial=self._files.partial,
                 size_bytes_max=size_bytes_max,
             )
             undo.pop_all()
@@ -134,24 +147,39 @@ class RunEvents:
         """The run has come to its end: the traces take their places, the recording is complete.
 
         A replay is compared with what it replays: RunAborted when it would have written something
-        else, InvalidInput when calls are left over.
+        else, InvalidInput when calls are left over, or when the recorded run failed.
         """
         with self._lock:
             self._check_open()
             if self._open is not None:
                 raise InvalidInput("an event of this run is still open; leave its with block first")
+            end = RunEnd(payload_fingerprint=payload_fingerprint)
+            self._conclude(end)
+            if isinstance(self._recording, Replay):
+                self._recording.compare(end)
+
+    def fail(self, error: BaseException) -> None:
+        """The block of the run has raised: the traces and the recording say so. When they cannot be
+        written, a note of the error says that. Does nothing after the end.
+
+        A replay is compared with what it replays: InvalidInput when that failed in another way.
+        """
+        with self._lock:
+            if self._state != "open":
+                return
+            end = RunEnd(error=error_name(error))
             try:
-                self._writer.finish()
-                self._files.place()
-            except BaseException:
-                self._drop()
-                raise
-            self._state = "finished"
-            if self._recording is not None:
-                self._recording.finish(payload_fingerprint)
+                self._write_open_event()
+                self._writer.describe({"type": "error", "error": end.error})
+                self._conclude(end)
+            except Exception as failure:
+                self._leave()
+                error.add_note(f"the trace of the run {self._run_id} was not completed: {failure}")
+            if isinstance(self._recording, Replay):
+                self._recording.compare_failure(error)
 
     def discard(self) -> None:
-        """The run failed: nothing of it is kept. Does nothing after its end."""
+        """The run has not begun: nothing of it is kept. Does nothing after its end."""
         with self._lock:
             if self._state == "open" and not self.is_elsewhere:
                 self._drop()
@@ -177,20 +205,25 @@ class RunEvents:
     @property
     def trace(self) -> dict[str, Json]:
         """The determinism trace; before the end of the run, as it is so far."""
-        with self._lock:
-            content = self._content(self._files.trace.content)
-            return self._writer.trace(content) if self._state == "open" else _decoded(content)
+        return self._told()[0]
 
     @property
     def retrieval_trace(self) -> dict[str, Json]:
-        with self._lock:
-            content = self._content(self._files.retrieval.content)
-            return self._writer.retrieval(content) if self._state == "open" else _decoded(content)
+        return self._told()[1]
 
-    def _content(self, read: Callable[[], bytes]) -> bytes:
-        if self._state == "discarded":
-            raise NotFound("this run was discarded, and its traces with it", run_id=self._run_id)
-        return read()
+    def _told(self) -> tuple[dict[str, Json], dict[str, Json]]:
+        """Return both traces."""
+        with self._lock:
+            files = self._files
+            if self._state == "discarded":
+                raise NotFound("this run never began, so it has no trace", run_id=self._run_id)
+            if self._state == "cut":
+                return read_partial(files.partial.content())
+            if self._state == "finished":
+                return _decoded(files.trace.content()), _decoded(files.retrieval.content())
+            trace, retrieval = BytesIO(), BytesIO()
+            self._writer.compose(files.partial.lines, Ending(), trace=trace, retrieval=retrieval)
+            return _decoded(trace.getvalue()), _decoded(retrieval.getvalue())
 
     # What events ask their run for.
 
@@ -207,8 +240,8 @@ class RunEvents:
 
     def _end(self, event: "Event") -> None:
         with self._lock:
-            if self._open is not event:
-                return  # the run was discarded meanwhile
+            if self._open is not event or self.is_elsewhere:
+                return  # the run has ended meanwhile, or goes on where it began
             if self._is_calling:
                 raise InvalidInput("a call of this event is still under way in another thread")
             self._open = None
@@ -279,7 +312,42 @@ class RunEvents:
         if event._size > self._writer.size_bytes_max:
             self._writer.cut(len(event._retrieval_event_ids))
         else:
-            self._writer.add(canonical(event._to_dict(), depth_max=TRACE_DEPTH_MAX), event._rows)
+            data = canonical(event._to_dict(), depth_max=TRACE_DEPTH_MAX)
+            self._writer.add(data, event._rows, event._replies)
+
+    # The end.
+
+    def _write_open_event(self) -> None:
+        """Write an event that nobody will leave, as far as it came."""
+        event, self._open = self._open, None
+        if event is not None:
+            self._write(event)
+
+    def _conclude(self, end: RunEnd) -> None:
+        """Complete the recording, put the traces in place, and then the recording."""
+        recording = self._recording
+        try:
+            digest = None if recording is None else recording.seal(end)
+            ending = Ending(end.payload_fingerprint, digest, discarded=end.error is not None)
+            self._files.compose(
+                lambda trace, retrieval: self._writer.compose(
+                    self._files.partial.lines, ending, trace=trace, retrieval=retrieval
+                )
+            )
+            self._state = "finished"
+            if isinstance(recording, Recording):
+                recording.place()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Leave the trace as far as it came; a recording that is not whole is deleted."""
+        if self._state == "open":
+            self._state = "cut"
+            self._files.close()
+        if isinstance(self._recording, Recording):
+            self._recording.discard()
 
     def _drop(self) -> None:
         self._state = "discarded"
@@ -300,6 +368,7 @@ class Event:
         self.index = -1  # its place in the trace, known when it begins
         self._retrieval_event_ids: list[str] = []
         self._rows: list[bytes] = []
+        self._replies: list[str] = []  # fingerprints
         self._size = 0  # of its parts, in bytes
 
     @property
@@ -353,7 +422,7 @@ class Event:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
         call = Call("model", self._run._model.model_name, function, args, dict)
         with self._run._alone(self):
-            [reply] = self._run._answer([call], lambda call, reply: None)
+            [reply] = self._run._answer([call], self._note_reply)
         return reply.outcome()
 
     def guardrail(self, guardrail_id: str, /) -> None:
@@ -378,6 +447,10 @@ class Event:
         _check_room("calls", self._tool_calls, len(calls))
         return self._run._answer(calls, self._note_call)
 
+    def _note_reply(self, call: Call, reply: Reply) -> None:
+        self._replies.append(fingerprint(reply.told))
+        self._grow(REPLY_BYTES)
+
     def _note_call(self, call: Call, reply: Reply) -> None:
         self._tool_calls.append(_described(self._run._tools[call.name], call.normalized, reply))
         self._grow(len(canonical(call.normalized)))
@@ -396,6 +469,8 @@ class Event:
             "tool_calls": self._tool_calls,
             "guardrails_triggered": self._guardrails,
             "retrieval_event_ids": self._retrieval_event_ids,
+            # Never compared: it tells which calls of a recording are of this event.
+            "model_calls": len(self._replies),
         }
 
     def _grow(self, size: int) -> None:
@@ -404,6 +479,7 @@ class Event:
         if self._size > self._run._writer.size_bytes_max:
             self._tool_calls = []
             self._rows = []
+            self._replies = []
 
 
 def _described(
@@ -439,17 +515,11 @@ def _listed(calls: object) -> Iterator[tuple[str, Callable[..., Any], dict[str, 
                 )
 
 
-def _check_model(model: ModelConfig | None, mode: Mode, is_replay: bool) -> None:
+def _check_model(model: ModelConfig | None, mode: Mode) -> None:
     if mode not in get_args(Mode):
         raise InvalidInput(f"there is no mode {mode!r:.80}; {told(get_args(Mode))}")
     if model is not None and not isinstance(model, ModelConfig):
         raise InvalidInput(f"a model is a ModelConfig or None, not {type(model).__qualname__}")
-    if mode != LIVE and model is not None and not model.is_deterministic and not is_replay:
-        raise InvalidInput(
-            f"the mode {mode} is deterministic, and the replies of {model.model_name!r:.120} are not: "
-            "give the model a seed, say deterministic_provider=True if its provider guarantees it, "
-            "replay a recording, or use the mode live_read_write"
-        )
 
 
 def _check_room(what: str, parts: Sequence[object], more: int = 1) -> None:

@@ -44,6 +44,10 @@ def retrieval(**ids: str) -> dict[str, Any]:
     return {**ids, "selected_records": []}
 
 
+def dropped(trace: dict[str, Any]) -> tuple[bool, int]:
+    return trace["metadata"]["truncated"], trace["metadata"]["events_dropped"]
+
+
 def hashed(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
@@ -83,6 +87,7 @@ def test_a_trace_tells_what_was_done_in_order() -> None:
             ],
             "guardrails_triggered": ["pii", "pii"],
             "retrieval_event_ids": ["retrieval-0"],
+            "model_calls": 0,
         },
         {
             "event_id": "event-1",
@@ -93,6 +98,7 @@ def test_a_trace_tells_what_was_done_in_order() -> None:
             "tool_calls": [],
             "guardrails_triggered": [],
             "retrieval_event_ids": ["retrieval-1"],
+            "model_calls": 0,
         },
     ]
     assert trace["output"]["output_type"] == "text"
@@ -373,16 +379,47 @@ def test_a_run_has_one_output() -> None:
     run.discard()
 
 
-@pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write"])
-def test_a_deterministic_mode_needs_a_model_that_is(mode: str, tmp_path: Path) -> None:
-    unseeded = ModelConfig("acme", "large-1", temperature=0)
-    recording = Recording(tmp_path / "r.jsonl", memory_snapshot_id="main:0:none")
-    with pytest.raises(InvalidInput, match="seed"):
-        begin(mode=mode, model=unseeded, recording=recording, folder=tmp_path / "traces")
-    assert list(tmp_path.iterdir()) == []
-    begin(mode="live_read_write", model=unseeded).discard()
-    begin(mode=mode, model=None).discard()
-    begin(mode=mode, model=ModelConfig("acme", "m", deterministic_provider=True)).discard()
+MODELS = {
+    "none": (None, True),
+    "seeded": (SEEDED, True),
+    "guaranteed": (ModelConfig("acme", "m", deterministic_provider=True), True),
+    "unfixed": (ModelConfig("acme", "large-1", temperature=0), False),
+    "stochastic": (ModelConfig("acme", "large-1", stochastic_unseeded=True), False),
+}
+
+
+@pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write", "live_read_write"])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_mode_takes_every_model_and_the_trace_says_whether_it_was_fixed(
+    mode: str, model: str
+) -> None:
+    config, is_fixed = MODELS[model]
+    run = begin(mode=mode, model=config)
+    run.finish(PAYLOAD)
+    metadata = run.trace["metadata"]
+    assert (metadata["model_fixed"], metadata["replayed"]) == (is_fixed, False)
+    assert metadata["model"] == (None if config is None else config.to_dict())
+    assert metadata["tools"] == [ToolProfile("search", "1").to_dict()]
+
+
+def test_the_trace_names_its_model_s_replies_its_payload_and_its_recording(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    run = begin(recording=Recording(path, memory_snapshot_id="main:0:none"))
+    with run.event(**NAMES) as event:
+        event.model(lambda: {"text": "a"})
+        event.call("search", search, query="no model")
+    with run.event(**NAMES) as event, pytest.raises(ZeroDivisionError):
+        event.model(lambda: 1 // 0)
+    soon = run.trace["metadata"]
+    run.finish(PAYLOAD)
+    metadata = run.trace["metadata"]
+    message = "integer division or modulo by zero"
+    failed = '{"error":{"message":"' + message + '","type":"ZeroDivisionError"}}'
+    assert metadata["model_replies"] == [hashed('{"text":"a"}'), hashed(failed)]
+    assert metadata["recording"] == sha256(path.read_bytes()).hexdigest()
+    assert (metadata["commit_payload_fingerprint"], metadata["discarded"]) == (PAYLOAD, False)
+    # Before the end, what only the end can tell is not there.
+    assert soon == {**metadata, "recording": None, "commit_payload_fingerprint": None}
 
 
 @pytest.mark.parametrize(
@@ -450,7 +487,7 @@ def test_files_take_their_places_when_the_run_ends_and_only_their_owner_reads_th
 def test_traces_of_another_run_of_the_same_id_stay(tmp_path: Path) -> None:
     begin(folder=tmp_path).finish(PAYLOAD)
     files = {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()}
-    with pytest.raises(InvalidInput, match="another run_id") as caught:
+    with pytest.raises(InvalidInput, match="used before") as caught:
         begin(folder=tmp_path)
     assert caught.value.details["argument"] == "run_id"
     assert {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()} == files
@@ -525,7 +562,7 @@ def test_an_event_larger_than_the_cap_is_not_held_and_cut_with_its_retrievals() 
     run.retrieval(retrieval)
     run.finish(PAYLOAD)
     assert [event["index"] for event in run.trace["events"]] == [0]
-    assert run.trace["metadata"] == {"truncated": True, "events_dropped": 2}
+    assert dropped(run.trace) == (True, 2)
     assert len(run.retrieval_trace["events"]) == 1
     assert run.retrieval_trace["metadata"] == {"truncated": True, "events_dropped": 2}
 
@@ -539,6 +576,7 @@ def test_many_events_are_written_in_little_memory(tmp_path: Path) -> None:
         for number in range(count):
             with run.event(**NAMES) as event:
                 event.call("search", search, query=str(number))
+                event.model(str)
             run.retrieval(retrieval)
         run.finish(PAYLOAD)
         peak = tracemalloc.get_traced_memory()[1]
@@ -548,4 +586,4 @@ def test_many_events_are_written_in_little_memory(tmp_path: Path) -> None:
     assert peak < 200_000 < size / 5
     trace = decode((tmp_path / "r1" / "trace.json").read_bytes())
     assert [event["index"] for event in trace["events"]] == list(range(2 * count))
-    assert trace["metadata"] == {"truncated": False, "events_dropped": 0}
+    assert dropped(trace) == (False, 0)
