@@ -8,6 +8,7 @@ import pytest
 
 import rote
 from rote import errors
+from rote.runs.events import Event
 
 NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
@@ -138,6 +139,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "model_config_id": None,
         "output": "(self, value)",
         "patch": "(self, id, ops)",
+        "operations": None,
         "payload_fingerprint": None,
         "policy_set_id": None,
         "query": "(self, query)",
@@ -153,6 +155,13 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "validate": None,
         "values": "(self, query)",
         "workflow_id": None,
+    },
+    Event: {
+        "call": "(self, tool_name, function, args)",
+        "calls": "(self, calls, *, return_exceptions)",
+        "guardrail": "(self, guardrail_id)",
+        "id": None,
+        "model": "(self, function, args)",
     },
     rote.Transaction: {
         "delete": "(self, id)",
@@ -209,12 +218,12 @@ FIELDS: dict[type, list[str]] = {
     rote.ModelConfig: [
         "provider_name", "model_name", "model_revision", "temperature", "top_p", "max_tokens",
         "frequency_penalty", "presence_penalty", "seed", "stochastic_unseeded",
-        "deterministic_provider", "is_deterministic", "to_dict",
+        "deterministic_provider", "is_deterministic", "to_dict", "from_dict",
     ],
     rote.ToolProfile: [
         "tool_name", "tool_profile_version", "normalized_args_fields",
         "tool_result_fingerprint_fields", "side_effect_fingerprint_fields", "side_effect_required",
-        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict",
+        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict", "from_dict",
     ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

@@ -8,14 +8,29 @@ from typing import Annotated
 import typer
 
 from rote.bridges.folders import shown_name
-from rote.bridges.trace_files import check_trace_file, compare_trace_files, trace_in
+from rote.bridges.trace_files import (
+    check_trace_file,
+    compare_trace_files,
+    read_timeline,
+    trace_in,
+)
 from rote.bridges.trace_folders import Pair, compare_trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.input import can_ask
-from rote.cli.options import Options, YesOption, spread_options
+from rote.cli.options import Options, StoreOptions, YesOption, spread_options
 from rote.cli.outcome import cannot_say, confirm, no
-from rote.cli.output import compact, digits, plural, print_json, print_line, print_rows, short
-from rote.errors import InvalidInput, NotFound
+from rote.cli.output import (
+    compact,
+    digits,
+    plural,
+    print_json,
+    print_line,
+    print_rows,
+    short,
+    write_page,
+)
+from rote.cli.run_traces import trace_named
+from rote.errors import InvalidInput
 from rote.traces import Failure, Report
 from rote.traces.reports import Level, cut_to_difference
 from rote.values import Json
@@ -30,7 +45,7 @@ _WORST = ("ineligible", "different", "equivalent")
 commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
 
 TraceArgument = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, or the folder of a run.")
+    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, the folder of a run, or its id.")
 ]
 RetrievalOption = Annotated[
     Path | None,
@@ -42,6 +57,10 @@ MaxBytesOption = Annotated[
         "--max-bytes", metavar="N", min=1, max=TRACE_READ_BYTES_MAX, help="What one may have."
     ),
 ]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page for a browser to a new file, too."),
+]
 
 
 @commands.command("check")
@@ -51,10 +70,11 @@ def check_one(
     *,
     retrieval: RetrievalOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    options: Options,
+    options: StoreOptions,
 ) -> None:
     """Is a trace complete and fit for a deterministic claim? Exit 1 when it is not."""
-    report = check_trace_file(_file_of(trace), retrieval, size_bytes_max=max_bytes)
+    path = _file_of(trace_named(trace, options.store))
+    report = check_trace_file(path, retrieval, size_bytes_max=max_bytes)
     options.print_answer(report.to_dict(), lambda: _print_check(report))
     if not report.ok:
         raise no()
@@ -66,13 +86,13 @@ def _print_check(report: Report) -> None:
         print_line(cut if report.truncated else "fit: the trace is complete")
         return
     print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
-    _print_failures(report, ("code", "where", "found", "expected"))
+    print_failures(report, ("code", "where", "found", "expected"))
 
 
 @commands.command("compare")
 @spread_options
 def compare(
-    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, or a folder of them.")],
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, a run, or a folder.")],
     right: Annotated[Path, typer.Argument(metavar="RIGHT", help="The same from another run.")],
     *,
     left_retrieval: Annotated[
@@ -94,11 +114,14 @@ def compare(
     full: Annotated[
         bool, typer.Option("--full", help="Compare writes, model replies and scores too.")
     ] = False,
+    html: HtmlOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    options: Options,
+    options: StoreOptions,
 ) -> None:
     """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
-    _check_there(left, right)
+    left, right = trace_named(left, options.store), trace_named(right, options.store)
+    if html is not None:
+        left, right = _file_of(left), _file_of(right)  # a page shows two runs
     level: Level = "full" if full else "contract"
     if left.is_dir() and right.is_dir():
         if any((left_retrieval, right_retrieval, left_recording, right_recording)):
@@ -119,6 +142,12 @@ def compare(
         size_bytes_max=max_bytes,
     )
     options.print_answer(report.to_dict(), lambda: _show(report))
+    if html is not None:
+        from rote.inspector.comparison_report import comparison_report
+
+        before = read_timeline(left, left_retrieval, left_recording)
+        after = read_timeline(right, right_retrieval, right_recording)
+        write_page(html, comparison_report(report, before, after))
     _end(report.status)
 
 
@@ -156,15 +185,6 @@ def prune(
     print_line(f"{amount} {'would go' if dry_run else 'removed'}")
 
 
-def _check_there(*paths: Path) -> None:
-    """Check that all paths exist; NotFound names those that do not."""
-    missing = [shown_name(str(path)) for path in paths if not path.exists()]
-    if missing:
-        raise NotFound(
-            f"there is no {' and no '.join(missing)}; rote runs show ID names the files of a run"
-        )
-
-
 def _file_of(trace: Path) -> Path:
     """Return the file of a trace; for the folder of a run, the trace in it."""
     return trace_in(trace) if trace.is_dir() else trace
@@ -181,7 +201,7 @@ def _show(report: Report, name: str = "") -> None:
     if report.failures[0].has_values:
         for side, value in zip(("left: ", "right:"), _values(report.failures[0]), strict=True):
             print_line(f"  {side} {value}")
-    _print_failures(report, ("code", "where", "left", "right"))
+    print_failures(report, ("code", "where", "left", "right"))
 
 
 def _show_pairs(pairs: list[Pair], options: Options) -> str:
@@ -216,7 +236,8 @@ def _first(report: Report) -> str:
     return f"the first: {report.failures[0].message}"
 
 
-def _print_failures(report: Report, columns: tuple[str, ...]) -> None:
+def print_failures(report: Report, columns: tuple[str, ...]) -> None:
+    """Print each failure with its place and both values."""
     print_rows(columns, (_row(failure) for failure in report.failures))
     if report.more:
         print_line(f"and {digits(report.more)} more")

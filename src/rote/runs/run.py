@@ -187,6 +187,11 @@ class Run:
         return payload_fingerprint(self._branch, self._buffer.operations)
 
     @property
+    def operations(self) -> list[dict[str, Any]]:
+        """The operations as `transact` takes them: so far, or in the end."""
+        return deepcopy(self._buffer.operations)
+
+    @property
     def trace(self) -> dict[str, Json]:
         return self._told().trace
 

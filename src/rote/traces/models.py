@@ -1,7 +1,7 @@
 """The model of a run and its settings; comparable runs have the same. Frozen."""
 
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from rote.errors import InvalidInput
 from rote.values import Json, check_trace_name, fingerprint
@@ -58,6 +58,19 @@ class ModelConfig:
         given["stochastic_unseeded"] |= not self.is_deterministic
         rest = {name: value for name, value in given.items() if name not in _DECODING}
         return {**rest, "decoding": {name: given[name] for name in _DECODING}}
+
+    @classmethod
+    def from_dict(cls, settings: Json) -> Self:
+        """Return the model whose `to_dict` is given; InvalidInput for anything else."""
+        names = {field.name for field in fields(cls)}.difference(_DECODING)
+        if type(settings) is not dict or settings.keys() != {*names, "decoding"}:
+            raise InvalidInput("a model has the members of ModelConfig.to_dict", argument="model")
+        decoding = settings["decoding"]
+        if type(decoding) is not dict or decoding.keys() != {*_DECODING}:
+            raise InvalidInput(f"decoding has the members {', '.join(_DECODING)}", argument="model")
+        given: dict[str, Any] = {**settings, **decoding}
+        del given["decoding"]
+        return cls(**given)
 
 
 def is_fixed(model: ModelConfig | None, *, replayed: bool) -> bool:

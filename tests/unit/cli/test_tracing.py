@@ -321,8 +321,6 @@ def test_what_is_not_there_is_named_with_what_to_do(tmp_path: Path, other: str) 
     for paths in ((there, gone), (gone, there)):
         said = error_of(run("trace", "compare", *paths))
         assert said == f"error: there is no {gone}; {why}"
-    said = error_of(run("trace", "compare", f"{gone}-too", gone))
-    assert said == f"error: there is no {gone}-too and no {gone}; {why}"
 
 
 # -- prune --------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from rote.errors import InvalidInput
 from rote.traces import ModelConfig, model_config_id
 from rote.traces.models import is_fixed
+from rote.values import canonical, decode
 
 TOOLS = "0" * 64
 
@@ -112,3 +113,46 @@ def test_a_configuration_cannot_be_changed() -> None:
     model = ModelConfig("acme", "m")
     with pytest.raises(AttributeError):
         model.seed = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ModelConfig("acme", "large-1"),
+        ModelConfig("acme", "large-1", stochastic_unseeded=True, top_p=0.5),
+        ModelConfig("acme", "m", model_revision="2", temperature=0, max_tokens=9, seed=-7),
+        ModelConfig("acme", "m", deterministic_provider=True, presence_penalty=-1.5),
+    ],
+    ids=str,
+)
+def test_a_model_is_made_again_from_its_dictionary(model: ModelConfig) -> None:
+    again = ModelConfig.from_dict(decode(canonical(model.to_dict())))
+    assert again.to_dict() == model.to_dict()
+    assert model_config_id(again, TOOLS) == model_config_id(model, TOOLS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"more": 1},
+        {"seed": "7"},
+        {"seed": True},
+        {"provider_name": ""},
+        {"deterministic_provider": 1},
+        {"stochastic_unseeded": True, "seed": 7},
+        {"decoding": {}},
+        {"decoding": None},
+        {"temperature": 0},
+    ],
+    ids=str,
+)
+def test_another_dictionary_makes_no_model(change: dict[str, Any]) -> None:
+    settings = ModelConfig("acme", "large-1", seed=7).to_dict()
+    with pytest.raises(InvalidInput):
+        ModelConfig.from_dict({**settings, **change})
+
+
+@pytest.mark.parametrize("settings", [None, [], "acme", {}, {"provider_name": "acme"}], ids=str)
+def test_a_model_lacks_no_member(settings: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"has the members of ModelConfig\.to_dict"):
+        ModelConfig.from_dict(settings)
