@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rote.bridges.folders import shown_name
-from rote.bridges.trace_files import is_partial, read_trace, trace_in
+from rote.bridges.trace_files import is_partial, read_plain, trace_in
 from rote.bridges.trace_folders import check_name_count
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.trace_files import (
@@ -66,7 +66,7 @@ def files_of(folder: Path) -> list[RunFile]:
 
 def read_run_trace(path: Path) -> Json:
     """Return the trace in a file of a run, also in a partial one."""
-    file = read_trace(path)
+    file = read_plain(path)
     if not is_partial(path):
         return file.decoded()
     trace, _ = read_partial(file.data[:TRACE_READ_BYTES_MAX])
