@@ -23,7 +23,6 @@ from rote.runs.trace_files import (
 from rote.traces.artifacts import member, members
 from rote.traces.partial import read_partial
 from rote.values import Json, check_run_id
-from rote.values.limits import TRACE_READ_BYTES_MAX
 from rote.values.names import told
 
 # Kinds in the order in which people look at them, and the names of their files.
@@ -69,7 +68,7 @@ def read_run_trace(path: Path) -> Json:
     file = read_plain(path)
     if not is_partial(path):
         return file.decoded()
-    trace, _ = read_partial(file.data[:TRACE_READ_BYTES_MAX])
+    trace, _ = read_partial(file.data)
     return trace
 
 
