@@ -16,6 +16,7 @@ from rote import Effects, ModelConfig, ToolProfile
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, NotFound, Unavailable
 from rote.runs.events import RunEvents
 from rote.runs.recordings import Recording
+from rote.runs.trace_files import TraceFiles
 from rote.values import canonical, decode, fingerprint
 from rote.values.limits import CALL_BYTES_MAX, EVENT_PARTS_MAX
 from tests.lanes import examples
@@ -563,6 +564,28 @@ def test_an_event_larger_than_the_cap_is_not_held_and_cut_with_its_retrievals() 
     assert dropped(run.trace) == (True, 2)
     assert len(run.retrieval_trace["events"]) == 1
     assert run.retrieval_trace["metadata"] == {"truncated": True, "events_dropped": 2}
+
+
+def test_replies_of_a_model_count_into_the_event_that_holds_them() -> None:
+    run = begin(size_bytes_max=20_000)
+    with run.event(**NAMES) as event:
+        for _ in range(1_000):
+            event.model(str)
+        assert len(event._replies) < 300
+    run.finish(PAYLOAD)
+    assert dropped(run.trace) == (True, 1)
+    assert run.trace["metadata"]["model_replies"] == []
+
+
+def test_a_trace_that_cannot_take_its_place_takes_its_retrievals_back(tmp_path: Path) -> None:
+    files = TraceFiles(tmp_path, "r1")
+    with pytest.raises(Unavailable):
+        files.compose(lambda trace, retrieval: (tmp_path / "r1" / "trace.json").mkdir())
+    assert {path.name for path in (tmp_path / "r1").iterdir()} == {
+        "trace.json",
+        "trace.partial.jsonl",
+    }
+    files.close()
 
 
 def test_many_events_are_written_in_little_memory(tmp_path: Path) -> None:
