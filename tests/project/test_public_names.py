@@ -36,7 +36,7 @@ SIGNATURES: dict[Callable[..., object], str] = {
 MEMBERS: dict[type, dict[str, str | None]] = {
     # None: an attribute or a property.
     rote.Store: {
-        "add_receipt": "(self, space, receipt)",
+        "add_receipt": "(self, space, receipt, *, since)",
         "receipts": "(self)",
         "recover": "(self)",
         "run_origin": "(self, record)",

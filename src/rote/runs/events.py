@@ -397,8 +397,7 @@ class Event:
         call = Call("model", self._run._model.model_name, _taken(function, args), dict)
         with self._run._alone(self):
             reply = self._run._answer(call, function, args)
-            self._replies.append(fingerprint(reply.told))
-            self._grow(REPLY_BYTES)
+            self._add_reply(reply)
         return reply.outcome()
 
     def guardrail(self, guardrail_id: str, /) -> None:
@@ -415,6 +414,10 @@ class Event:
         self._retrieval_event_ids.append(retrieval_event_id)
         self._rows.append(row)
         self._grow(len(row))
+
+    def _add_reply(self, reply: Reply) -> None:
+        self._replies.append(fingerprint(reply.told))
+        self._grow(REPLY_BYTES)
 
     def _to_dict(self) -> dict[str, Json]:
         return {
