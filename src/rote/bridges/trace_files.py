@@ -182,8 +182,6 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 def _read_companion(path: Path) -> TraceFile | None:
     """Read the companion of a trace; None when there is none. One that cannot be read is an error."""
-    if is_partial(path):
-        return None
     companion = companion_of(path)
     is_there = companion != path and os.path.lexists(companion)
     return read_plain(companion) if is_there else None
