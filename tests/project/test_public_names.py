@@ -8,6 +8,7 @@ import pytest
 
 import rote
 from rote import errors
+from rote.runs.events import Event
 
 NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
@@ -154,6 +155,13 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "validate": None,
         "values": "(self, query)",
         "workflow_id": None,
+    },
+    Event: {
+        "call": "(self, tool_name, function, args)",
+        "calls": "(self, calls, *, return_exceptions)",
+        "guardrail": "(self, guardrail_id)",
+        "id": None,
+        "model": "(self, function, args)",
     },
     rote.Transaction: {
         "delete": "(self, id)",

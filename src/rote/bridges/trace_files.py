@@ -16,13 +16,14 @@ from msgspec import Struct
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
-from rote.runs.trace_files import PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
+from rote.runs.trace_files import PARTIAL_ENDING, PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
 from rote.traces import Report
 from rote.traces.checking import Examination, check_trace
 from rote.traces.comparing import compare_runs
 from rote.traces.partial import read_partial
 from rote.traces.recorded import Source
 from rote.traces.reports import Level
+from rote.traces.timeline import Timeline, make_timeline
 from rote.values import Json, decode
 from rote.values.limits import (
     RECORDING_LINE_BYTES_MAX,
@@ -93,6 +94,17 @@ def compare_trace_files(
     return compare_files(files, level, size_bytes_max)
 
 
+def read_timeline(
+    path: Path, retrieval: Path | None = None, recording: Path | None = None
+) -> Timeline:
+    """Read a run as a timeline, with the files beside its trace where no others are named."""
+    files = _read_named(path, retrieval, recording)
+    try:
+        return make_timeline(*files.artifacts(), files.recording)
+    except (InvalidValue, LimitExceeded) as error:
+        raise _named(error, files) from None
+
+
 def trace_in(folder: Path) -> Path:
     """Return the file of the trace in the folder of a run, also of one that has not ended."""
     for name in (TRACE_NAME, PARTIAL_NAME):
@@ -160,9 +172,9 @@ def named_recording(path: Path) -> Source:
 
 def recording_beside(path: Path) -> Source:
     """Return the recording beside a trace, which is opened when it is needed; it may not be there."""
-    place = recording_of(path)
-    if not os.path.lexists(place):
-        place = path.with_name(RECORDING_NAME)
+    names = (recording_of(path).name, RECORDING_NAME, RECORDING_NAME + PARTIAL_ENDING)
+    places = [path.with_name(name) for name in names]
+    place = next((place for place in places if os.path.lexists(place)), places[0])
 
     def lines() -> Iterator[bytes]:
         try:

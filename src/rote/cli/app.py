@@ -25,6 +25,7 @@ from rote.cli import (
     retrieving,
     run_details,
     running,
+    showing,
     tracing,
     trust,
     writing,
@@ -104,6 +105,7 @@ running.runs.command("show")(run_details.show_run)
 running.runs.command("replay")(replaying.replay_run)
 app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
 app.command("recover", rich_help_panel=_MEMORY)(running.recover)
+tracing.commands.command("show")(showing.show_trace)
 app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
 app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
 app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)

@@ -8,13 +8,27 @@ from typing import Annotated
 import typer
 
 from rote.bridges.folders import shown_name
-from rote.bridges.trace_files import check_trace_file, compare_trace_files, trace_in
+from rote.bridges.trace_files import (
+    check_trace_file,
+    compare_trace_files,
+    read_timeline,
+    trace_in,
+)
 from rote.bridges.trace_folders import Pair, compare_trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.input import can_ask
 from rote.cli.options import Options, StoreOptions, YesOption, spread_options
 from rote.cli.outcome import cannot_say, confirm, no
-from rote.cli.output import compact, digits, plural, print_json, print_line, print_rows, short
+from rote.cli.output import (
+    compact,
+    digits,
+    plural,
+    print_json,
+    print_line,
+    print_rows,
+    short,
+    write_page,
+)
 from rote.cli.run_traces import trace_named
 from rote.errors import InvalidInput
 from rote.traces import Failure, Report
@@ -42,6 +56,10 @@ MaxBytesOption = Annotated[
     typer.Option(
         "--max-bytes", metavar="N", min=1, max=TRACE_READ_BYTES_MAX, help="What one may have."
     ),
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page for a browser to a new file, too."),
 ]
 
 
@@ -96,11 +114,14 @@ def compare(
     full: Annotated[
         bool, typer.Option("--full", help="Compare writes, model replies and scores too.")
     ] = False,
+    html: HtmlOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
     options: StoreOptions,
 ) -> None:
     """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
     left, right = trace_named(left, options.store), trace_named(right, options.store)
+    if html is not None:
+        left, right = _file_of(left), _file_of(right)  # a page shows two runs
     level: Level = "full" if full else "contract"
     if left.is_dir() and right.is_dir():
         if any((left_retrieval, right_retrieval, left_recording, right_recording)):
@@ -121,6 +142,12 @@ def compare(
         size_bytes_max=max_bytes,
     )
     options.print_answer(report.to_dict(), lambda: _show(report))
+    if html is not None:
+        from rote.inspector.comparison_report import comparison_report
+
+        before = read_timeline(left, left_retrieval, left_recording)
+        after = read_timeline(right, right_retrieval, right_recording)
+        write_page(html, comparison_report(report, before, after))
     _end(report.status)
 
 

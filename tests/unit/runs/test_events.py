@@ -83,6 +83,7 @@ def test_a_trace_tells_what_was_done_in_order() -> None:
             ],
             "guardrails_triggered": ["pii", "pii"],
             "retrieval_event_ids": ["retrieval-0"],
+            "model_calls": 0,
         },
         {
             "event_id": "event-1",
@@ -93,6 +94,7 @@ def test_a_trace_tells_what_was_done_in_order() -> None:
             "tool_calls": [],
             "guardrails_triggered": [],
             "retrieval_event_ids": ["retrieval-1"],
+            "model_calls": 0,
         },
     ]
     assert trace["output"]["output_type"] == "text"
