@@ -47,6 +47,7 @@ _STATUSES = {
     "different": "The runs differ",
     "ineligible": "The runs cannot be compared",
 }
+_STRETCHES_MAX = 2 * REPORT_EVENTS_MAX
 _Pair = tuple[TimelineEvent | None, TimelineEvent | None]
 
 
@@ -87,7 +88,7 @@ def _difference(difference: Difference) -> Html:
     left, right = show_difference(difference.left, difference.right)
     return article(
         h3(_place(difference)),
-        p(difference.message, " ", code(difference.code), class_="message"),
+        p(name(difference.message), " ", code(difference.code), class_="message"),
         div(_side("left", left), _side("right", right), class_="sides"),
         class_="call",
         data_code=difference.code,
@@ -139,13 +140,16 @@ def _events(report: Report, left: Timeline, right: Timeline, differing: set[int 
         None in pair or index in differing or report.status == "ineligible"
         for index, pair in enumerate(pairs)
     ]
-    room = Room(REPORT_BYTES_MAX // 2)
-    shown = _Shown(pairs, differs, room)
-    parts = [
-        shown.stretch([index for index, _ in group], is_different)
+    shown = _Shown(pairs, differs, Room(REPORT_BYTES_MAX // 2))
+    stretches = [
+        ([index for index, _ in group], is_different)
         for is_different, group in groupby(enumerate(differs), key=lambda each: each[1])
     ]
-    return section(h2("Event by event"), *parts)
+    # Stretches come by turns, so all events that differ and have room are in the first ones.
+    first, rest = stretches[:_STRETCHES_MAX], stretches[_STRETCHES_MAX:]
+    more = left_out(sum(len(indexes) for indexes, _ in rest), "event")
+    parts = [shown.stretch(*each) for each in first]
+    return section(h2("Event by event"), *parts, more)
 
 
 class _Shown:

@@ -15,6 +15,7 @@ from typing import Literal, TypedDict, Unpack
 from msgspec import Struct
 
 from rote.errors import invariant
+from rote.values.limits import PAGE_NAME_CHARACTERS_MAX
 
 # In any text: controls but TAB and LF, marks of direction, lone surrogates, tags, noncharacters.
 _UNSEEN_IN_TEXT = re.compile(
@@ -68,8 +69,8 @@ def exact_text(content: str) -> Html:
 
 
 def name(content: str) -> Html:
-    """Return a stored name in an element that isolates it: nothing in it can look like another."""
-    return Html(f'<bdi dir="auto">{_shown(content, _is_unseen).markup}</bdi>')
+    """Return a stored name in an element that isolates it; what cannot be seen is visible in it."""
+    return Html(f'<bdi dir="auto">{_shown(_cut(content), _is_unseen).markup}</bdi>')
 
 
 def _is_unseen(character: str) -> bool:
@@ -89,9 +90,17 @@ def _code_point(character: str) -> str:
     return f"\\u{{{ord(character):X}}}"
 
 
-def plain(content: str) -> str:
-    """Return a text for a place that holds no elements, such as a title; not escaped yet."""
-    return "".join(_code_point(each) if _is_unseen(each) else each for each in content)
+def _cut(content: str) -> str:
+    """Return a name; a long one is cut and tells its size."""
+    if len(content) <= PAGE_NAME_CHARACTERS_MAX:
+        return content
+    return f"{content[:PAGE_NAME_CHARACTERS_MAX]}… ({len(content):,} characters)"
+
+
+def _plain(content: str) -> str:
+    """Return a name, escaped, for a place that holds no elements."""
+    shown = (_code_point(each) if _is_unseen(each) else each for each in _cut(content))
+    return escape("".join(shown))
 
 
 def joined(parts: Iterable[Part]) -> Html:
@@ -126,7 +135,7 @@ def _attribute(key: str, value: object) -> str:
     if value is False:
         return ""
     label = key.rstrip("_").replace("_", "-")
-    return f" {label}" if value is True else f' {label}="{escape(plain(str(value)))}"'
+    return f" {label}" if value is True else f' {label}="{_plain(str(value))}"'
 
 
 a = Element("a")
@@ -171,6 +180,6 @@ def document(*, title: str, body: Html, css: str, policy: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(plain(title))}</title>\n<style>{css}</style>\n</head>\n"
+        f"<title>{_plain(title)}</title>\n<style>{css}</style>\n</head>\n"
         f"<body>\n{body.markup}\n</body>\n</html>\n"
     )

@@ -40,7 +40,8 @@ def show_value(value: Json) -> Html:
     is_text = isinstance(value, str)
     content = _text(value, is_text)
     is_line = len(content) <= _LINE_CHARACTERS_MAX
-    pieces = _cut(_pieces(content, is_text, is_line), PAGE_VALUE_CHARACTERS_MAX)
+    beginning = content[: PAGE_VALUE_CHARACTERS_MAX + 1]
+    pieces = _cut(_pieces(beginning, is_text, is_line), PAGE_VALUE_CHARACTERS_MAX)
     return _block(_joined(pieces), is_text, len(content))
 
 

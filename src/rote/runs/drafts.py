@@ -9,6 +9,7 @@ import fcntl
 import io
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from weakref import finalize
@@ -130,8 +131,8 @@ class FileDraft:
             raise
 
     def close(self) -> None:
-        self._file.close()
-        self._abandoned.detach()
+        if self._abandoned.detach() is not None:
+            _close(self._file, self._draft, self._process)
 
     def drop(self) -> None:
         if self._abandoned.detach() is not None:
@@ -172,20 +173,20 @@ def make_folder(folder: Path) -> None:
 
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder, unless something is kept there."""
-    try:
+    with suppress(OSError):
         folder.rmdir()
-    except OSError:
-        pass
 
 
 def _drop(file: io.FileIO, draft: Path, process: int) -> None:
-    file.close()
+    _close(file, draft, process)
     if os.getpid() == process:  # not where it was only forked
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # what cannot be deleted now is pruned later
+            draft.unlink(missing_ok=True)
 
 
 def _close(file: io.FileIO, draft: Path, process: int) -> None:
-    file.close()
+    with suppress(OSError):  # nothing is kept back that could be lost
+        file.close()
 
 
 def _new_file(folder: Path) -> tuple[int, Path]:

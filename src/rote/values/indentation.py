@@ -1,18 +1,16 @@
-"""Canonical JSON text with line breaks and indents, for people to read. Pieces come one by one, so
-that the beginning of a long text costs no more than itself.
-"""
+"""Canonical JSON text with line breaks and indents, for people to read."""
 
 import re
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
-# Canonical text, token by token: strings, punctuation, everything else.
-_tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').finditer
+# Canonical text, token by token: strings, punctuation, everything else. The last string may be cut.
+_tokens = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^"{}\[\],:]+').finditer
 _INDENT = "  "
 
 
 def indent(text: str) -> Iterator[str]:
-    """Yield the tokens of canonical text, with white space as pieces of its own.
+    """Yield the tokens of canonical text, or of its beginning, with white space as pieces of its own.
 
     A key is a string before the piece `: `.
     """

@@ -421,7 +421,8 @@ VERIFY_PAGE_BYTES = 4 * MIB
 FAULTS_MAX = 1_000
 
 # -- pages ----------------------------------------------------------------------------------------
-# Characters of one value that a page shows; a page says how many there are.
+# Characters of one name and of one value that a page shows; it says how many there are.
+PAGE_NAME_CHARACTERS_MAX = 500
 PAGE_VALUE_CHARACTERS_MAX = 2_000
 # The report of a run or of a comparison, but for its last part and its frame.
 REPORT_BYTES_MAX = 8 * MIB

@@ -546,6 +546,20 @@ def test_a_run_is_replayed_where_its_snapshot_is(store: Path) -> None:
     assert "name one with --space" in said
 
 
+def test_what_another_space_holds_is_not_taken_for_what_was_written(store_path: Path) -> None:
+    """A run that began in an empty space can be replayed in every space."""
+    program = "def work(run):\n    run.set('urn:a', 1)\n"
+    with rote.open(store_path, modes=MODES) as opened:
+        opened.space("other").set("urn:b", 2)
+        with opened.space("team").run(**TERMS, record=True, run_id="monday") as first:
+            first.set("urn:a", 1)
+    write(program)
+    assert replay(store_path, "agent:work", "--space", "other").exit_code == 0
+    write(program.replace("1)", "3)"), "changed")
+    [entity] = answer_of(store_path, "changed:work", "--space", "other")["parted"]["entities"]
+    assert (entity["id"], entity["recorded"], entity["made"]) == ("urn:a", None, ["set 3"])
+
+
 def test_what_was_compacted_away_cannot_be_said(store: Path) -> None:
     write(PROGRAM)
     run_ok("compact", "--before", "3", "--space", "team", "--yes", store=store)

@@ -1,5 +1,6 @@
 """`rote runs show`: what a run was, its files, and what to do next."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -220,6 +221,13 @@ def test_a_trace_of_any_content_is_no_crash(store: Path, content: bytes, words: 
     (store.with_name("observability") / "first/trace.json").write_bytes(content)
     assert words in run_ok("runs", "show", "first", store=store)
     assert run("runs", "show", "first", "--json", store=store).exit_code == 0
+
+
+def test_a_trace_that_is_no_plain_file_is_not_waited_for(store: Path) -> None:
+    path = store.with_name("observability") / "first/trace.json"
+    path.unlink()
+    os.mkfifo(path)
+    assert "no plain file" in pairs_of("runs", "show", "first", store=store)["trace"]
 
 
 def test_a_run_without_files_is_shown_without_them(store: Path) -> None:

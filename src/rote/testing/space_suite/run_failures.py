@@ -201,20 +201,23 @@ class RunFailureTests(RunGround):
 
     def test_a_replay_that_leaves_a_failed_recording_says_where(self) -> None:
         """The difference is InvalidInput, and so is what was recorded."""
-        path = self.recording_of(self.failed(7, InvalidInput("x")))
-        for goes_on in (False, True):
-            run = self.begin(**TERMS, replay=path)
-            with (
-                pytest.raises(InvalidInput, match="leaves the recording") as caught,
-                run,
-                run.event(**EVENT) as event,
-            ):
+
+        def ask(run: Run, query: int, *, goes_on: bool = True) -> None:
+            with run.event(**EVENT) as event:
                 try:
-                    event.call("search", lambda: 1)
+                    event.call("search", lambda query: 1, query=query)
                 except InvalidInput:
-                    if goes_on:
-                        raise InvalidInput("x") from None
-                    raise
+                    if not goes_on:
+                        raise
+                raise InvalidInput("of the program")
+
+        first = self.begin(**TERMS, record=True)
+        with pytest.raises(InvalidInput, match="of the program"), first:
+            ask(first, 1)
+        for goes_on in (False, True):
+            run = self.begin(**TERMS, replay=self.recording_of(first))
+            with pytest.raises(InvalidInput, match="leaves the recording") as caught, run:
+                ask(run, 2, goes_on=goes_on)
             assert caught.value.code == "replay_differs"
             assert (caught.value.__cause__ is None) is not goes_on
 
