@@ -46,10 +46,8 @@ class Wanted(Struct, frozen=True):
     failure: int  # its place in the list of failures
     kind: Kind
     part: Part
-    left: (
-        int | None
-    )  # the number of the call among those of its kind; None when it has no such call
-    right: int | None
+    left: int  # the number of the call among those of its kind, from 0 on
+    right: int
 
 
 class _Line(Struct, frozen=True):
