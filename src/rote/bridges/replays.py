@@ -59,7 +59,7 @@ class Original(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """How a replay went."""
+    """The result of a replay."""
 
     status: Literal["equal", "different", "cannot_say"]
     run: Run
