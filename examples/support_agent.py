@@ -5,6 +5,7 @@ model client has the shape of a real one, and a few rules in the place of a mode
 store stays there; look at it with the commands that the program prints.
 """
 
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,11 @@ from rote import ModelConfig, Run, Space, ToolProfile
 MODEL = ModelConfig("acme", "chat-large", temperature=0, seed=7)
 CHAT = "urn:chat:ada"
 TURNS_MAX = 8
+COMMANDS = (
+    "trace show monday",
+    "trace compare monday tuesday --full",
+    "runs replay monday support_agent:answer",
+)
 
 orders = {"7": {"item": "teapot", "parcel": "P-31", "ordered": "2026-02-27"}}
 parcels = {"P-31": {"state": "on its way", "arrives": "Tuesday"}}
@@ -128,9 +134,9 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"cannot make the folder {folder}: {error.strerror}; name a new one")
     show(folder)
-    store = folder.resolve() / "rote.db"
-    print(f"\ncd {Path(__file__).parent}")
-    for command in ("trace show monday", "trace compare monday tuesday --full", "runs replay monday support_agent:answer"):
+    print(f"\nGo on in {Path(__file__).resolve().parent} with:")
+    store = shlex.quote(str(folder.resolve() / "rote.db"))
+    for command in COMMANDS:
         print(f"rote {command} --store {store}")
 
 

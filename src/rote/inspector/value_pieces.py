@@ -98,13 +98,9 @@ def _pieces(content: str, is_text: bool, is_line: bool) -> Iterator[Piece]:
 
 
 def _string_pieces(token: str, lead: str) -> Iterator[Piece]:
-    """Yield the JSON text of a string; its line breaks are escapes, and break the line too."""
+    """Yield the JSON text of a string; the escape of a line break breaks the line too."""
     for part in _escapes(token):
-        if part == "\\n":
-            yield Piece(part, "escape")
-            yield Piece(f"{lead}  ", "")
-        else:
-            yield Piece(part, "")
+        yield Piece(f"{part}{lead}  ", "escape") if part == "\\n" else Piece(part, "")
 
 
 def _split(pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -20,7 +20,8 @@ class Page(HTMLParser):
 
     def __init__(self, content: bytes) -> None:
         super().__init__(convert_charrefs=True)
-        self.elements: list[str] = []  # in order, without those that a text makes
+        self.tags: list[str] = []  # of all elements, in order
+        self.elements: list[str] = []  # the same without those that a text makes
         self.names: list[str] = []  # the texts of all <bdi>
         self.blocks: list[str] = []  # the texts of all <pre>
         self.codes: list[str] = []
@@ -34,6 +35,7 @@ class Page(HTMLParser):
         self.text = "".join(self._texts)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
         given = dict(attrs)
         assert len(given) == len(attrs)
         if tag == "meta":
