@@ -10,6 +10,7 @@ Nothing is written by a replay; in a store that is open read only, not even that
 
 from collections.abc import Callable, Iterator
 from hashlib import file_digest
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ from rote.errors import (
     Corrupt,
     InternalError,
     InvalidInput,
+    InvalidValue,
+    LimitExceeded,
     NotFound,
     RunAborted,
     Unavailable,
@@ -56,7 +59,7 @@ class Original(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """How a replay went."""
+    """The result of a replay."""
 
     status: Literal["equal", "different", "cannot_say"]
     run: Run
@@ -105,7 +108,10 @@ def _read_trace(run_id: str, folder: Path) -> tuple[Json, bytes, bytes | None]:
         )
     file, companion = read_trace(path), companion_of(path)
     retrieval = read_trace(companion).data if companion.is_file() else None
-    return file.decoded(), file.data, retrieval
+    try:
+        return file.decoded(), file.data, retrieval
+    except (InvalidValue, LimitExceeded) as error:
+        raise InvalidInput(f"{path}: {error}", path=str(path)) from None
 
 
 def _find_recording(run_id: str, digest: Json, folder: Path, named: Path | None) -> Path:
@@ -191,7 +197,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class EntityWrites(Struct, frozen=True):
-    """Writes of one entity, in order."""
+    """Writes of one entity, from the first that differs on."""
 
     id: str
     recorded: list[Fact] | None  # None when the commit of the recorded run cannot be looked at
@@ -209,11 +215,13 @@ def differing_writes(original: Original, space: Space, run: Run) -> list[EntityW
     recorded: dict[str, list[Fact]] = {}
     for fact in commit.facts:
         recorded.setdefault(fact.id, []).append(fact)
-    both = (
-        EntityWrites(id, recorded.get(id, []), made.get(id, []))
-        for id in dict.fromkeys([*recorded, *made])
-    )
-    return [writes for writes in both if not _are_same(writes.recorded or [], writes.made)]
+    differing = []
+    for id in dict.fromkeys([*recorded, *made]):
+        facts, operations = recorded.get(id, []), made.get(id, [])
+        same = sum(1 for _ in takewhile(bool, map(_is_same, facts, operations)))
+        if facts[same:] or operations[same:]:
+            differing.append(EntityWrites(id, facts[same:], operations[same:]))
+    return differing
 
 
 def _commit_of(record: RunRecord, space: Space) -> Commit | None:
@@ -224,10 +232,6 @@ def _commit_of(record: RunRecord, space: Space) -> Commit | None:
     except NotFound:  # compacted away, or another space
         return None
     return commit if commit.key == f"{KEY_PREFIX}{record.commit_id}" else None
-
-
-def _are_same(facts: list[Fact], operations: list[dict[str, Any]]) -> bool:
-    return len(facts) == len(operations) and all(map(_is_same, facts, operations))
 
 
 def _is_same(fact: Fact, operation: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rote.bridges.folders import shown_name
-from rote.bridges.trace_files import is_partial, read_trace, trace_in
+from rote.bridges.trace_files import is_partial, read_plain, trace_in
 from rote.bridges.trace_folders import check_name_count
 from rote.errors import InvalidInput, NotFound, RoteError
 from rote.runs.trace_files import (
@@ -23,7 +23,6 @@ from rote.runs.trace_files import (
 from rote.traces.artifacts import member, members
 from rote.traces.partial import read_partial
 from rote.values import Json, check_run_id
-from rote.values.limits import TRACE_READ_BYTES_MAX
 from rote.values.names import told
 
 # Kinds in the order in which people look at them, and the names of their files.
@@ -66,10 +65,10 @@ def files_of(folder: Path) -> list[RunFile]:
 
 def read_run_trace(path: Path) -> Json:
     """Return the trace in a file of a run, also in a partial one."""
-    file = read_trace(path)
+    file = read_plain(path)
     if not is_partial(path):
         return file.decoded()
-    trace, _ = read_partial(file.data[:TRACE_READ_BYTES_MAX])
+    trace, _ = read_partial(file.data)
     return trace
 
 
@@ -80,7 +79,7 @@ def summary_of(path: Path) -> dict[str, Json]:
     except (OSError, RoteError) as error:
         return {"error": f"{path} cannot be read: {error}"}
     metadata, events = member(trace, "metadata"), members(trace, "events")
-    said = {name: member(metadata, name) for name in _TOLD if name in (metadata or ())}
+    said = {name: metadata[name] for name in _TOLD if type(metadata) is dict and name in metadata}
     return {
         "events": len(events),
         "tool_calls": sum(len(members(event, "tool_calls")) for event in events),

@@ -16,7 +16,7 @@ from msgspec import Struct
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
-from rote.runs.trace_files import PARTIAL_ENDING, RECORDING_NAME, TRACE_NAME
+from rote.runs.trace_files import PARTIAL_ENDING, PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
 from rote.traces import Report
 from rote.traces.checking import Examination, check_trace
 from rote.traces.comparing import compare_runs
@@ -33,7 +33,6 @@ from rote.values.limits import (
 )
 
 TRACE_ENDING, RETRIEVAL_ENDING, _PARTIAL = ".json", ".retrieval.json", ".partial.jsonl"
-PARTIAL_NAME = TRACE_NAME.removesuffix(TRACE_ENDING) + _PARTIAL
 
 
 class TraceFile(Struct, frozen=True):
@@ -58,7 +57,8 @@ class _Files(Struct, frozen=True):
         if not is_partial(self.trace.path):
             return self.trace.data, None if self.retrieval is None else self.retrieval.data
         try:
-            trace, retrieval = read_partial(self.trace.data)
+            # Of one that is too long, the last line that was read is half a line.
+            trace, retrieval = read_partial(self.trace.data[:TRACE_READ_BYTES_MAX])
         except RoteError as error:
             raise _in_file(self.trace.path, error) from None
         return trace, retrieval
@@ -117,6 +117,7 @@ def trace_in(folder: Path) -> Path:
 
 
 def compare_files(files: tuple[_Files, _Files], level: Level, size_bytes_max: int) -> Report:
+    """Compare two runs whose files were read; an error names the file that cannot be decoded."""
     left, right = (each.artifacts() for each in files)
     try:
         return compare_runs(
@@ -193,8 +194,6 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 def _read_companion(path: Path) -> TraceFile | None:
     """Read the companion of a trace; None when there is none. One that cannot be read is an error."""
-    if is_partial(path):
-        return None
     companion = companion_of(path)
     is_there = companion != path and os.path.lexists(companion)
     return read_plain(companion) if is_there else None

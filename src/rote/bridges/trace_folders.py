@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import (
-    PARTIAL_NAME,
     RETRIEVAL_ENDING,
     TRACE_ENDING,
     compare_files,
@@ -19,7 +18,7 @@ from rote.bridges.trace_files import (
     read_plain,
 )
 from rote.errors import InvalidInput, LimitExceeded, RoteError
-from rote.runs.trace_files import TRACE_NAME
+from rote.runs.trace_files import PARTIAL_NAME, TRACE_NAME
 from rote.traces import Failure, Report
 from rote.traces.reports import Level
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_FOLDERS_DEPTH_MAX, TRACE_NAMES_MAX
@@ -93,14 +92,19 @@ class _Alone:
 
     def reason(self, name: str, shown: str) -> str:
         """Return why a trace has no partner."""
-        side = "left" if name in self._left else "right"
+        side, other = ("left", "right") if name in self._left else ("right", "left")
+        alone = f"{shown} is only on the {side}"
         of = self._left.get(name) or self._right.get(name)
         if of is None:
-            return f"{shown} is only on the {side}"
-        counts = [f"{count[of]:,}" for count in self._counts]
+            return alone
+        left, right = (count[of] for count in self._counts)
+        if not left or not right:
+            return (
+                f"{alone}, and no trace of its workflow {of!r:.80} on the {other} lacks a namesake"
+            )
         return (
-            f"{shown} is only on the {side}; of those with its workflow {of!r:.80} and no namesake"
-            f" there are {counts[0]} on the left and {counts[1]} on the right, and must be 1 and 1"
+            f"{alone}, and nothing says which traces of its workflow {of!r:.80} belong together:"
+            f" {left:,} on the left and {right:,} on the right have no namesake"
         )
 
 

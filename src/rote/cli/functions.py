@@ -19,18 +19,19 @@ _FORM = "name a function as MODULE:FUNCTION, such as agent:answer or package.age
 _OURS = str(Path(__file__).parents[1])
 _PYTHON = sysconfig.get_paths()["stdlib"]
 _SITE = "site-packages"
+_ABSENT = object()
 
 
 @contextmanager
-def importing_here() -> Iterator[None]:
-    """Import as Python does in the working folder; what is printed goes to stderr, because stdout has
-    the answer of the command."""
+def importing_here() -> Iterator[str]:
+    """Import as Python does in the working folder, and yield that folder; what is printed goes to
+    stderr, because stdout has the answer of the command."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
     importlib.invalidate_caches()
     try:
         with redirect_stdout(sys.stderr):
-            yield
+            yield here
     finally:
         if here in sys.path:  # nobody else has taken it out
             sys.path.remove(here)
@@ -47,22 +48,28 @@ def split_name(named: str) -> tuple[str, list[str]]:
     return module, attributes
 
 
-def load_function(named: str) -> Callable[[Any], object]:
-    """Import a function of one argument; InvalidInput says why that is not possible."""
+def load_function(named: str, here: str) -> Callable[[Any], object]:
+    """Import a function of one argument; InvalidInput says why that is not possible.
+
+    here  the working folder, of which the error names a line
+    """
     module, attributes = split_name(named)
     try:
         found: Any = importlib.import_module(module)
+        for attribute in attributes:
+            inner = getattr(found, attribute, _ABSENT)
+            if inner is _ABSENT:
+                break
+            found = inner
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a module may do anything, sys.exit included
-        raise InvalidInput(
-            f"cannot import {module}: {described(error)}{_in_place(error)}"
-        ) from error
-    for attribute in attributes:
-        if not hasattr(found, attribute):
-            public = [name for name in vars(found) if not name.startswith("_")]
-            raise InvalidInput(f"{named}: there is no {attribute}; {told(sorted(public))}")
-        found = getattr(found, attribute)
+        place = place_of(error, here)
+        words = described(error) if place is None else f"{described(error)} ({place})"
+        raise InvalidInput(f"cannot import {module}: {words}") from error
+    if inner is _ABSENT:
+        public = sorted(name for name in dir(found) if not name.startswith("_"))
+        raise InvalidInput(f"{named}: there is no {attribute}; {told(public)}")
     _check_takes_a_run(named, found)
     function: Callable[[Any], object] = found
     return function
@@ -99,17 +106,16 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}"[:ERROR_MESSAGE_CHARACTERS_MAX].removesuffix(": ")
 
 
-def place_of(error: BaseException) -> str | None:
+def place_of(error: BaseException, here: str) -> str | None:
     """Return file and line of the user's code where an error came up; None when it was elsewhere.
 
-    Code in the working folder comes first: what it calls may be installed, and fail far below.
+    Code in the folder `here` comes first: what it calls may be installed, and fail far below.
     """
     lines = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if _is_users(frame.f_code.co_filename)
     ]
-    here = str(Path.cwd())
     own = [(name, line) for name, line in lines if name.startswith(here) and _SITE not in name]
     for name, line in reversed(own or lines):
         return f"{shown_name(name)}, line {line}"
@@ -120,8 +126,3 @@ def _is_users(name: str) -> bool:
     """Whether a file of code is not Rote's, and not a part of Python."""
     is_python = name.startswith("<") or (name.startswith(_PYTHON) and _SITE not in name)
     return not is_python and not name.startswith(_OURS)
-
-
-def _in_place(error: BaseException) -> str:
-    place = place_of(error)
-    return "" if place is None else f" ({place})"

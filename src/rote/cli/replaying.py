@@ -24,11 +24,15 @@ from rote.cli.outcome import cannot_say, no
 from rote.cli.output import compact, plural, print_line, print_pairs, print_rows
 from rote.cli.run_details import RunArgument, TracesOption, folder_of
 from rote.cli.running import find_run
+from rote.cli.tracing import print_failures
 from rote.errors import Denied, InvalidInput, RunAborted
 from rote.runs.modes import MODES
 from rote.space import Space
+from rote.traces.reports import Report, cut_to_difference
 from rote.values import Json
 from rote.values.limits import RECORDED_CHARACTERS_SHOWN
+
+_WRITES = ("entity", "recorded", "now")
 
 
 @spread_options
@@ -75,9 +79,11 @@ def replay_run(
             raise InvalidInput("no traces are beside this store; name their folder with --traces")
         original = read_original(record, str(origin["policy_set_id"]), folder, recording)
         seen = find_space(store, str(origin["space"]) if space is None else space)
-        with importing_here():
-            outcome = replay(original, seen, load_function(function))
+        with importing_here() as here:
+            outcome = replay(original, seen, load_function(function, here))
         answer = _answer(function, original, seen, outcome)
+        if outcome.status != "equal":
+            answer["parted"] = _parted(original, seen, outcome, here)
     if keep:
         answer["kept"] = outcome.run.run_id
     options.print_answer(answer, lambda: _print_replay(answer, outcome))
@@ -94,7 +100,7 @@ def _answer(function: str, original: Original, space: Space, outcome: Outcome) -
         "function": function,
         "recording": shown_name(str(original.recording)),
         "payload_fingerprint": outcome.run.payload_fingerprint,
-        "parted": None if outcome.status == "equal" else _parted(original, space, outcome),
+        "parted": None,
         "report": None if outcome.report is None else outcome.report.to_dict(),
     }
     if outcome.status == "different":
@@ -106,7 +112,7 @@ def _answer(function: str, original: Original, space: Space, outcome: Outcome) -
     return answer
 
 
-def _parted(original: Original, space: Space, outcome: Outcome) -> dict[str, Json]:
+def _parted(original: Original, space: Space, outcome: Outcome, here: str) -> dict[str, Json]:
     """Return where a replay left the recorded run: at a call, by an error, a write, or in its trace."""
     error = outcome.error
     if error is None or outcome.report is not None:
@@ -117,8 +123,8 @@ def _parted(original: Original, space: Space, outcome: Outcome) -> dict[str, Jso
         return {"by": "writes", "message": str(parting), "entities": [*map(_told_writes, writes)]}
     if parting is not None:
         calls = {name: parting.details.get(name) for name in ("recorded", "made")}
-        return {"by": "call", "message": str(parting), **calls, "at": place_of(parting)}
-    return {"by": "error", "message": described(error), "at": place_of(error)}
+        return {"by": "call", "message": str(parting), **calls, "at": place_of(parting, here)}
+    return {"by": "error", "message": described(error), "at": place_of(error, here)}
 
 
 def _told_writes(writes: EntityWrites) -> dict[str, Json]:
@@ -144,7 +150,7 @@ def _print_replay(answer: dict[str, Any], outcome: Outcome) -> None:
     if answer["status"] == "equal":
         print_line(f"equal: {_equal_words(answer, outcome)}", style="green")
     else:
-        _print_parting(answer)
+        _print_parting(answer, outcome.report)
     if "erased" in answer:
         id, version = answer["erased"]["id"], answer["erased"]["version"]
         print_line(
@@ -163,41 +169,32 @@ def _equal_words(answer: dict[str, Any], outcome: Outcome) -> str:
     return f"{answer['function']} did what the run {answer['run_id']} did: {amount}, {end}"
 
 
-def _print_parting(answer: dict[str, Any]) -> None:
-    parted, status = answer["parted"], answer["status"].replace("_", " ")
-    place = f" ({parted['at']})" if parted.get("at") else ""
+def _print_parting(answer: dict[str, Any], report: Report | None) -> None:
+    parted = answer["parted"]
+    place = f" at {parted['at']}" if parted.get("at") else ""
     match parted["by"]:
         case "call":
-            print_line(f"different: another call comes than was recorded{place}", style="red")
-            print_pairs([("recorded", _cut(parted["recorded"])), ("now", _cut(parted["made"]))])
+            print_line(f"different: it leaves the recording{place}", style="red")
+            both = _cut(parted["recorded"], parted["made"])
+            print_pairs(list(zip(("recorded", "now"), both, strict=True)))
         case "error":
             print_line(f"different: it raised {parted['message']}{place}", style="red")
         case "writes":
-            print_line(
-                "different: the calls are the same, and it would write something else", style="red"
-            )
-            rows = [
-                (shown(each["id"]), _writes_words(each["recorded"]), _writes_words(each["made"]))
-                for each in parted["entities"]
-            ]
-            print_rows(("entity", "recorded", "now"), rows, wraps=("recorded", "now"))
-        case _:
-            _print_report(status, answer["report"])
+            words = "different: the calls are the same, and it would write something else"
+            print_line(words, style="red")
+            print_rows(_WRITES, map(_writes_row, parted["entities"]), wraps=_WRITES[1:])
+    if report is not None:
+        print_line(
+            f"{answer['status'].replace('_', ' ')}: {report.failures[0].message}", style="red"
+        )
+        print_failures(report, ("code", "where", "recorded", "now"))
 
 
-def _print_report(status: str, report: dict[str, Any]) -> None:
-    failures = report["failures"]
-    print_line(f"{status}: {failures[0]['message']}", style="red")
-    rows = [(each["code"], each["pointer"], each["message"]) for each in failures]
-    print_rows(("code", "where", "difference"), rows)
+def _writes_row(entity: dict[str, Any]) -> tuple[str, str, str]:
+    recorded, made = entity["recorded"], entity["made"]
+    then = "(not known)" if recorded is None else "; ".join(recorded) or "nothing"
+    return (shown(entity["id"]), *_cut(then, "; ".join(made) or "nothing"))
 
 
-def _writes_words(writes: list[str] | None) -> str:
-    if writes is None:
-        return "(not known)"
-    return "; ".join(map(_cut, writes)) or "nothing"
-
-
-def _cut(text: str) -> str:
-    most = RECORDED_CHARACTERS_SHOWN
-    return text if len(text) <= most else f"{text[:most]}…"
+def _cut(recorded: str, made: str) -> tuple[str, str]:
+    return cut_to_difference(recorded, made, RECORDED_CHARACTERS_SHOWN)

@@ -10,9 +10,10 @@ from rote.bridges.folders import shown_name
 from rote.bridges.run_files import files_of, summary_of
 from rote.cli.options import SPACE_DEFAULT, STORE_DEFAULT, StoreOptions, spread_options
 from rote.cli.outcome import no
-from rote.cli.output import compact, plural, print_line, print_pairs, print_rows, short
+from rote.cli.output import compact, plural, print_line, print_pairs, short
 from rote.cli.run_traces import traces_beside
 from rote.cli.running import find_run, standing
+from rote.contract.run_modes import LIVE
 from rote.errors import InvalidInput, NotFound
 from rote.opening.engines import locate
 from rote.runs.ledger import RunRecord
@@ -81,7 +82,7 @@ def _print_run(record: RunRecord, shown: dict[str, Any]) -> None:
         ("workflow", record.workflow_id),
         ("mode", record.mode),
         ("state", standing(record)),
-        ("wrote", "nothing" if record.version is None else f"version {record.version}"),
+        ("wrote", _written_words(record)),
         ("conflicts", compact(shown["conflicts"]) if "conflicts" in shown else ""),
         ("space", f"{shown['space']}, branch {shown['branch']}"),
         ("snapshot", shown["memory_snapshot_id"]),
@@ -93,13 +94,23 @@ def _print_run(record: RunRecord, shown: dict[str, Any]) -> None:
         ("ended", record.ended_at or "not yet, or its process was killed"),
     ]
     print_pairs(pairs)
-    if files := shown.get("files"):
-        print_line("")
-        rows = [(file["kind"], file["size_bytes"], file["path"]) for file in files]
-        print_rows(("file", "bytes", "path"), rows)
-    if steps := shown["next"]:
-        print_line("")
-        print_pairs([("next", step) for step in steps])
+    files = [
+        (file["kind"], f"{file['path']} ({plural(file['size_bytes'], 'byte')})")
+        for file in shown.get("files", ())
+    ]
+    for more in (files, [("next", step) for step in shown["next"]]):
+        if more:
+            print_line("")
+            print_pairs(more)
+
+
+def _written_words(record: RunRecord) -> str:
+    """Return what became of a run's writes; a live run has written at once, in commits of its own."""
+    if record.version is not None:
+        return f"version {record.version}"
+    if record.mode == LIVE:
+        return ""
+    return "nothing" if record.ended_at is not None else "nothing yet"
 
 
 def _trace_pairs(trace: dict[str, Any]) -> list[tuple[str, str]]:

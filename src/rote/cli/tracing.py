@@ -86,7 +86,7 @@ def _print_check(report: Report) -> None:
         print_line(cut if report.truncated else "fit: the trace is complete")
         return
     print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
-    _print_failures(report, ("code", "where", "found", "expected"))
+    print_failures(report, ("code", "where", "found", "expected"))
 
 
 @commands.command("compare")
@@ -201,7 +201,7 @@ def _show(report: Report, name: str = "") -> None:
     if report.failures[0].has_values:
         for side, value in zip(("left: ", "right:"), _values(report.failures[0]), strict=True):
             print_line(f"  {side} {value}")
-    _print_failures(report, ("code", "where", "left", "right"))
+    print_failures(report, ("code", "where", "left", "right"))
 
 
 def _show_pairs(pairs: list[Pair], options: Options) -> str:
@@ -236,7 +236,8 @@ def _first(report: Report) -> str:
     return f"the first: {report.failures[0].message}"
 
 
-def _print_failures(report: Report, columns: tuple[str, ...]) -> None:
+def print_failures(report: Report, columns: tuple[str, ...]) -> None:
+    """Print each failure with its place and both values."""
     print_rows(columns, (_row(failure) for failure in report.failures))
     if report.more:
         print_line(f"and {digits(report.more)} more")

@@ -84,10 +84,10 @@ def open_as_allowed(
     *,
     create: bool,
     recover: bool,
-    read_only: bool,
     author: str | None,
-    modes: Iterable[str] | None,
-    traces: os.PathLike[str] | None,
+    read_only: bool = False,
+    modes: Iterable[str] | None = None,
+    traces: os.PathLike[str] | None = None,
 ) -> Store:
     """Open a store as the command line does: read only too where it cannot be written."""
     return _open(

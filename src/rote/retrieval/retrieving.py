@@ -33,6 +33,7 @@ class Examined(Struct, frozen=True):
     package: Package
     reasons: list[Reasons]  # the reasons for the score of each selected memory
     spaces: list[Space]  # those that were read
+    since: int | None  # the version of the first of them before it was read
     receipt: dict[str, Any]  # with all stores that were asked, also those that held nothing
 
 
@@ -66,7 +67,8 @@ def explain(
     found = examine(request, root=root, open_space=open_space, dropped=dropped, cache=cache)
     if store is not None and not store.read_only:
         ledgers = found.spaces or store.spaces()
-        store.add_receipt(ledgers[0].did if ledgers else _LEDGER, found.receipt)
+        ledger = ledgers[0].did if ledgers else _LEDGER
+        store.add_receipt(ledger, found.receipt, since=found.since)
     return found.package, found.reasons
 
 
@@ -83,6 +85,8 @@ def examine(
     sidecars = None if cache is None else Sidecars(cache)
     parsed = parse_request(request, has_store=open_space is not None)
     places = [_open(path, folder, open_space) for path in parsed.store_paths]
+    spaces = [place.space for place in places if isinstance(place, Named)]
+    since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
     paths = parsed.store_paths
     stores = [_read(*place, sidecars) for place in zip(places, paths, strict=True)]
@@ -93,8 +97,7 @@ def examine(
     selected, reason = select(ranking, parsed.budget)
     reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
     package = build_package(parsed, ranking, selected, reason, held=held, dropped=told)
-    spaces = [place.space for place in places if isinstance(place, Named)]
-    return Examined(package, reasons, spaces, receipt_of(package, paths))
+    return Examined(package, reasons, spaces, since, receipt_of(package, paths))
 
 
 def _root(root: Any) -> Path:

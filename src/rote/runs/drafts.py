@@ -2,12 +2,14 @@
 takes its place under its name.
 
 A hidden draft is deleted when nobody finishes it. A partial file has a name that others may read it
-by while it grows, and stays when its run is killed.
+by while it grows, and stays when its run is killed. As long as its run goes on, it is held.
 """
 
+import fcntl
 import io
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from weakref import finalize
@@ -62,6 +64,7 @@ class FileDraft:
                 descriptor, self._draft = _new_file(path.parent)
             else:
                 descriptor, self._draft = _make(partial), partial
+                _hold(descriptor)
         except OSError as error:
             raise _told(error, partial or path) from error
         self._file = io.FileIO(descriptor, "r+")
@@ -128,8 +131,8 @@ class FileDraft:
             raise
 
     def close(self) -> None:
-        self._file.close()
-        self._abandoned.detach()
+        if self._abandoned.detach() is not None:
+            _close(self._file, self._draft, self._process)
 
     def drop(self) -> None:
         if self._abandoned.detach() is not None:
@@ -170,20 +173,20 @@ def make_folder(folder: Path) -> None:
 
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder, unless something is kept there."""
-    try:
+    with suppress(OSError):
         folder.rmdir()
-    except OSError:
-        pass
 
 
 def _drop(file: io.FileIO, draft: Path, process: int) -> None:
-    file.close()
+    _close(file, draft, process)
     if os.getpid() == process:  # not where it was only forked
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # what cannot be deleted now is pruned later
+            draft.unlink(missing_ok=True)
 
 
 def _close(file: io.FileIO, draft: Path, process: int) -> None:
-    file.close()
+    with suppress(OSError):  # nothing is kept back that could be lost
+        file.close()
 
 
 def _new_file(folder: Path) -> tuple[int, Path]:
@@ -201,6 +204,25 @@ def _new_file(folder: Path) -> tuple[int, Path]:
 
 def _make(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _hold(descriptor: int) -> None:
+    """Hold a file until this process and its forks have closed it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        pass  # a file system without locks; then the age of the file has to do
+
+
+def is_held(descriptor: int) -> bool:
+    """Return whether a run that goes on holds a file."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def _sync_names(folder: Path) -> None:

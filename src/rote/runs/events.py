@@ -1,21 +1,21 @@
 """Events of a run in order, with their calls and retrievals, and its output.
 
 Events are flat and come one after the other. So do calls: their order is part of the trace, and a
-recording is replayed in it.
+recording is replayed in it. Calls side by side are given as one list and have its order.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
-from rote.contract.run_modes import Mode
+from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
-from rote.runs.calls import Call, Reply, perform, stored
+from rote.runs.calls import Call, Reply, perform, perform_side_by_side
 from rote.runs.recordings import Recording, Replay, RunEnd, error_name
 from rote.runs.trace_files import TraceFiles
 from rote.traces.formats import NORMALIZATION
@@ -101,7 +101,9 @@ class RunEvents:
         self._recording = recording
         self._lock = threading.Lock()
         self._open: Event | None = None
+        self._mode = mode
         self._is_calling = False
+        self._is_side_by_side = False
         self._state = "open"
         self._event_count = 0
         self._retrieval_count = 0
@@ -246,33 +248,42 @@ class RunEvents:
             self._write(event)
 
     @contextmanager
-    def _alone(self, event: "Event") -> Iterator[None]:
-        """The time of one call."""
+    def _alone(self, event: "Event", *, side_by_side: bool = False) -> Iterator[None]:
+        """The time of one call, or of one list of calls."""
         with self._lock:
             self._check_current(event)
             if self._is_calling:
                 raise InvalidInput(
                     "a call of this run is under way; calls come one after the other, also from "
-                    "threads, and a tool's function makes none of its own"
+                    "threads, and a tool's function makes none of its own: give calls that are to be "
+                    "made at once to event.calls, as one list"
                 )
-            self._is_calling = True
+            self._is_calling, self._is_side_by_side = True, side_by_side
         try:
             yield
         finally:
             self._is_calling = False
 
-    def _answer(self, call: Call, function: Callable[..., Any], args: dict[str, Any]) -> Reply:
-        """The reply: from the function, or from the recording that is replayed.
+    def _answer(self, calls: Sequence[Call], note: Callable[[Call, Reply], None]) -> list[Reply]:
+        """The replies: from the functions, or from the recording that is replayed.
 
-        The function gets the arguments as the caller gave them; what it does to them does not reach
-        the call, which is recorded after it.
+        Each is recorded and noted as soon as it and all before it are there.
         """
-        if isinstance(self._recording, Replay):
-            return self._recording.answer(call)
-        reply = perform(function, args)
-        if self._recording is not None:
-            self._recording.add(call, reply)
-        return reply
+        replies: list[Reply] = []
+
+        def take(call: Call, reply: Reply) -> None:
+            if isinstance(self._recording, Recording):
+                self._recording.add(call, reply)
+            note(call, reply)
+            replies.append(reply)
+
+        answer = self._recording.answer if isinstance(self._recording, Replay) else perform
+        if self._is_side_by_side and answer is perform:
+            perform_side_by_side(calls, take)
+        else:
+            for call in calls:
+                take(call, answer(call))
+        return replies
 
     def _check_open(self) -> None:
         self.check_here()
@@ -288,7 +299,12 @@ class RunEvents:
         if self._is_calling and self._recording is not None:
             raise InvalidInput(
                 f"a replay calls no function, so it would not {what} there; do it outside of "
-                "event.call and event.model"
+                "event.call, event.calls and event.model"
+            )
+        if self._is_calling and self._is_side_by_side and self._mode != LIVE:
+            raise InvalidInput(
+                f"functions side by side come in no order, so none may {what}; do it outside of "
+                "event.calls"
             )
 
     def _write(self, event: "Event") -> None:
@@ -375,30 +391,38 @@ class Event:
 
     def call(self, tool_name: str, function: Callable[..., Any], /, **args: Json) -> Json:
         """Call a tool of the run; its result, or what it raised."""
-        profile = self._run._tools.get(tool_name)
-        if profile is None:
-            raise InvalidInput(
-                f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
-                "name it in tools=[ToolProfile(…)]"
-            )
-        call = Call("tool", tool_name, _taken(function, args), profile.normalized_args)
-        normalized = profile.normalized_args(call.args)
+        calls = [self._asked(tool_name, function, args)]
         with self._run._alone(self):
-            _check_room("calls", self._tool_calls)
-            reply = self._run._answer(call, function, args)
-            self._tool_calls.append(_described(profile, normalized, reply))
-            self._grow(len(canonical(normalized)))
+            [reply] = self._called(calls)
         return reply.outcome()
+
+    def calls(
+        self,
+        calls: Sequence[tuple[str, Callable[..., Any], Mapping[str, Json]]],
+        /,
+        *,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
+        """Call tools of the run side by side, each as (tool_name, function, args); their results in
+        the order of the list.
+
+        Every function is called on a thread and waited for. Then the first error of the list is
+        raised; with `return_exceptions` each error stands in the place of its result.
+        """
+        asked = [self._asked(*one) for one in _listed(calls)]
+        with self._run._alone(self, side_by_side=True):
+            replies = self._called(asked)
+        if return_exceptions:
+            return [reply.result if reply.raised is None else reply.raised for reply in replies]
+        return [reply.outcome() for reply in replies]
 
     def model(self, function: Callable[..., Any], /, **args: Json) -> Json:
         """Ask the model of the run; its reply, or what the function raised. Not a tool call."""
         if self._run._model is None:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
-        call = Call("model", self._run._model.model_name, _taken(function, args), dict)
+        call = Call("model", self._run._model.model_name, function, args, dict)
         with self._run._alone(self):
-            reply = self._run._answer(call, function, args)
-            self._replies.append(fingerprint(reply.told))
-            self._grow(REPLY_BYTES)
+            [reply] = self._run._answer([call], self._note_reply)
         return reply.outcome()
 
     def guardrail(self, guardrail_id: str, /) -> None:
@@ -409,6 +433,27 @@ class Event:
             self._run._check_replayable("trigger a guardrail")
             _check_room("guardrails", self._guardrails)
             self._guardrails.append(guardrail_id)
+
+    def _asked(self, tool_name: object, function: Callable[..., Any], args: dict[str, Any]) -> Call:
+        profile = self._run._tools.get(tool_name) if isinstance(tool_name, str) else None
+        if profile is None:
+            raise InvalidInput(
+                f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
+                "name it in tools=[ToolProfile(…)]"
+            )
+        return Call("tool", profile.tool_name, function, args, profile.normalized_args)
+
+    def _called(self, calls: Sequence[Call]) -> list[Reply]:
+        _check_room("calls", self._tool_calls, len(calls))
+        return self._run._answer(calls, self._note_call)
+
+    def _note_reply(self, call: Call, reply: Reply) -> None:
+        self._replies.append(fingerprint(reply.told))
+        self._grow(REPLY_BYTES)
+
+    def _note_call(self, call: Call, reply: Reply) -> None:
+        self._tool_calls.append(_described(self._run._tools[call.name], call.normalized, reply))
+        self._grow(len(canonical(call.normalized)))
 
     def _add_retrieval(self, retrieval_event_id: str, row: bytes) -> None:
         _check_room("retrievals", self._retrieval_event_ids)
@@ -453,12 +498,21 @@ def _described(
     }
 
 
-def _taken(function: Callable[..., Any], args: dict[str, Json]) -> dict[str, Json]:
-    """The arguments as they are recorded, before the function can change them."""
-    if not callable(function):
-        raise InvalidInput(f"a call needs a function, not {type(function).__qualname__}")
-    taken: dict[str, Json] = stored(args, "the arguments")
-    return taken
+def _listed(calls: object) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
+    """The calls of a list, in their form; all else about them is checked where one is taken."""
+    if not isinstance(calls, list | tuple):
+        raise InvalidInput(
+            f"calls are a list of (tool_name, function, args), not {type(calls).__qualname__}"
+        )
+    _check_room("calls", (), len(calls))
+    for place, call in enumerate(calls):
+        match call:
+            case (name, function, Mapping() as args):
+                yield name, function, dict(args)
+            case _:
+                raise InvalidInput(
+                    f"calls[{place}] is no (tool_name, function, args) with a mapping as args"
+                )
 
 
 def _check_model(model: ModelConfig | None, mode: Mode) -> None:
@@ -468,11 +522,11 @@ def _check_model(model: ModelConfig | None, mode: Mode) -> None:
         raise InvalidInput(f"a model is a ModelConfig or None, not {type(model).__qualname__}")
 
 
-def _check_room(what: str, parts: Sequence[object]) -> None:
-    if len(parts) >= EVENT_PARTS_MAX:
+def _check_room(what: str, parts: Sequence[object], more: int = 1) -> None:
+    if len(parts) + more > EVENT_PARTS_MAX:
         raise LimitExceeded(
             f"the number of {what} of one event",
-            size=len(parts) + 1,
+            size=len(parts) + more,
             limit=EVENT_PARTS_MAX,
             advice="begin another event",
         )

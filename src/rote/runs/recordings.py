@@ -235,6 +235,8 @@ class Replay:
         rest = self._rest()
         if self.end.error is not None:
             raise self._differs(_shown(rest), _shown_end(end))
+        if isinstance(rest, _Exchange):
+            raise self._differs(_shown(rest), _THE_END)
         if end.payload_fingerprint != self.end.payload_fingerprint:
             raise RunAborted(
                 "payload_mismatch",
@@ -243,8 +245,6 @@ class Replay:
                     f" run {self.end.payload_fingerprint}; the program or what it reads has changed"
                 ),
             )
-        if isinstance(rest, _Exchange):
-            raise self._differs(_shown(rest), _THE_END)
 
     def compare_failure(self, error: BaseException) -> None:
         """Compare what the block of the replay has raised with what the recorded one did."""

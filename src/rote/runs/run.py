@@ -248,7 +248,8 @@ class Run:
         answer = NotedAnswer(call, retrieve_digest(package), ranges)
         self._reads.add_answer(answer, retrieved_ids(package, own))
         if self._life.is_kept:
-            add_receipt(self._port, spaces[0].did if spaces else self._space.did, found.receipt)
+            ledger = spaces[0].did if spaces else self._space.did
+            add_receipt(self._port, ledger, found.receipt, since=found.since)
         return package
 
     def memory_of(self, **settings: Any) -> Memory:

@@ -46,10 +46,8 @@ class Wanted(Struct, frozen=True):
     failure: int  # its place in the list of failures
     kind: Kind
     part: Part
-    left: (
-        int | None
-    )  # the number of the call among those of its kind; None when it has no such call
-    right: int | None
+    left: int  # the number of the call among those of its kind, from 0 on
+    right: int
 
 
 class _Line(Struct, frozen=True):
@@ -102,10 +100,10 @@ def add_values(
 
 
 def _texts(
-    source: Source | None, digest: str | None, wanted: Sequence[tuple[int | None, Wanted]]
+    source: Source | None, digest: str | None, wanted: Sequence[tuple[int, Wanted]]
 ) -> dict[int, str]:
     """Return the wanted values of one side as JSON text, by the places of their failures."""
-    if source is None or not (source.is_named or wanted):
+    if source is None or not (source.is_named or (wanted and digest)):
         return {}
     reader = _Reader(wanted)
     hasher = sha256()
@@ -133,10 +131,10 @@ def _misfit(found: str, digest: str | None) -> str | None:
 class _Reader:
     """Takes the lines of a recording one by one, and keeps what is wanted of them."""
 
-    def __init__(self, wanted: Sequence[tuple[int | None, Wanted]]) -> None:
+    def __init__(self, wanted: Sequence[tuple[int, Wanted]]) -> None:
         self.texts: dict[int, str] = {}  # by the places of failures
         self._fault: str | None = None
-        self._wanted: dict[tuple[str, int | None], list[Wanted]] = {}
+        self._wanted: dict[tuple[str, int], list[Wanted]] = {}
         for number, each in wanted:
             self._wanted.setdefault((each.kind, number), []).append(each)
         self._counts: dict[str, int] | None = None  # None before the first line

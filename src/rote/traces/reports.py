@@ -111,8 +111,10 @@ def cut_to_difference(left: str, right: str, characters: int) -> tuple[str, str]
 
     They are cut at the same place, with `…` where something was left out.
     """
-    start, lead = _common_length(left, right), characters // 4
-    start = 0 if left == right or start <= characters - lead else start - lead
+    common, lead = _common_length(left, right), characters // 4
+    start = 0
+    if left != right and common > characters - lead:
+        start = max(0, min(common - lead, max(len(left), len(right)) - characters))
     return _cut(left, start, characters), _cut(right, start, characters)
 
 

@@ -365,6 +365,8 @@ VECTOR_DIMENSIONS_MAX = 65_536
 RUN_ID_CHARACTERS_MAX = 100
 # Calls, guardrails and retrievals of one event, each; the event is held in memory until it ends.
 EVENT_PARTS_MAX = 10_000
+# Threads on which the calls of one list are made: a model asks for a handful of tools at once.
+CALLS_AT_ONCE_MAX = 16
 # Arguments, result and effects of one call, each; larger data goes into blobs.
 CALL_BYTES_MAX = VALUE_BYTES_MAX
 # One line of a recording holds all three.

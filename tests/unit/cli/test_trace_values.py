@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from rote.bridges import trace_files
+from rote.traces import partial
 from rote.values import canonical, decode, fingerprint
 from tests.unit.cli.command import error_of, run
 from tests.unit.cli.test_tracing import NO_FILES, write
@@ -56,7 +58,7 @@ def test_a_row_is_cut_where_its_values_differ_and_steers_no_terminal(tmp_path: P
     *_, row = run(
         "trace", "compare", *write_two(tmp_path, common + "1", common + "2")
     ).stdout.splitlines()
-    assert row.endswith(f'\t…{"x" * 15}1"\t…{"x" * 15}2"')
+    assert row.endswith(f'\t…{"x" * 58}1"\t…{"x" * 58}2"')
     shown = run("trace", "compare", *write_two(tmp_path, "\u202ea", "\u202eb")).stdout
     assert "\u202e" not in shown
     assert '  left:  "\\u202ea"' in shown.splitlines()
@@ -175,8 +177,13 @@ def test_a_workflow_that_ran_twice_is_not_guessed(tmp_path: Path) -> None:
     [failure] = pairs["e/trace.json"]["failures"]
     assert (failure["code"], failure["message"]) == (
         "unpaired",
-        "e/trace.json is only on the right; of those with its workflow 'triage' and no namesake there"
-        " are 2 on the left and 1 on the right, and must be 1 and 1",
+        "e/trace.json is only on the right, and nothing says which traces of its workflow 'triage'"
+        " belong together: 2 on the left and 1 on the right have no namesake",
+    )
+    [failure] = pairs["d/trace.json"]["failures"]
+    assert failure["message"] == (
+        "d/trace.json is only on the left, and no trace of its workflow 'alone' on the right lacks a"
+        " namesake"
     )
     assert (pairs["e/trace.json"]["left"], pairs["e/trace.json"]["right"]) == (None, "e/trace.json")
 
@@ -200,7 +207,7 @@ def write_partial(folder: Path, made: Any, *, tail: bytes = b"", name: str = "tr
     start = {
         key: part for key, part in trace.items() if key not in ("events", "output", "metadata")
     }
-    metadata = {"model_fixed": True, "replayed": False, "model": None, "tools": []}
+    metadata: Any = {"model_fixed": True, "replayed": False, "model": None, "tools": []}
     lines: list[Any] = [{**start, "kind": "trace_partial/1", "metadata": metadata}]
     for event in trace["events"]:
         for row in made["retrieval"]["events"]:
@@ -226,6 +233,15 @@ def test_a_partial_trace_is_read_as_one_that_is_cut(tmp_path: Path, tail: bytes)
     for left, right in ((path, whole), (whole, path.parent)):
         result = run("trace", "compare", str(left), str(right))
         assert (result.exit_code, "trace:truncated" in result.stdout) == (2, True)
+
+
+def test_of_a_partial_trace_that_is_too_long_the_beginning_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_partial(tmp_path, good_run())
+    for module in (trace_files, partial):
+        monkeypatch.setattr(module, "TRACE_READ_BYTES_MAX", path.stat().st_size - 10)
+    assert run("trace", "check", str(path)).stdout.startswith("fit, but cut")
 
 
 def test_what_is_wrong_in_a_partial_trace_is_told(tmp_path: Path) -> None:

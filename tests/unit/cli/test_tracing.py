@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import rote
 from rote import check_trace, compare_traces
 from rote.bridges import trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
@@ -411,6 +412,35 @@ def test_one_young_file_keeps_its_run(traces: Path) -> None:
     age(traces / "old", 15)
     assert pruned(traces)["runs"] == ["old"]
     assert "old" not in names(traces)
+
+
+def test_all_that_a_run_has_left_goes_with_it(traces: Path) -> None:
+    """Also of a run that was killed, which left no trace."""
+    for name in ("recording.jsonl", "recording.jsonl.partial", "trace.partial.jsonl"):
+        for run_id in ("old", "killed"):
+            (traces / run_id).mkdir(exist_ok=True)
+            (traces / run_id / name).write_bytes(b"x")
+            age(traces / run_id, 15)
+    assert pruned(traces)["runs"] == ["killed", "live-old", "old"]
+    assert names(traces) == {"young", "live"}
+
+
+def test_a_killed_run_stays_for_14_days(traces: Path) -> None:
+    (traces / "killed").mkdir()
+    (traces / "killed" / "trace.partial.jsonl").write_bytes(b"x")
+    age(traces / "killed", 13)
+    pruned(traces, "--days", "0")
+    assert "killed" in names(traces)
+
+
+def test_a_run_that_goes_on_is_not_pruned_however_long_it_was_silent(tmp_path: Path) -> None:
+    with rote.open(":memory:", traces=tmp_path) as store:
+        with store.space("s").run(workflow_id="w", model=None, policy_set_id="p") as going:
+            age(tmp_path / going.run_id, 90)
+            assert pruned(tmp_path)["runs"] == []
+            assert names(tmp_path) == {going.run_id}
+        age(tmp_path / going.run_id, 90)
+        assert pruned(tmp_path)["runs"] == [going.run_id]
 
 
 def test_what_was_written_after_it_was_looked_for_stays(traces: Path) -> None:

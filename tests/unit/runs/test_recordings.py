@@ -4,7 +4,9 @@ import json
 import os
 import pickle
 import stat
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -360,6 +362,53 @@ def test_a_recording_replaces_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_recording_grows_beside_its_place_and_replaces_no_other_that_does(
+    tmp_path: Path,
+) -> None:
+    file, partial = tmp_path / "r.jsonl", tmp_path / "r.jsonl.partial"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
+    with run.event(**NAMES) as event:
+        event.model(str)
+        lines = partial.read_bytes().splitlines()
+        assert [decode(line)["kind"] for line in lines] == ["recording/1", "model"]
+        assert stat.S_IMODE(partial.stat().st_mode) == 0o600
+        with pytest.raises(InvalidInput, match="there already"):
+            Recording(file, memory_snapshot_id=SNAPSHOT)
+        with pytest.raises(InvalidInput, match="it ends in the middle"):
+            Replay(partial)
+    run.finish(PAYLOAD)
+    assert file.read_bytes().splitlines()[:2] == lines
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_call_that_returns_after_the_run_has_failed_is_in_no_recording(tmp_path: Path) -> None:
+    """A thread of its own makes it; the file was closed under its hands."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        inside.set()
+        assert go_on.wait(30)
+        return "late"
+
+    file = tmp_path / "r.jsonl"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT), folder=tmp_path / "traces")
+    with ThreadPoolExecutor(1) as pool, run.event(**NAMES) as event:
+        event.model(str)
+        late = pool.submit(event.model, wait)
+        assert inside.wait(30)
+        run.fail(ZeroDivisionError())
+        go_on.set()
+        with pytest.raises(InvalidInput, match="has ended"):
+            late.result(30)
+    assert [decode(line)["kind"] for line in file.read_bytes().splitlines()] == [
+        "recording/1",
+        "model",
+        "end",
+    ]
+    assert len(run.trace["metadata"]["model_replies"]) == 1
+    assert run.trace["events"][0]["index"] == 0
+
+
 def test_recordings_beside_each_other_do_not_meet(tmp_path: Path) -> None:
     left_behind = tmp_path / f".rote-{os.getpid()}-0.draft"
     left_behind.write_text("of another time")
@@ -456,6 +505,12 @@ FOREIGN: dict[str, Callable[[list[bytes]], list[bytes]]] = {
     "error without a message": changed(4, error={"type": "a"}),
     "more in a call": changed(1, more=1),
     "no hash": changed(5, payload_fingerprint="F" * 64),
+    "no end": changed(5, payload_fingerprint=...),
+    "two ends": changed(5, error={"type": "ValueError"}),
+    "error without a type": changed(5, payload_fingerprint=..., error={}),
+    "error with a message": changed(
+        5, payload_fingerprint=..., error={"type": "ValueError", "message": "no"}
+    ),
     "a call missing": lambda lines: [*lines[:2], *lines[3:]],
     "calls exchanged": lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
     "start twice": lambda lines: [lines[0], *lines],

@@ -155,7 +155,8 @@ def test_a_switch_is_true_or_false(path: tuple[str | int, ...]) -> None:
 
 @pytest.mark.parametrize("path", OPTIONAL_BOOLEANS, ids=name)
 def test_a_switch_that_may_be_missing_is_true_or_false(path: tuple[str | int, ...]) -> None:
-    for wrong in (0, 1, "false", None, [], {}):
+    wrongs: list[Any] = [0, 1, "false", None, [], {}]
+    for wrong in wrongs:
         assert_told(path, changed(*path, to=wrong), "type")
 
 
@@ -163,14 +164,16 @@ def test_a_switch_that_may_be_missing_is_true_or_false(path: tuple[str | int, ..
 def test_a_fingerprint_that_may_be_missing_has_64_digits_or_is_null(
     path: tuple[str | int, ...],
 ) -> None:
-    for wrong in (0, False, [], {}):
+    wrongs: list[Any] = [0, False, [], {}]
+    for wrong in wrongs:
         assert_told(path, changed(*path, to=wrong), "type")
     for text in ("", "A" * 64, "a" * 65):
         assert_told(path, changed(*path, to=text), "value")
 
 
 def test_replies_are_a_list_of_fingerprints() -> None:
-    for wrong in (None, "a" * 64, {}, 1):
+    wrongs: list[Any] = [None, "a" * 64, {}, 1]
+    for wrong in wrongs:
         assert_told(REPLIES, changed(*REPLIES, to=wrong), "type")
     assert_told((*REPLIES, 1), changed(*REPLIES, to=["a" * 64, 5]), "type")
     assert_told((*REPLIES, 1), changed(*REPLIES, to=["a" * 64, ""]), "value")
@@ -503,7 +506,7 @@ PLACES = [path for path in every_place(good_run()) if path]
 
 
 @settings(max_examples=examples(120, 20_000))
-@given(path=st.sampled_from(PLACES), junk=JUNK)
+@given(path=st.sampled_from([*PLACES, *OPTIONAL_BOOLEANS, *OPTIONAL_HASHES, REPLIES]), junk=JUNK)
 def test_junk_at_any_place_never_crashes_and_both_ways_to_judge_agree(
     path: tuple[str | int, ...], junk: Any
 ) -> None:

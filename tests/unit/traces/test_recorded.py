@@ -172,6 +172,13 @@ def test_long_values_are_cut_where_they_differ() -> None:
     assert failure.left_value is not None and failure.right_value is not None
     assert failure.left_value == "…" + "x" * 47 + '","' + "left" + '","' + "y" * 143 + "…"
     assert failure.right_value.startswith("…" + "x" * 47 + '","' + "right")
+    # No room is left unused: what fits is whole.
+    whole = long_values("x" * 180 + "left", "x" * 180 + "right")
+    assert (whole.left_value, whole.right_value) == (
+        '"' + "x" * 180 + 'left"', '"' + "x" * 180 + 'right"',
+    )  # fmt: skip
+    end = long_values("x" * 300 + "left", "x" * 300 + "right")
+    assert end.right_value == "…" + "x" * 194 + 'right"'
     short = long_values("a" * 300, "b" * 198)
     assert (short.left_value, short.right_value) == ('"' + "a" * 199 + "…", '"' + "b" * 198 + '"')
 

@@ -1,5 +1,6 @@
 """Runs that are recorded, replayed and compared."""
 
+import threading
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,30 @@ class RunReplayTests(RunGround):
             left_retrieval=first.retrieval_trace, right_retrieval=again.retrieval_trace,
         )  # fmt: skip
         assert report.status == "equivalent", report.failures
+
+    def test_calls_side_by_side_read_the_run_and_are_replayed_in_their_order(self) -> None:
+        self.begin_with_memory()
+        path, barrier = self.place / "run.jsonl", threading.Barrier(4)
+        live = True
+
+        def look(number: int) -> list[Any]:
+            assert live
+            barrier.wait(60)
+            return [number, run.get(A), self.notes.get(A)]
+
+        def work() -> None:
+            with run.event(role="r", interceptor="i", decision_type="d") as event:
+                calls = [("search", look, {"number": number}) for number in range(4)]
+                run.set(B, event.calls(calls))
+
+        with self.begin(tools=TOOLS, record=path) as run:
+            work()
+        assert self.notes.get(B) == [[number, "keys", "keys"] for number in range(4)]
+        first, live = run, False
+        with self.begin(tools=TOOLS, replay=path) as run:
+            work()
+        assert run.payload_fingerprint == first.payload_fingerprint
+        assert compare_traces(first.trace, run.trace).status == "equivalent"
 
     def test_a_replay_that_would_write_something_else_is_aborted(self) -> None:
         self.begin_with_memory()
