@@ -7,7 +7,7 @@ import pytest
 from rote.errors import InvalidInput, RecordedError
 from rote.values import decode
 from tests.golden import told_runs
-from tests.golden.told_runs import FAILED, FOLDER, PARTIAL, PARTIAL_READ, RECORDING
+from tests.golden.told_runs import FAILED, FOLDER, PARTIALS, RECORDING
 
 
 def test_a_golden_recording_is_written_again_by_this_rote() -> None:
@@ -40,12 +40,14 @@ def test_a_replay_of_a_golden_failed_run_that_raises_nothing_differs(tmp_path: P
 
 
 def test_a_golden_partial_trace_is_written_again_by_this_rote() -> None:
-    assert told_runs.cut() == (FOLDER / PARTIAL).read_bytes()
+    assert told_runs.cut() == (FOLDER / f"{PARTIALS[-1]}.jsonl").read_bytes()
 
 
-def test_a_golden_partial_trace_is_read_as_it_was() -> None:
-    assert told_runs.read((FOLDER / PARTIAL).read_bytes()) == (FOLDER / PARTIAL_READ).read_bytes()
-    read = decode((FOLDER / PARTIAL_READ).read_bytes())
+@pytest.mark.parametrize("name", PARTIALS)
+def test_a_golden_partial_trace_is_read_as_it_was(name: str) -> None:
+    expected = (FOLDER / f"{name}.json").read_bytes()
+    assert told_runs.read((FOLDER / f"{name}.jsonl").read_bytes()) == expected
+    read = decode(expected)
     # Look into the answer: the last event is half, so it is left out.
     assert [event["index"] for event in read["trace"]["events"]] == [0, 1]
     assert read["trace"]["metadata"]["truncated"] is True

@@ -1,5 +1,6 @@
-"""The run whose recordings and partial trace are golden: `recording-1.jsonl`, `recording-1-failed.jsonl`
-and `trace-partial-1.jsonl`, with `trace-partial-1.json`, which says how the last is read.
+"""The run whose recordings and partial traces are golden: `recording-1.jsonl`,
+`recording-1-failed.jsonl`, and `trace-partial-<n>.jsonl` with `trace-partial-<n>.json`, which says how it
+is read. The events of the first do not tell how often they asked the model.
 
 `python -m tests.golden.told_runs` makes those that are missing.
 """
@@ -17,7 +18,7 @@ from rote.values import canonical
 
 FOLDER = Path(__file__).parent
 RECORDING, FAILED = "recording-1.jsonl", "recording-1-failed.jsonl"
-PARTIAL, PARTIAL_READ = "trace-partial-1.jsonl", "trace-partial-1.json"
+PARTIALS = ["trace-partial-1", "trace-partial-2"]  # the last is written today
 EVENT = {"role": "planner", "interceptor": "before_tool", "decision_type": "tool_call"}
 QUESTION = {"query": "vault keys", "budget": {"max_excerpt_tokens": 100}}
 
@@ -94,8 +95,8 @@ def add() -> None:
     made = {
         RECORDING: recorded(raises=False),
         FAILED: recorded(raises=True),
-        PARTIAL: partial,
-        PARTIAL_READ: read(partial),
+        f"{PARTIALS[-1]}.jsonl": partial,
+        f"{PARTIALS[-1]}.json": read(partial),
     }
     for name, data in made.items():
         if not (FOLDER / name).exists():

@@ -7,6 +7,8 @@ both sides are shown once, folded. Events that differ are shown before the other
 from collections.abc import Sequence
 from itertools import groupby, zip_longest
 
+from msgspec.json import encode
+
 from rote.inspector.differences import Difference, find_differences
 from rote.inspector.html import (
     Html,
@@ -34,7 +36,14 @@ from rote.inspector.html import (
     tr,
 )
 from rote.inspector.room import Room, counted, left_out
-from rote.inspector.run_parts import fact, label, show_event_parts, show_event_title, show_marks
+from rote.inspector.run_parts import (
+    Against,
+    fact,
+    label,
+    show_event_parts,
+    show_event_title,
+    show_marks,
+)
 from rote.inspector.run_report import page
 from rote.inspector.value_pieces import show_difference
 from rote.traces.reports import Report
@@ -133,11 +142,13 @@ def _state(before: str, after: str) -> str:
 def _events(report: Report, left: Timeline, right: Timeline, differing: set[int | None]) -> Html:
     """Return the events side by side; those that are the same on both sides once, and folded.
 
-    Of runs that cannot be compared no event counts as the same.
+    Where the runs cannot be compared, events are the same when they look the same.
     """
     pairs = list(zip_longest(left.events, right.events))
     differs = [
-        None in pair or index in differing or report.status == "ineligible"
+        None in pair
+        or index in differing
+        or (report.status == "ineligible" and encode(pair[0]) != encode(pair[1]))
         for index, pair in enumerate(pairs)
     ]
     shown = _Shown(pairs, differs, Room(REPORT_BYTES_MAX // 2))
@@ -177,21 +188,24 @@ class _Shown:
 
 
 def _pair(index: int, pair: _Pair, room: Room) -> Html:
-    left, right = (
-        p("there is no such event", class_="cut") if event is None else _event(event, room)
-        for event in pair
+    left, right = pair
+    before = _event(left, room, None if right is None else Against(right, 0))
+    after = _event(right, room, None if left is None else Against(left, 1))
+    return _numbered(
+        index,
+        div(_side("left", before), _side("right", after), class_="sides body"),
     )
-    return _numbered(index, div(_side("left", left), _side("right", right), class_="sides body"))
 
 
 def _single(index: int, pair: _Pair, room: Room) -> Html:
-    event = pair[0]
-    return _numbered(index, div(_event(event, room) if event else None, class_="body"))
+    return _numbered(index, div(_event(pair[0], room), class_="body"))
 
 
-def _event(event: TimelineEvent, room: Room) -> Html:
+def _event(event: TimelineEvent | None, room: Room, against: Against | None = None) -> Html:
+    if event is None:
+        return p("there is no such event", class_="cut")
     title = room.take(show_event_title(event))
-    return joined([title, show_event_parts(event, room)])
+    return joined([title, show_event_parts(event, room, against)])
 
 
 def _numbered(index: int, body: Html) -> Html:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from rote.inspector.html import (
     Html,
@@ -31,7 +32,7 @@ from rote.inspector.html import (
     ul,
 )
 from rote.inspector.room import Room
-from rote.inspector.value_pieces import show_value
+from rote.inspector.value_pieces import show_difference, show_value
 from rote.traces.timeline import (
     Timeline,
     TimelineCall,
@@ -70,33 +71,55 @@ def show_event_title(event: TimelineEvent) -> Html:
     return h3(name(event.role), " ", small(rest))
 
 
-def show_event_parts(event: TimelineEvent, room: Room) -> Html:
+class Against(Struct, frozen=True):
+    """The same event of another run, to mark what differs."""
+
+    event: TimelineEvent
+    side: Literal[0, 1]  # where this event stands: left, right
+
+    def call(self, position: int, call: TimelineCall) -> TimelineCall | None:
+        """Return the call at the same place, when it is one of the same tool."""
+        found = self.event.calls[position : position + 1]
+        return (
+            found[0] if found and (found[0].kind, found[0].name) == (call.kind, call.name) else None
+        )
+
+    def show(self, value: Json, other: Json) -> Html:
+        """Return a value of this side with what differs from the other side's marked."""
+        left, right = (value, other) if self.side == 0 else (other, value)
+        return show_difference(left, right)[self.side]
+
+
+def show_event_parts(event: TimelineEvent, room: Room, against: Against | None = None) -> Html:
     """Return everything that happened in an event."""
+    retrievals = room.fill(
+        event.retrievals,
+        lambda each: _retrieval(each, room),
+        most=REPORT_PARTS_MAX,
+        noun="retrieval",
+    )
+    return joined([*retrievals, show_calls(event.calls, room, against), _guardrails(event)])
+
+
+def show_calls(calls: Sequence[TimelineCall], room: Room, against: Against | None = None) -> Html:
+    places = list(enumerate(calls))
     return joined(
-        [
-            *room.fill(
-                event.retrievals,
-                lambda each: _retrieval(each, room),
-                most=REPORT_PARTS_MAX,
-                noun="retrieval",
-            ),
-            show_calls(event.calls, room),
-            _guardrails(event),
-        ]
+        room.fill(places, lambda each: _call(*each, against), most=REPORT_PARTS_MAX, noun="call")
     )
 
 
-def show_calls(calls: Sequence[TimelineCall], room: Room) -> Html:
-    return joined(room.fill(calls, _call, most=REPORT_PARTS_MAX, noun="call"))
-
-
-def _call(call: TimelineCall) -> Html:
+def _call(position: int, call: TimelineCall, against: Against | None) -> Html:
     """Return a call with its arguments and its reply. What a model was asked is long, and folded."""
-    asked = show_value(call.args)
+    other = None if against is None else against.call(position, call)
+    if against is None or other is None:
+        asked, replied = show_value(call.args), show_value(_reply_of(call))
+    else:
+        asked = against.show(call.args, other.args)
+        replied = against.show(_reply_of(call), _reply_of(other))
     if call.kind == "model":
         folded = details(summary("asked with ", _names_of(call.args)), asked)
-        return _frame(call, folded, _reply(call))
-    return _frame(call, div(div(label("arguments"), asked), _reply(call), class_="sides"))
+        return _frame(call, folded, _reply(call, replied))
+    return _frame(call, div(div(label("arguments"), asked), _reply(call, replied), class_="sides"))
 
 
 def _frame(call: TimelineCall, *parts: Html | None) -> Html:
@@ -105,7 +128,7 @@ def _frame(call: TimelineCall, *parts: Html | None) -> Html:
     return div(title, *parts, class_=kind)
 
 
-def _reply(call: TimelineCall) -> Html:
+def _reply(call: TimelineCall, replied: Html) -> Html:
     """Return the result of a call, its error or its fingerprint, and its effects."""
     if call.error is not UNSET:
         title = p("raised", class_="label raised")
@@ -113,7 +136,7 @@ def _reply(call: TimelineCall) -> Html:
         title = label("reply" if call.kind == "model" else "result")
     return div(
         title,
-        show_value(_reply_of(call)) if call.is_recorded else _fingerprint(call.result_fingerprint),
+        replied if call.is_recorded else _fingerprint(call.result_fingerprint),
         *(() if call.effects is UNSET else (label("effects"), show_value(call.effects))),
     )
 

@@ -61,4 +61,4 @@ def test_no_link_leaves_the_page(address: str) -> None:
 @pytest.mark.parametrize("attribute", ["style", "onclick", "src", "srcdoc", "x y"])
 def test_no_element_has_another_attribute(attribute: str) -> None:
     with pytest.raises(InternalError):
-        div("x", **{attribute: "y"})  # type: ignore[misc]
+        div("x", **{attribute: "y"})  # type: ignore[arg-type]

@@ -165,7 +165,19 @@ def test_runs_that_cannot_be_compared_are_still_shown_side_by_side() -> None:
     page = compared(report, timeline("a", events=[event(0, "x")]), timeline("b"))
     assert "The runs cannot be compared" in page.text
     assert "there is no such event" in page.text
-    assert "the same on both sides" not in page.text
+
+
+def test_what_differs_is_marked_also_where_runs_cannot_be_compared() -> None:
+    """Runs of models without a seed cannot be, and people want to see why one went another way."""
+    sides = [
+        timeline(side, events=[event(0, "x"), event(1, "x", call("y", args={"q": f"on {side}"}))])
+        for side in ("monday", "tuesday")
+    ]
+    report = Report(False, "ineligible", (Failure("trace:model", "/x", False, None, "no seed"),))
+    content = comparison_report(report, *sides)
+    assert b"<mark>monday</mark>" in content
+    assert b"<mark>tuesday</mark>" in content
+    assert "event 0: the same on both sides" in read_page(content).text
 
 
 def test_equivalent_runs_have_a_page_without_differences() -> None:
