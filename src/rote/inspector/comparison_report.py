@@ -45,7 +45,7 @@ from rote.inspector.run_parts import (
     show_marks,
 )
 from rote.inspector.run_report import page
-from rote.inspector.value_pieces import show_difference
+from rote.inspector.value_pieces import Steps, show_difference
 from rote.traces.reports import Report
 from rote.traces.timeline import Timeline, TimelineEvent
 from rote.traces.timeline_words import head_of
@@ -66,11 +66,12 @@ _Pair = tuple[TimelineEvent | None, TimelineEvent | None]
 def comparison_report(report: Report, left: Timeline, right: Timeline) -> bytes:
     """Return the page of a comparison."""
     found = find_differences(report.failures, left, right)
+    steps = Steps()
     body = main(
         _header(report, left, right),
-        None if report.ok else _differences(report, found),
+        None if report.ok else _differences(report, found, steps),
         _heads(left, right),
-        _events(left, right, {each.event for each in found}),
+        _events(left, right, {each.event for each in found}, steps),
         data_page="comparison",
     )
     return page(f"{_STATUSES[report.status]}: {left.run_id}, {right.run_id}", body)
@@ -88,16 +89,21 @@ def _header(report: Report, left: Timeline, right: Timeline) -> Html:
 # -- differences --------------------------------------------------------------------------------------
 
 
-def _differences(report: Report, found: Sequence[Difference]) -> Html:
+def _differences(report: Report, found: Sequence[Difference], steps: Steps) -> Html:
     noun = "difference" if report.status == "different" else "reason"
-    room = Room(REPORT_BYTES_MAX // 2)
-    shown = room.fill(found, _difference, most=REPORT_DIFFERENCES_MAX, noun=noun, more=report.more)
+    shown = Room(REPORT_BYTES_MAX * 3 // 8).fill(
+        found,
+        lambda each: _difference(each, steps),
+        most=REPORT_DIFFERENCES_MAX,
+        noun=noun,
+        more=report.more,
+    )
     return section(h2(counted(len(found) + report.more, noun)), *shown)
 
 
-def _difference(difference: Difference) -> Html:
+def _difference(difference: Difference, steps: Steps) -> Html:
     """Return a difference: where, what, and both values side by side."""
-    left, right = show_difference(difference.left, difference.right)
+    left, right = show_difference(difference.left, difference.right, steps)
     sides = div(_side("left", left), _side("right", right), class_="sides")
     is_fault = difference.code.startswith(_FAULTS)
     return article(
@@ -144,14 +150,14 @@ def _state(before: str, after: str) -> str:
     return "same" if before == after else "differs"
 
 
-def _events(left: Timeline, right: Timeline, differing: set[int | None]) -> Html:
+def _events(left: Timeline, right: Timeline, differing: set[int | None], steps: Steps) -> Html:
     """Return the events side by side; those that are the same on both sides once, and folded.
 
     An event may differ in what is not compared, such as the words of a model.
     """
     pairs = list(zip_longest(left.events, right.events))
     ranks = [_rank(pair, index in differing) for index, pair in enumerate(pairs)]
-    shown = _Shown(pairs, ranks, Room(REPORT_BYTES_MAX // 2))
+    shown = _Shown(pairs, ranks, Room(REPORT_BYTES_MAX * 3 // 8), steps)
     stretches = [
         ([index for index, _ in group], is_same)
         for is_same, group in groupby(enumerate(ranks), key=lambda each: each[1] == _SAME)
@@ -178,14 +184,18 @@ def _rank(pair: _Pair, is_different: bool) -> int:
 class _Shown:
     """The events that there is room for: those that differ first, then the others in order."""
 
-    def __init__(self, pairs: Sequence[_Pair], ranks: Sequence[int], room: Room) -> None:
+    def __init__(
+        self, pairs: Sequence[_Pair], ranks: Sequence[int], room: Room, steps: Steps
+    ) -> None:
         self._made: dict[int, Html] = {}
         order = sorted(range(len(pairs)), key=lambda index: ranks[index])
         for index in order[:REPORT_EVENTS_MAX]:
             if room.is_full:
                 break
-            make = _single if ranks[index] == _SAME else _pair
-            self._made[index] = make(index, pairs[index], room)
+            if ranks[index] == _SAME:
+                self._made[index] = _single(index, pairs[index], room)
+            else:
+                self._made[index] = _pair(index, pairs[index], room, steps)
 
     def stretch(self, indexes: Sequence[int], is_same: bool) -> Html:
         """Return neighbouring events that all differ, or that are all the same."""
@@ -199,10 +209,10 @@ class _Shown:
         return details(summary(f"{numbers}: the same on both sides"), parts, class_="same")
 
 
-def _pair(index: int, pair: _Pair, room: Room) -> Html:
+def _pair(index: int, pair: _Pair, room: Room, steps: Steps) -> Html:
     left, right = pair
-    before = _event(left, room, None if right is None else Against(right, 0))
-    after = _event(right, room, None if left is None else Against(left, 1))
+    before = _event(left, room, None if right is None else Against(right, 0, steps))
+    after = _event(right, room, None if left is None else Against(left, 1, steps))
     return _numbered(
         index,
         div(_side("left", before), _side("right", after), class_="sides body"),

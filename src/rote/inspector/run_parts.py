@@ -32,7 +32,7 @@ from rote.inspector.html import (
     ul,
 )
 from rote.inspector.room import Room
-from rote.inspector.value_pieces import show_difference, show_value
+from rote.inspector.value_pieces import Steps, show_difference, show_value
 from rote.traces.timeline import (
     Timeline,
     TimelineCall,
@@ -76,6 +76,7 @@ class Against(Struct, frozen=True):
 
     event: TimelineEvent
     side: Literal[0, 1]  # where this event stands: left, right
+    steps: Steps
 
     def call(self, position: int, call: TimelineCall) -> TimelineCall | None:
         """Return the call at the same place, when it is one of the same tool."""
@@ -87,7 +88,7 @@ class Against(Struct, frozen=True):
     def show(self, value: Json, other: Json) -> Html:
         """Return a value of this side with what differs from the other side's marked."""
         left, right = (value, other) if self.side == 0 else (other, value)
-        return show_difference(left, right)[self.side]
+        return show_difference(left, right, self.steps)[self.side]
 
 
 def show_event_parts(event: TimelineEvent, room: Room, against: Against | None = None) -> Html:
@@ -98,7 +99,11 @@ def show_event_parts(event: TimelineEvent, room: Room, against: Against | None =
         most=REPORT_PARTS_MAX,
         noun="retrieval",
     )
-    return joined([*retrievals, show_calls(event.calls, room, against), _guardrails(event)])
+    calls = show_calls(event.calls, room, against)
+    guardrails = room.fill(
+        guardrails_of(event.guardrails), _guardrail, most=REPORT_PARTS_MAX, noun="guardrail"
+    )
+    return joined([*retrievals, calls, *guardrails])
 
 
 def show_calls(calls: Sequence[TimelineCall], room: Room, against: Against | None = None) -> Html:
@@ -184,12 +189,5 @@ def _record(record: TimelineRecord) -> Html:
     )
 
 
-def _guardrails(event: TimelineEvent) -> Html | None:
-    triggered = guardrails_of(event.guardrails)
-    if not triggered:
-        return None
-    shown = triggered[:REPORT_PARTS_MAX]
-    rest = len(triggered) - len(shown)
-    words = [part for each in shown for part in (", ", name(each))][1:]
-    more = f", and {rest:,} more" if rest else None
-    return p(span("guardrail", class_="kind"), " ", *words, more, class_="call-name")
+def _guardrail(triggered: str) -> Html:
+    return p(span("guardrail", class_="kind"), " ", name(triggered), class_="call-name")

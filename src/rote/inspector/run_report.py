@@ -58,7 +58,7 @@ def run_report(run: Timeline) -> bytes:
 
 def _events(events: Sequence[TimelineEvent]) -> Html:
     """Return the events; of too many, those of the beginning and those of the end."""
-    rooms = Room(REPORT_BYTES_MAX).halves()
+    rooms = Room(REPORT_BYTES_MAX * 5 // 8).halves()
     half = min((len(events) + 1) // 2, REPORT_EVENTS_MAX // 2)
     first = _fitting(events[:half], rooms[0])
     last = _fitting(events[half:][-half:][::-1], rooms[1])[::-1]
@@ -85,12 +85,12 @@ def _event(event: TimelineEvent, room: Room) -> Html:
 
 def _rest(calls: Sequence[TimelineCall]) -> Html:
     """Return the recorded calls that no event of the trace has: those of an event that did not end."""
-    room = Room(REPORT_BYTES_MAX // 8)
+    room = Room(REPORT_BYTES_MAX // 16)
     return section(h2("Calls that no event of the trace has"), show_calls(calls, room))
 
 
 def _writes(writes: Writes) -> Html:
-    room = Room(REPORT_BYTES_MAX // 8)
+    room = Room(REPORT_BYTES_MAX // 16)
     shown = room.fill(writes.facts, _fact, most=REPORT_PARTS_MAX, noun="write")
     return section(h2(f"Writes, version {writes.version:,}"), *shown)
 

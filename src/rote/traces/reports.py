@@ -111,7 +111,7 @@ def cut_to_difference(left: str, right: str, characters: int) -> tuple[str, str]
 
     They are cut at the same place, with `…` where something was left out.
     """
-    common, lead = _common_length(left, right), characters // 4
+    common, lead = common_length(left, right), characters // 4
     start = 0
     if left != right and common > characters - lead:
         start = max(0, min(common - lead, max(len(left), len(right)) - characters))
@@ -123,7 +123,7 @@ def _cut(text: str, start: int, characters: int) -> str:
     return ("…" if start else "") + text[start : start + characters] + more
 
 
-def _common_length(left: str, right: str) -> int:
+def common_length(left: str, right: str) -> int:
     """Return the number of characters with which both texts begin."""
     low, high = 0, min(len(left), len(right))
     while low < high:

@@ -424,7 +424,8 @@ FAULTS_MAX = 1_000
 # Characters of one name and of one value that a page shows; it says how many there are.
 PAGE_NAME_CHARACTERS_MAX = 500
 PAGE_VALUE_CHARACTERS_MAX = 2_000
-# The report of a run or of a comparison, but for its last part and its frame.
+# The page of a run or of a comparison. A quarter of it is for its frame, and for the last part of each
+# section, which is made before its size is known.
 REPORT_BYTES_MAX = 8 * MIB
 # Events of one run that a report shows: half of them from its beginning, half from its end.
 REPORT_EVENTS_MAX = 1_000
@@ -432,5 +433,9 @@ REPORT_EVENTS_MAX = 1_000
 REPORT_PARTS_MAX = 200
 # Differences that a report of a comparison shows with both values.
 REPORT_DIFFERENCES_MAX = 500
-# Pieces of two values that are compared each with each to mark what differs: their product.
-MARKED_PIECES_MAX = 200_000
+# Pairs of pieces that are looked at to mark what differs: of two values, and on one page. What would
+# take more is marked as a whole.
+MARKING_STEPS_MAX = 400_000
+PAGE_MARKING_STEPS_MAX = 10_000_000
+# Of two words that differ and are so long, only what is between their common beginning and end is marked.
+MARKED_WORD_CHARACTERS = 20

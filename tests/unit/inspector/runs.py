@@ -56,7 +56,7 @@ def call(text: str, kind: str = "tool", **changes: Any) -> TimelineCall:
 def event(index: int, text: str, *calls: TimelineCall) -> TimelineEvent:
     records = tuple(TimelineRecord(rank, text, text, 0.5) for rank in (1, 2))
     asked = TimelineRetrieval(text, text, text, "b" * 64, 7, {"tags": [text]}, records)
-    return TimelineEvent(index, text, text, text, (asked,), calls, (text, text, "x"))
+    return TimelineEvent(index, text, text, text, (asked,), calls, (text, text, f"{text} too"))
 
 
 def timeline(text: str = "x", *, events: Sequence[TimelineEvent] = (), **changes: Any) -> Timeline:

@@ -11,7 +11,7 @@ from rote.inspector.comparison_report import comparison_report
 from rote.inspector.run_report import run_report
 from rote.traces.recorded_calls import Raised
 from rote.traces.reports import Failure, Report
-from rote.traces.timeline import Timeline
+from rote.traces.timeline import Timeline, Writes
 from rote.values.limits import REPORT_BYTES_MAX, REPORT_DIFFERENCES_MAX, REPORT_EVENTS_MAX
 from tests.lanes import examples
 from tests.unit.inspector.pages import Page, read_page, seen
@@ -206,7 +206,7 @@ def test_equivalent_runs_have_a_page_without_differences() -> None:
 # -- bounds -------------------------------------------------------------------------------------------
 
 LONG = "long \u202e<b>" * (MIB // 10)
-SIZE_MAX = REPORT_BYTES_MAX + 2 * MIB
+SIZE_MAX = REPORT_BYTES_MAX
 
 
 def long_run(name: str, count: int = 10_000, *, differing: int | None = None) -> Timeline:
@@ -265,7 +265,47 @@ def test_one_event_of_many_parts_fits() -> None:
     assert len(content) < SIZE_MAX
     assert b"9,800 more calls not shown" in content
     assert b"300 more retrievals not shown" in content
-    assert b"and 4,800 more" in content
+    assert b"4,800 more guardrails not shown" in content
+
+
+UNSEEN = "\u202e"
+COUNTS = some.sampled_from((0, 1, 300, 10_000))
+SIZES = some.sampled_from((0, 1, 600, 5_000))
+
+
+@some.composite
+def hostile_timelines(draw: some.DrawFn) -> Timeline:
+    """Draw a run of which any part may be many, and any text long and unseen."""
+
+    def words() -> str:
+        return draw(some.sampled_from(("x", UNSEEN))) * draw(SIZES)
+
+    made = [call(words(), kind, args={words(): words()}, result=words(), effects=words())
+            for kind in ("tool", "model")]  # fmt: skip
+    calls = tuple(made * draw(COUNTS))
+    one = event(0, words())
+    one = replace(one, calls=calls, retrievals=one.retrievals * draw(COUNTS))
+    one = replace(one, guardrails=tuple(f"{n}{UNSEEN * 600}" for n in range(draw(COUNTS))))
+    events = [replace(one, index=index) for index in range(draw(COUNTS))]
+    facts = ({"op": "set", "id": words(), "body": words()},) * draw(COUNTS)
+    return timeline(words(), events=events, rest=calls, writes=Writes(1, facts))
+
+
+@given(hostile_timelines(), hostile_timelines())
+@settings(max_examples=examples(3, 100), deadline=None)
+def test_no_run_has_a_page_beyond_its_bound(left: Timeline, right: Timeline) -> None:
+    assert len(run_report(left)) < SIZE_MAX
+    codes = [f"event_mismatch:{index}:role" for index in range(600)]
+    report = different(*codes, left=UNSEEN * 9_000, right=f"x{UNSEEN}" * 9_000)
+    assert len(comparison_report(report, left, right)) < SIZE_MAX
+
+
+def test_guardrails_take_room() -> None:
+    """Nine megabytes of trace gave a page of a hundred and ten."""
+    made = replace(event(0, "x"), guardrails=tuple(f"{n}{UNSEEN * 600}" for n in range(200)))
+    content = run_report(timeline("x", events=[made] * REPORT_EVENTS_MAX))
+    assert len(content) < SIZE_MAX
+    assert b"more guardrails not shown" in content
 
 
 def test_two_long_values_are_cut_where_they_differ() -> None:

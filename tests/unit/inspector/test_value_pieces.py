@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from rote.inspector import value_pieces
 from rote.inspector.html import Html
-from rote.inspector.value_pieces import show_difference, show_value
+from rote.inspector.value_pieces import Steps, show_value
 from rote.values import Json, canonical, decode
+from rote.values.limits import MARKING_STEPS_MAX
 from tests.lanes import examples
 
 VALUES = some.recursive(
@@ -29,6 +31,10 @@ def json_of(made: Html) -> bytes:
     """Return the value that is shown; a line break after the escape of one is for people."""
     markup = re.sub(r'(<span class="escape">\\n)\n *', r"\1", made.markup)
     return canonical(decode(shown(Html(markup))))
+
+
+def show_difference(left: Json, right: Json) -> tuple[Html, Html]:
+    return value_pieces.show_difference(left, right, Steps())
 
 
 def marked(made: Html) -> list[str]:
@@ -84,6 +90,18 @@ def test_both_sides_are_whole_and_differ_exactly_when_something_is_marked(
         ({"q": "x"}, {"q": "x\u200b"}, ([], ["\\u{200B}"])),
         ({"a": [1, 2, 3]}, {"a": [1, 3]}, (["2, "], [])),
         ("same", "same", ([], [])),
+        # Of a long word only what differs in it, and never a part of a sign.
+        ("x" * 500_000 + "y" + "x" * 9, "x" * 500_000 + "z" + "x" * 9, (["y"], ["z"])),
+        ("A1b2" * 9 + "C3" + "d4" * 9, "A1b2" * 9 + "d4" * 9, (["C3"], [])),
+        ("a" * 30 + "e\u0301", "a" * 30 + "e\u0300", (["e\u0301"], ["e\u0300"])),
+        ("q" * 20 + "\u0301" + "r" * 20, "q" * 20 + "r" * 20, (["q\u0301"], ["q"])),
+        (
+            "\U0001f44d\U0001f3fb ok",
+            "\U0001f44d\U0001f3ff ok",
+            (["\U0001f44d\U0001f3fb"], ["\U0001f44d\U0001f3ff"]),
+        ),
+        ("Sunday", "Monday", (["Sunday"], ["Monday"])),  # a short word is read as a whole
+        ("明天会下雨吗", "明天会下雪吗", (["雨"], ["雪"])),
     ],
 )
 def test_only_what_differs_is_marked(
@@ -104,3 +122,23 @@ def test_a_value_that_is_all_different_is_marked_as_a_whole() -> None:
     """Comparing each piece with each would take too long."""
     left, right = "a x " * 450, "b x " * 450
     assert marked(show_difference(left, right)[0]) == [left.removesuffix(" x ")]
+
+
+def test_the_differences_of_a_page_take_a_bounded_number_of_steps() -> None:
+    """Looking for what is the same in these texts takes many steps for each place that is."""
+    left, right = "..," * 40, ".," * 60
+    steps = Steps(MARKING_STEPS_MAX)
+    fine = [len(marked(value_pieces.show_difference(left, right, steps)[0])) for _ in range(40)]
+    assert fine[0] > 1
+    assert fine[-1] == 1
+    assert fine == sorted(fine, reverse=True)
+    assert not steps.take(MARKING_STEPS_MAX // 2)
+
+
+def test_two_values_alone_take_a_bounded_number_of_steps() -> None:
+    steps = Steps(MARKING_STEPS_MAX + 1)
+    left, right = ".,;" * 666, ".;," * 666
+    sides = value_pieces.show_difference(left, right, steps)
+    assert list(map(shown, sides)) == [left, right]
+    assert list(map(marked, sides)) == [[left[1:]], [right[1:]]]
+    assert steps.take(MARKING_STEPS_MAX + 1)
