@@ -115,8 +115,16 @@ class Timeline(Struct, frozen=True, kw_only=True):
         return builtins
 
 
-def make_timeline(trace: Json, retrieval: Json = None, recording: Source | None = None) -> Timeline:
+def make_timeline(
+    trace: Json,
+    retrieval: Json = None,
+    recording: Source | None = None,
+    *,
+    is_partial: bool = False,
+) -> Timeline:
     """Return the timeline of a run, whose traces are JSON text or plain data.
+
+    is_partial  whether the trace is that of a run that has not ended, which names no recording
 
     InvalidInput when one of them is not in order, or when a user named a recording of another run. One
     that was found and does not fit is not used.
@@ -127,8 +135,7 @@ def make_timeline(trace: Json, retrieval: Json = None, recording: Source | None 
     if recording is None:
         return run.timeline(None)
     try:
-        metadata = checked.metadata
-        calls = read_recorded(recording, metadata.recording, is_partial=metadata.truncated)
+        calls = read_recorded(recording, checked.metadata.recording, is_partial=is_partial)
         if calls.memory_snapshot_id != checked.memory_snapshot_id:
             raise InvalidInput(f"it began at {calls.memory_snapshot_id:.200}")
         return run.timeline(calls)
