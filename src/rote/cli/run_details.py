@@ -131,6 +131,7 @@ def _trace_pairs(trace: dict[str, Any]) -> list[tuple[str, str]]:
         ("tools", ", ".join(tools)),
         ("events", events + cut),
         ("output", str(trace["output_type"] or "")),
+        ("raised", trace.get("raised", "")),
         ("recorded", f"SHA-256 {short(recording)}…" if isinstance(recording, str) else ""),
     ]
 

@@ -119,7 +119,13 @@ def test_a_run_that_raised_tells_how_far_it_came(tmp_path: Path) -> None:
         [("search", 0)], [("model", 1), ("mail", 2)],
     ]  # fmt: skip
     assert run.discarded
-    assert "It raised an error, so nothing was written." in marks_of(run)
+    assert run.error == "Interrupted"
+    assert "It raised Interrupted, so nothing was written." in marks_of(run)
+    trace: Any = decode((place / "trace.json").read_bytes())
+    for other in (None, 5, ["x"]):
+        trace["metadata"]["error"] = other
+        told = make_timeline(trace)
+        assert "It raised an error, so nothing was written." in marks_of(told)
     assert dict(head_of(run))["writes"] == "none"
 
 
