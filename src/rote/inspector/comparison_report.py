@@ -65,11 +65,15 @@ _Pair = tuple[TimelineEvent | None, TimelineEvent | None]
 
 def comparison_report(report: Report, left: Timeline, right: Timeline) -> bytes:
     """Return the page of a comparison."""
-    found = find_differences(report.failures, left, right)
-    steps = Steps()
+    is_ineligible = report.status == "ineligible"
+    reasons = find_differences(report.failures if is_ineligible else (), left, right)
+    differences = report.differences if is_ineligible else report.failures
+    found = find_differences(differences, left, right)
+    room, steps = Room(REPORT_BYTES_MAX * 3 // 8), Steps()
     body = main(
         _header(report, left, right),
-        None if report.ok else _differences(report, found, steps),
+        _listed(reasons, "reason", 0 if found else report.more, room, steps),
+        _listed(found, "difference", report.more if found else 0, room, steps),
         _heads(left, right),
         _events(left, right, {each.event for each in found}, steps),
         data_page="comparison",
@@ -79,26 +83,31 @@ def comparison_report(report: Report, left: Timeline, right: Timeline) -> bytes:
 
 def _header(report: Report, left: Timeline, right: Timeline) -> Html:
     level = "; writes, replies and scores are compared too" if report.level == "full" else None
+    proof = "This is no proof, but what differs is shown below." if report.differences else None
     return header(
         p("Comparison, ", name(left.workflow_id), class_="eyebrow"),
         h1(_STATUSES[report.status]),
         p("left ", name(left.run_id), ", right ", name(right.run_id), level, class_="sub"),
+        None if proof is None else p(proof, class_="sub"),
     )
 
 
 # -- differences --------------------------------------------------------------------------------------
 
 
-def _differences(report: Report, found: Sequence[Difference], steps: Steps) -> Html:
-    noun = "difference" if report.status == "different" else "reason"
-    shown = Room(REPORT_BYTES_MAX * 3 // 8).fill(
+def _listed(
+    found: Sequence[Difference], noun: str, more: int, room: Room, steps: Steps
+) -> Html | None:
+    if not found:
+        return None
+    shown = room.fill(
         found,
         lambda each: _difference(each, steps),
         most=REPORT_DIFFERENCES_MAX,
         noun=noun,
-        more=report.more,
+        more=more,
     )
-    return section(h2(counted(len(found) + report.more, noun)), *shown)
+    return section(h2(counted(len(found) + more, noun)), *shown)
 
 
 def _difference(difference: Difference, steps: Steps) -> Html:
