@@ -45,7 +45,7 @@ def changed_steps(draw: st.DrawFn, program: Program) -> Program:
 
 
 def text_of(step: dict[str, Any] | None, part: str) -> str | None:
-    """Return what a recording holds of a part of a step."""
+    """Return what is compared of a part of a step."""
     if step is None:
         return None
     error = step["error"]
@@ -58,6 +58,11 @@ def text_of(step: dict[str, Any] | None, part: str) -> str | None:
         value = step["result"]
         if error is not None:
             value = {"error": {"type": error, "message": str(ERRORS[error]("told"))}}
+    member = {"/a": value["a"]} if type(value) is dict and "a" in value else {}
+    if step["name"] == "parts" and part != "effects":
+        value = member
+    elif step["name"] == "effects" and part == "effects":
+        value = {"": value, **member}
     return canonical(value).decode()
 
 

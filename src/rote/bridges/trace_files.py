@@ -21,7 +21,7 @@ from rote.traces import Report
 from rote.traces.checking import Examination, check_trace
 from rote.traces.comparing import compare_runs
 from rote.traces.partial import read_partial
-from rote.traces.recorded import Source
+from rote.traces.recorded_calls import KeptSource, Source
 from rote.traces.reports import Level
 from rote.traces.timeline import Timeline, make_timeline
 from rote.values import Json, decode
@@ -45,12 +45,12 @@ class TraceFile(Struct, frozen=True):
         return decode(self.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
 
 
-class _Files(Struct, frozen=True):
+class RunFiles(Struct, frozen=True):
     """The files of one run."""
 
     trace: TraceFile
     retrieval: TraceFile | None
-    recording: Source
+    recording: Source | None
 
     def artifacts(self) -> tuple[Json, Json]:
         """Return trace and retrieval trace, as text or as plain data."""
@@ -68,39 +68,25 @@ def check_trace_file(
     path: Path, retrieval: Path | None = None, *, size_bytes_max: int = TRACE_BYTES_MAX
 ) -> Report:
     """Check the trace in a file; without a retrieval trace its companion is used, if there is one."""
-    files = _read_named(path, retrieval, None)
+    files = read_named(path, retrieval)
     try:
         return check_trace(*files.artifacts(), size_bytes_max=size_bytes_max)
     except (InvalidValue, LimitExceeded) as error:
         raise _named(error, files) from None
 
 
-def compare_trace_files(
-    left: Path,
-    right: Path,
-    *,
-    left_retrieval: Path | None = None,
-    right_retrieval: Path | None = None,
-    left_recording: Path | None = None,
-    right_recording: Path | None = None,
-    level: Level = "contract",
-    size_bytes_max: int = TRACE_BYTES_MAX,
-) -> Report:
-    """Compare the traces in two files, with the files beside them where no others are named."""
-    files = (
-        _read_named(left, left_retrieval, left_recording),
-        _read_named(right, right_retrieval, right_recording),
-    )
-    return compare_files(files, level, size_bytes_max)
-
-
 def read_timeline(
     path: Path, retrieval: Path | None = None, recording: Path | None = None
 ) -> Timeline:
     """Read a run as a timeline, with the files beside its trace where no others are named."""
-    files = _read_named(path, retrieval, recording)
+    return timeline_of(read_named(path, retrieval, recording))
+
+
+def timeline_of(files: RunFiles) -> Timeline:
+    """Return the timeline of a run whose files were read."""
+    is_unended = is_partial(files.trace.path)
     try:
-        return make_timeline(*files.artifacts(), files.recording, is_partial=is_partial(path))
+        return make_timeline(*files.artifacts(), files.recording, is_partial=is_unended)
     except (InvalidValue, LimitExceeded) as error:
         raise _named(error, files) from None
 
@@ -116,7 +102,7 @@ def trace_in(folder: Path) -> Path:
     )
 
 
-def compare_files(files: tuple[_Files, _Files], level: Level, size_bytes_max: int) -> Report:
+def compare_files(files: tuple[RunFiles, RunFiles], level: Level, size_bytes_max: int) -> Report:
     """Compare two runs whose files were read; an error names the file that cannot be decoded."""
     left, right = (each.artifacts() for each in files)
     try:
@@ -135,20 +121,33 @@ def companion_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(TRACE_ENDING) + RETRIEVAL_ENDING)
 
 
-def _read_named(path: Path, retrieval: Path | None, recording: Path | None) -> _Files:
-    """Read a trace and its retrieval trace, as a user names them: `<(zcat trace.json.gz)` is a pipe."""
+def read_named(
+    path: Path,
+    retrieval: Path | None = None,
+    recording: Path | None = None,
+    *,
+    keeps_recording: bool = False,
+) -> RunFiles:
+    """Read a trace and its retrieval trace, as a user names them: `<(zcat trace.json.gz)` is a pipe.
+
+    The files beside the trace are taken where no others are named.
+
+    keeps_recording  whether the recording, which is read later, can be read more than once
+    """
     if retrieval is not None and is_partial(path):
         raise InvalidInput(
             f"{shown_name(str(path))} holds its retrievals; name no other file for them"
         )
     source = recording_beside(path) if recording is None else named_recording(recording)
     other = _read_companion(path) if retrieval is None else read_trace(retrieval)
-    return _Files(read_trace(path), other, source)
+    if keeps_recording and source is not None:
+        source = KeptSource(source)
+    return RunFiles(read_trace(path), other, source)
 
 
-def read_found(path: Path) -> _Files:
+def read_found(path: Path) -> RunFiles:
     """Read a trace that was found in a folder, and its retrieval trace; both must be plain files."""
-    return _Files(read_plain(path), _read_companion(path), recording_beside(path))
+    return RunFiles(read_plain(path), _read_companion(path), recording_beside(path))
 
 
 def is_partial(path: Path) -> bool:
@@ -170,18 +169,20 @@ def named_recording(path: Path) -> Source:
     return Source(lines(), shown_name(str(path)))
 
 
-def recording_beside(path: Path) -> Source:
-    """Return the recording beside a trace, which is opened when it is needed; it may not be there."""
+def recording_beside(path: Path) -> Source | None:
+    """Return the recording beside a trace, if there is one; it is opened when it is needed."""
     names = (recording_of(path).name, RECORDING_NAME, RECORDING_NAME + PARTIAL_ENDING)
     places = [path.with_name(name) for name in names]
-    place = next((place for place in places if os.path.lexists(place)), places[0])
+    place = next((place for place in places if os.path.lexists(place)), None)
+    if place is None:
+        return None
 
     def lines() -> Iterator[bytes]:
         try:
             with BufferedReader(open_plain(place)) as file:
                 yield from _lines(file)
-        except OSError:
-            return  # what cannot be read to its end does not have the digest
+        except OSError as error:
+            raise InvalidInput(f"it cannot be read: {error.strerror or error}") from None
 
     return Source(lines(), shown_name(str(place)), is_named=False)
 
@@ -220,7 +221,7 @@ def _beginning(file: BinaryIO) -> bytes:
     return file.read(TRACE_READ_BYTES_MAX + 1)
 
 
-def _named(error: RoteError, *sides: _Files) -> RoteError:
+def _named(error: RoteError, *sides: RunFiles) -> RoteError:
     """Return the error with the name of its file; the files are decoded again to find it."""
     for file in (file for side in sides for file in (side.trace, side.retrieval)):
         if file is None or is_partial(file.path):

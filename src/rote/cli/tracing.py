@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import (
     check_trace_file,
-    compare_trace_files,
-    read_timeline,
+    compare_files,
+    read_named,
+    timeline_of,
     trace_in,
 )
 from rote.bridges.trace_folders import Pair, compare_trace_folders
@@ -137,23 +138,18 @@ def compare(
         pairs = compare_trace_folders(left, right, level=level, size_bytes_max=max_bytes)
         _end(_show_pairs(list(pairs), options))
         return
-    report = compare_trace_files(
-        _file_of(left),
-        _file_of(right),
-        left_retrieval=left_retrieval,
-        right_retrieval=right_retrieval,
-        left_recording=left_recording,
-        right_recording=right_recording,
-        level=level,
-        size_bytes_max=max_bytes,
+    keeps = html is not None
+    files = (
+        read_named(_file_of(left), left_retrieval, left_recording, keeps_recording=keeps),
+        read_named(_file_of(right), right_retrieval, right_recording, keeps_recording=keeps),
     )
-    options.print_answer(report.to_dict(), lambda: _show(report))
-    if html is not None:
-        from rote.inspector.comparison_report import comparison_report
+    report = compare_files(files, level, max_bytes)
+    with new_file(html) as page:
+        options.print_answer(report.to_dict(), lambda: _show(report))
+        if page is not None:
+            from rote.inspector.comparison_report import comparison_report
 
-        before = read_timeline(left, left_retrieval, left_recording)
-        after = read_timeline(right, right_retrieval, right_recording)
-        write_page(html, comparison_report(report, before, after))
+            page.write(comparison_report(report, *map(timeline_of, files)))
     _end(report.status)
 
 

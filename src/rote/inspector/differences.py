@@ -6,15 +6,21 @@ of both runs have the values.
 
 from collections.abc import Iterable
 
-from msgspec import UNSET, Struct, to_builtins
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
+from rote.traces.profiles import Part, profiles_told
+from rote.traces.recorded_calls import compared_part
 from rote.traces.reports import Failure
 from rote.traces.timeline import Timeline, TimelineCall
 from rote.values import Json
 
-_ARGUMENTS = "tool_args_mismatch"
-_RESULT = "tool_result_fingerprint_mismatch"
-_EFFECTS = "side_effect_fingerprint_mismatch"
+# The parts of a call that differences are about.
+_PARTS: dict[str, Part] = {
+    "tool_args_mismatch": "args",
+    "tool_result_fingerprint_mismatch": "reply",
+    "side_effect_fingerprint_mismatch": "effects",
+}
 _REPLY = "model_reply_mismatch"
 _SCORES = "scores_mismatch"
 
@@ -44,6 +50,7 @@ class _Finder:
 
     def __init__(self, left: Timeline, right: Timeline) -> None:
         self._sides = left, right
+        self._profiles = profiles_told(left.tools), profiles_told(right.tools)
         # The replies of the model with their events, and the event of each retrieval, in order.
         self._replies = _replies(left), _replies(right)
         self._asked = [event.index for event in left.events for _ in event.retrievals]
@@ -61,35 +68,32 @@ class _Finder:
         return _as_told(failure, numbers[0] if numbers else None)
 
     def _of_call(self, failure: Failure, kind: str, index: int, place: int) -> Difference:
-        left, right = (side.events[index].tool_calls[place] for side in self._sides)
-        told = _as_told(failure, index, left.name)
-        values = _member(kind, left), _member(kind, right)
-        if UNSET in values or values[0] == values[1]:
+        calls = [side.events[index].tool_calls[place] for side in self._sides]
+        told = _as_told(failure, index, calls[0].name)
+        part = _PARTS.get(kind)
+        if part is None:
             return told
-        return Difference(told.code, told.message, index, left.name, *values)
+        values = [
+            compared_part(call, part, profiles.get(call.name)) if call.is_recorded else UNSET
+            for call, profiles in zip(calls, self._profiles, strict=True)
+        ]
+        return _with_values(told, *values)
 
     def _of_reply(self, failure: Failure, number: int) -> Difference:
         found = [side[number] if number < len(side) else None for side in self._replies]
         event, call = found[0] or found[1] or (None, None)
         told = _as_told(failure, event, "" if call is None else call.name)
-        values = [UNSET if each is None else told_reply(each[1]) for each in found]
-        if UNSET in values:
-            return told
-        return Difference(told.code, told.message, event, told.subject, *values)
+        values = (UNSET if each is None else compared_part(each[1], "reply") for each in found)
+        return _with_values(told, *values)
 
 
-def told_reply(call: TimelineCall) -> Json:
-    """Return the result of a call, or its error, as one value; UNSET when it was not recorded."""
-    return call.result if call.error is UNSET else {"error": to_builtins(call.error)}
-
-
-def _member(kind: str, call: TimelineCall) -> Json:
-    """Return the part of a call that a difference is about; UNSET when it is not known."""
-    if kind == _ARGUMENTS:
-        return call.args
-    if kind == _RESULT:
-        return told_reply(call)
-    return call.effects if kind == _EFFECTS else UNSET
+def _with_values(told: Difference, left: Json | UnsetType, right: Json | UnsetType) -> Difference:
+    """Return a difference with the recorded values in the place of those that were recorded."""
+    return replace(
+        told,
+        left=told.left if left is UNSET else left,
+        right=told.right if right is UNSET else right,
+    )
 
 
 def _replies(run: Timeline) -> list[tuple[int | None, TimelineCall]]:

@@ -24,7 +24,9 @@ from rote.traces.documents import (
     ToolCall,
 )
 from rote.traces.formats import CONTRACT_VERSIONS, SCORE_DECIMALS
-from rote.traces.recorded import Part, Source, Wanted, add_values, named_source
+from rote.traces.profiles import Part, profiles_told
+from rote.traces.recorded import Recorded, Wanted, add_values
+from rote.traces.recorded_calls import Origin, Source, named_source
 from rote.traces.reports import Failures, Level, Report
 from rote.values import Json, decode, json_v1
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
@@ -129,8 +131,14 @@ def _differences(
     if level == "full":
         _compare_writes(before, after, found)
     wanted = found.wanted(before, after) if any(sources) else []
-    add_values(found.listed, wanted, sources, (left.recording, right.recording))
+    add_values(found.listed, wanted, _recorded(left, sources[0]), _recorded(right, sources[1]))
     return found
+
+
+def _recorded(side: Examination, source: Source | None) -> Recorded:
+    tools = member(member(side.trace.value, "metadata"), "tools")
+    origin = Origin(side.recording, side.trace.checked.memory_snapshot_id)
+    return Recorded(source, origin, profiles_told(tools))
 
 
 class _Differences(Failures):

@@ -6,9 +6,9 @@ compared, in json-v1. So a request id or a duration can be left out of the compa
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
-from rote.errors import InvalidInput, LimitExceeded
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.patch import find, parse_pointer
 from rote.traces.formats import HASH_ALGORITHM, NORMALIZATION
 from rote.values import (
@@ -25,6 +25,9 @@ _FIELDS = (
     "tool_result_fingerprint_fields",
     "side_effect_fingerprint_fields",
 )
+# The parts of a call, with the fields that are compared of them.
+Part = Literal["args", "reply", "effects"]
+_PARTS: dict[Part, str] = dict(zip(get_args(Part), _FIELDS, strict=True))
 _ABSENT = object()
 
 
@@ -66,6 +69,11 @@ class ToolProfile:
         if not self.side_effect_required:
             return None
         return fingerprint(self._chosen("side_effect_fingerprint_fields", effects))
+
+    def compared(self, part: Part, value: Json) -> Json:
+        """Return what is compared of a part of a call: {pointer: value}, or the whole value."""
+        fields = _PARTS[part]
+        return value if getattr(self, fields) == ("",) else self._chosen(fields, value)
 
     def to_dict(self) -> dict[str, Json]:
         return {
@@ -114,6 +122,18 @@ def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
             raise LimitExceeded("the number of tools", size=TOOLS_MAX + 1, limit=TOOLS_MAX)
         named[profile.tool_name] = profile
     return dict(sorted(named.items()))
+
+
+def profiles_told(tools: Json) -> dict[str, ToolProfile]:
+    """Return the profiles that the metadata of a trace tells, by name; those that are in order."""
+    told = {}
+    for tool in tools[:TOOLS_MAX] if type(tools) is list else ():
+        try:
+            profile = ToolProfile.from_dict(tool)
+        except (InvalidInput, InvalidValue, LimitExceeded):
+            continue
+        told[profile.tool_name] = profile
+    return told
 
 
 def tool_runtime_profile_hash(profiles: Iterable[ToolProfile]) -> str:

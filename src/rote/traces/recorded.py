@@ -1,43 +1,34 @@
 """Values from recordings for a report: arguments, replies and effects beside their fingerprints.
 
-The nth tool call of a trace is the nth line of kind `tool` in its recording, and the nth reply of its
-model the nth line of kind `model`. A recording is read once, line by line, and only the parts that a
-report shows are kept. It belongs to a trace when the trace names its SHA-256.
+A recording is read once, line by line, and only the parts that a report shows are kept.
 """
 
-import io
-from collections.abc import Iterable, Sequence
-from hashlib import sha256
-from itertools import islice
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 
-from rote.errors import InvalidInput, InvalidValue, LimitExceeded
+from rote.errors import InvalidInput
+from rote.traces.profiles import Part, ToolProfile
+from rote.traces.recorded_calls import Origin, RecordedLine, Source, compared_part
 from rote.traces.reports import Failure, cut_to_difference
-from rote.values import canonical, decode
+from rote.values import canonical
 from rote.values.limits import (
+    DEPTH_MAX,
     RECORDED_CHARACTERS_HELD_MAX,
     RECORDED_CHARACTERS_SHOWN,
-    RECORDING_CALLS_MAX,
-    RECORDING_LINE_BYTES_MAX,
 )
 
 Kind = Literal["tool", "model"]
-Part = Literal["args", "reply", "effects"]
-
-_START = "recording/1"
-# The first line and the last one.
-_LINES_MAX = RECORDING_CALLS_MAX + 2
 
 
-class Source(Struct, frozen=True):
-    """A recording that may belong to a trace."""
+class Recorded(Struct, frozen=True):
+    """One side of a comparison, as far as it concerns recordings."""
 
-    lines: Iterable[bytes]  # with their ends
-    name: str  # for errors
-    is_named: bool = True  # whether a user named it; another one that does not fit is not used
+    source: Source | None
+    origin: Origin
+    profiles: Mapping[str, ToolProfile]  # of its tools, by name
 
 
 class Wanted(Struct, frozen=True):
@@ -50,47 +41,17 @@ class Wanted(Struct, frozen=True):
     right: int
 
 
-class _Line(Struct, frozen=True):
-    kind: str
-    args: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-    effects: Raw | UnsetType = UNSET
-
-
-_line = msgspec.json.Decoder(_Line)
-
-
-def named_source(recording: Any, name: str) -> Source | None:
-    """Return the recording that a caller gave: bytes or text of JSON lines, or the lines as bytes."""
-    if recording is None:
-        return None
-    if isinstance(recording, str):
-        recording = recording.encode("utf-8", "surrogatepass")
-    if isinstance(recording, bytes):
-        recording = io.BytesIO(recording)
-    if not isinstance(recording, Iterable):
-        raise InvalidInput(
-            f"{name} is the content of a recording (bytes, text, or lines as bytes, such as a file"
-            f" opened with open(path, 'rb')), not {type(recording).__qualname__}"
-        )
-    return Source(recording, name)
-
-
 def add_values(
-    failures: list[Failure],
-    wanted: Sequence[Wanted],
-    sources: tuple[Source | None, Source | None],
-    digests: tuple[str | None, str | None],
+    failures: list[Failure], wanted: Sequence[Wanted], left: Recorded, right: Recorded
 ) -> None:
     """Put the wanted values into the failures.
 
     Raises InvalidInput when a recording that a user named is not the one of its trace.
     """
-    left = _texts(sources[0], digests[0], [(each.left, each) for each in wanted])
-    right = _texts(sources[1], digests[1], [(each.right, each) for each in wanted])
+    before = _texts(left, [(each.left, each) for each in wanted])
+    after = _texts(right, [(each.right, each) for each in wanted])
     for each in wanted:
-        texts = left.get(each.failure), right.get(each.failure)
+        texts = before.get(each.failure), after.get(each.failure)
         values = cut_to_difference(texts[0] or "", texts[1] or "", RECORDED_CHARACTERS_SHOWN)
         failures[each.failure] = msgspec.structs.replace(
             failures[each.failure],
@@ -99,95 +60,45 @@ def add_values(
         )
 
 
-def _texts(
-    source: Source | None, digest: str | None, wanted: Sequence[tuple[int, Wanted]]
-) -> dict[int, str]:
+def _texts(side: Recorded, wanted: Sequence[tuple[int, Wanted]]) -> dict[int, str]:
     """Return the wanted values of one side as JSON text, by the places of their failures."""
-    if source is None or not (source.is_named or (wanted and digest)):
+    if side.source is None or not (side.source.is_named or wanted):
         return {}
-    reader = _Reader(wanted)
-    hasher = sha256()
-    for line in islice(source.lines, _LINES_MAX):
-        if type(line) is not bytes:
-            raise InvalidInput(f"a line of {source.name} is {type(line).__qualname__}, not bytes")
-        hasher.update(line)
-        reader.take(line)
-    problem = _misfit(hasher.hexdigest(), digest) or reader.fault
-    if problem is None:
-        return reader.texts
-    if source.is_named:
-        raise InvalidInput(f"{source.name} is not the recording of its trace: {problem}")
-    return {}
+    picker = _Picker(wanted, side.profiles)
+    try:
+        side.source.read(side.origin, picker.take)
+    except InvalidInput as problem:
+        side.source.refuse(problem)
+        return {}
+    return picker.texts
 
 
-def _misfit(found: str, digest: str | None) -> str | None:
-    if digest is None:
-        return "the trace names none"
-    if found != digest:
-        return f"its SHA-256 is {found}, and the trace names {digest}"
-    return None
+class _Picker:
+    """Takes the calls of a recording one by one, and keeps what is wanted of them."""
 
-
-class _Reader:
-    """Takes the lines of a recording one by one, and keeps what is wanted of them."""
-
-    def __init__(self, wanted: Sequence[tuple[int, Wanted]]) -> None:
+    def __init__(
+        self, wanted: Sequence[tuple[int, Wanted]], profiles: Mapping[str, ToolProfile]
+    ) -> None:
         self.texts: dict[int, str] = {}  # by the places of failures
-        self._fault: str | None = None
+        self._profiles = profiles
         self._wanted: dict[tuple[str, int], list[Wanted]] = {}
         for number, each in wanted:
             self._wanted.setdefault((each.kind, number), []).append(each)
-        self._counts: dict[str, int] | None = None  # None before the first line
+        self._counts: dict[str, int] = {}
         self._room = RECORDED_CHARACTERS_HELD_MAX
 
-    @property
-    def fault(self) -> str | None:
-        """Return what shows that the lines are not those of a recording."""
-        return "it is empty" if self._counts is None and self._fault is None else self._fault
-
-    def take(self, line: bytes) -> None:
-        """Look at the next line; after a fault, at none."""
-        if self._fault is not None:
-            return
-        try:
-            self._take(line)
-        except (msgspec.MsgspecError, RecursionError, InvalidValue, LimitExceeded) as error:
-            self._fault = f"a line is not of a recording: {error}"
-
-    def _take(self, line: bytes) -> None:
-        if len(line) > RECORDING_LINE_BYTES_MAX:
-            raise LimitExceeded("a line in bytes", size=len(line), limit=RECORDING_LINE_BYTES_MAX)
-        taken = _line.decode(line)
-        if self._counts is None:
-            if taken.kind != _START:
-                raise InvalidValue(f"the first has the kind {taken.kind!r:.80}", is_text=True)
-            self._counts = {}
-            return
-        number = self._counts.get(taken.kind, 0)
-        self._counts[taken.kind] = number + 1
-        for each in self._wanted.get((taken.kind, number), ()):
-            self.texts[each.failure] = self._held(_text(taken, each.part))
+    def take(self, line: RecordedLine) -> None:
+        number = self._counts.get(line.kind, 0)
+        self._counts[line.kind] = number + 1
+        profile = self._profiles.get(line.name) if line.kind == "tool" else None
+        for each in self._wanted.get((line.kind, number), ()):
+            value = compared_part(line.call(), each.part, profile)
+            self.texts[each.failure] = self._held(
+                canonical(value, depth_max=2 * DEPTH_MAX).decode()
+            )
 
     def _held(self, text: str) -> str:
         """Return as much of a text as there is room for; at least what is shown of it."""
         size = max(self._room, RECORDED_CHARACTERS_SHOWN)
         self._room = max(0, self._room - len(text))
         return text if len(text) <= size else text[:size] + "…"
-
-
-def _text(line: _Line, part: Part) -> str:
-    """Return a part of a call as JSON text; an error as traces know it."""
-    if part == "reply":
-        error = line.error
-        if not isinstance(error, UnsetType):
-            return f'{{"error":{_canonical(error)}}}'
-        return _canonical(line.result)
-    raw = line.args if part == "args" else line.effects
-    # A tool of which no effects are known has none.
-    return _canonical(raw) if not isinstance(raw, UnsetType) else "{}"
-
-
-def _canonical(raw: Raw | UnsetType) -> str:
-    if isinstance(raw, UnsetType):
-        raise InvalidValue("a call has a result or an error", is_text=True)
-    return canonical(decode(bytes(raw))).decode()

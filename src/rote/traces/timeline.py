@@ -12,34 +12,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, to_builtins
+from msgspec.structs import asdict
 
 from rote.errors import InvalidInput
 from rote.traces.artifacts import Document, member, read_artifact
 from rote.traces.documents import DeterminismTrace, Event, RetrievalEvent, RetrievalTrace, ToolCall
-from rote.traces.recorded import Source
-from rote.traces.recorded_calls import Raised, Recorded, RecordedCall, read_recorded
+from rote.traces.recorded_calls import Origin, RecordedCall, RecordedLine, Source
 from rote.traces.reports import Failures
 from rote.values import Json, decode
-from rote.values.limits import TRACE_DEPTH_MAX
+from rote.values.limits import RECORDING_SHOWN_BYTES_MAX, TRACE_DEPTH_MAX
 
 
-class TimelineCall(Struct, frozen=True, kw_only=True):
-    """A call of a tool or of the model; without a recording its reply is not known."""
+class TimelineCall(RecordedCall, frozen=True, kw_only=True):
+    """A call of a tool or of the model; without a recording its arguments are the compared ones."""
 
-    kind: str  # tool or model
-    name: str
-    args: Json  # as recorded; without a recording, the compared ones
-    result: Json | UnsetType = UNSET
-    error: Raised | UnsetType = UNSET
-    effects: Json | UnsetType = UNSET
-    result_fingerprint: str | UnsetType = (
-        UNSET  # of the compared parts; of a tool call in the trace
-    )
+    # Of the compared parts; of a tool call in the trace.
+    result_fingerprint: str | UnsetType = UNSET
     side_effect_fingerprint: str | UnsetType = UNSET
-
-    @property
-    def is_recorded(self) -> bool:
-        return self.result is not UNSET or self.error is not UNSET
 
 
 class TimelineRecord(Struct, frozen=True):
@@ -105,7 +94,9 @@ class Timeline(Struct, frozen=True, kw_only=True):
     output_type: str
     output_shape_hash: str
     commit_payload_fingerprint: str | None
+    tools: Json = None  # their profiles, as far as the trace tells them
     has_recording: bool
+    recording_problem: str | None = None  # of one that was found and is not used
     is_recording_cut: bool  # it is so long that its last calls are not here
     events: tuple[TimelineEvent, ...]
     rest: tuple[TimelineCall, ...]  # recorded calls that no event of the trace has
@@ -135,17 +126,14 @@ def make_timeline(
     run = _Run(value, checked, asked)
     if recording is None:
         return run.timeline(None)
+    origin = Origin(checked.metadata.recording, checked.memory_snapshot_id, is_partial)
+    calls = _Calls()
     try:
-        calls = read_recorded(recording, checked.metadata.recording, is_partial=is_partial)
-        if calls.memory_snapshot_id != checked.memory_snapshot_id:
-            raise InvalidInput(f"it began at {calls.memory_snapshot_id:.200}")
+        recording.read(origin, calls.take)
         return run.timeline(calls)
-    except InvalidInput as error:
-        if recording.is_named:
-            raise InvalidInput(
-                f"{recording.name} is not the recording of its trace: {error}"
-            ) from None
-        return run.timeline(None)
+    except InvalidInput as problem:
+        recording.refuse(problem)
+        return run.timeline(None, problem=str(problem))
 
 
 def _read(source: Any, kind: type[Document], prefix: str) -> tuple[Any, Document]:
@@ -168,7 +156,7 @@ class _Run(Struct, frozen=True):
     trace: DeterminismTrace
     retrieval: RetrievalTrace | None
 
-    def timeline(self, recorded: Recorded | None) -> Timeline:
+    def timeline(self, recorded: "_Calls | None", *, problem: str | None = None) -> Timeline:
         trace, metadata = self.trace, self.trace.metadata
         calls = _Pairing(() if recorded is None else recorded.calls)
         told = member(self.value, "metadata")
@@ -180,6 +168,7 @@ class _Run(Struct, frozen=True):
             visibility_mode=trace.visibility_mode,
             policy_set_id=trace.policy_set_id,
             model=member(told, "model"),
+            tools=member(told, "tools"),
             model_config_id=trace.model_config_id,
             model_fixed=metadata.model_fixed,
             replayed=metadata.replayed,
@@ -191,6 +180,7 @@ class _Run(Struct, frozen=True):
             output_shape_hash=trace.output.output_shape_hash,
             commit_payload_fingerprint=metadata.commit_payload_fingerprint,
             has_recording=recorded is not None,
+            recording_problem=problem,
             is_recording_cut=recorded is not None and recorded.is_cut,
             events=tuple(self._events(calls)),
             rest=tuple(calls.rest()),
@@ -201,6 +191,22 @@ class _Run(Struct, frozen=True):
         rows = {row.retrieval_event_id: row for row in asked}
         for event in self.trace.events:
             yield _event(event, rows, calls.take(event.tool_calls, event.model_calls))
+
+
+class _Calls:
+    """The calls of a recording, as many as may be held."""
+
+    def __init__(self) -> None:
+        self.calls: list[RecordedCall] = []
+        self.is_cut = False
+        self._room = RECORDING_SHOWN_BYTES_MAX
+
+    def take(self, line: RecordedLine) -> None:
+        self._room -= line.size_bytes
+        if self._room >= 0:
+            self.calls.append(line.call())
+        else:
+            self.is_cut = True
 
 
 class _Pairing:
@@ -221,16 +227,16 @@ class _Pairing:
             if self._waiting[0].kind == "tool":
                 if not expected:
                     raise InvalidInput("an event calls fewer tools than it")
-                taken.append(_paired(expected.popleft(), self._waiting.popleft()))
+                taken.append(_recorded(self._waiting.popleft(), expected.popleft()))
             elif models == 0:
                 raise InvalidInput("an event asks the model less often than it")
             else:
                 models = None if models is None else models - 1
-                taken.append(_told(self._waiting.popleft()))
+                taken.append(_recorded(self._waiting.popleft()))
         return (*taken, *map(_unrecorded, expected))
 
     def rest(self) -> Iterator[TimelineCall]:
-        return map(_told, self._waiting)
+        return map(_recorded, self._waiting)
 
 
 def _event(
@@ -264,32 +270,14 @@ def _retrieval(row: RetrievalEvent) -> TimelineRetrieval:
     )
 
 
-def _paired(call: ToolCall, line: RecordedCall) -> TimelineCall:
-    if call.tool_name != line.name:
+def _recorded(line: RecordedCall, call: ToolCall | None = None) -> TimelineCall:
+    """Return a recorded call, with the call of the trace that it is, if that has it."""
+    if call is not None and call.tool_name != line.name:
         raise InvalidInput(
             f"it calls {line.name!r:.120} where the trace calls {call.tool_name!r:.120}"
         )
-    return TimelineCall(
-        kind=line.kind,
-        name=line.name,
-        args=line.args,
-        result=line.result,
-        error=line.error,
-        effects=line.effects,
-        **_fingerprints(call),
-    )
-
-
-def _told(line: RecordedCall) -> TimelineCall:
-    """Return a call that only the recording has."""
-    return TimelineCall(
-        kind=line.kind,
-        name=line.name,
-        args=line.args,
-        result=line.result,
-        error=line.error,
-        effects=line.effects,
-    )
+    fingerprints = {} if call is None else _fingerprints(call)
+    return TimelineCall(**asdict(line), **fingerprints)
 
 
 def _unrecorded(call: ToolCall) -> TimelineCall:

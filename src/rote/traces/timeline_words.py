@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from rote.traces.artifacts import member
 from rote.traces.timeline import Timeline, TimelineRetrieval
 from rote.values import Json, canonical, fingerprint
+from rote.values.limits import TRACE_DEPTH_MAX
 
 _HASH_CHARACTERS_SHOWN = 12
 _DECODING = ("temperature", "top_p", "max_tokens", "frequency_penalty", "presence_penalty")
@@ -31,7 +32,10 @@ def marks_of(run: Timeline) -> list[str]:
         marks.append("The model is not fixed: it may reply otherwise each time.")
     if run.is_recording_cut:
         marks.append("The recording is long: the last results are shown as fingerprints.")
-    if not run.has_recording:
+    if run.recording_problem is not None:
+        words = f"The recording beside the trace is not used ({run.recording_problem})"
+        marks.append(f"{words}, so results are shown as fingerprints.")
+    elif not run.has_recording:
         marks.append("There is no recording, so results are shown as fingerprints.")
     return marks
 
@@ -90,4 +94,4 @@ def guardrails_of(guardrails: Sequence[str]) -> list[str]:
 
 
 def _text(value: Json) -> str:
-    return value if isinstance(value, str) else canonical(value).decode()
+    return value if isinstance(value, str) else canonical(value, depth_max=TRACE_DEPTH_MAX).decode()

@@ -4,7 +4,7 @@ import io
 import tracemalloc
 from collections.abc import Iterator
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rote import compare_traces
 from rote.errors import InvalidInput
-from rote.traces import Report, recorded, reports
+from rote.traces import Report, recorded, recorded_calls, reports
 from rote.traces.reports import Failure, cut_to_difference
 from rote.values import canonical, fingerprint
 from tests.lanes import examples
@@ -258,12 +258,12 @@ def test_a_recording_of_another_run_is_refused_also_where_it_shows_nothing(
     left, right = differing(OTHER_ANSWER if is_different else lambda run: None)
     other = {"left": left, "right": right}[side]
     data = other["recording"]
-    digest = sha256(data).hexdigest()
-    said = f"{side}_recording is not the recording of its trace: its SHA-256 is "
+    said = f"{side}_recording is not the recording of its trace: "
     for wrong in (b"", data[:-1], data + b"\n", data[: len(data) // 2], b"\xff\x00", "\ud800"):
         told = refused(left, right, **{f"{side}_recording": wrong})
         assert told.startswith(said)
-        assert told.endswith(f", and the trace names {digest}")
+    told = refused(left, right, **{f"{side}_recording": data[:-1]})
+    assert told.endswith(f", and the trace names {sha256(data).hexdigest()}")
     for nothing in (None, "absent"):
         if nothing is None:
             other["trace"]["metadata"]["recording"] = None
@@ -307,13 +307,21 @@ def test_what_holds_no_lines_is_refused(wrong: Any) -> None:
 def test_lines_are_bounded_in_number_and_length(monkeypatch: pytest.MonkeyPatch) -> None:
     left, right = differing(lambda run: None)
     longest = max(map(len, left["recording"].splitlines(keepends=True)))
-    monkeypatch.setattr(recorded, "RECORDING_LINE_BYTES_MAX", longest)
+    monkeypatch.setattr(recorded_calls, "RECORDING_LINE_BYTES_MAX", longest)
     assert compared(left, right).ok
-    monkeypatch.setattr(recorded, "RECORDING_LINE_BYTES_MAX", longest - 1)
+    monkeypatch.setattr(recorded_calls, "RECORDING_LINE_BYTES_MAX", longest - 1)
     assert "a line in bytes" in refused(left, right)
-    endless = (START for _ in count())
-    monkeypatch.setattr(recorded, "_LINES_MAX", 100)
-    refused(left, right, left_recording=endless)
+    endless = chain([START], (TOOL % b"1" for _ in count()))
+    monkeypatch.setattr(recorded_calls, "_LINES_MAX", 100)
+    assert refused(left, right, left_recording=endless).endswith("it has more than 1,000,000 calls")
+
+
+@pytest.mark.parametrize("line", [b"\0" * 100, b"\0" * 100 + b"\n", START])
+def test_what_never_ends_is_read_to_its_first_fault(line: bytes) -> None:
+    """A reading of /dev/zero did not come back."""
+    left, right = differing(lambda run: None)
+    lines = iter(chain([START], [line], [line], (pytest.fail("read on") for _ in count())))
+    assert "a line is not of a recording" in refused(left, right, left_recording=lines)
 
 
 def test_traces_that_cannot_be_compared_need_no_recording() -> None:

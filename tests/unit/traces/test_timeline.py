@@ -293,8 +293,9 @@ def test_a_recording_that_is_too_long_is_shown_as_far_as_it_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = recorded(tmp_path, [["search"], ["search"], ["search"]])
-    size = len((place / "recording.jsonl").read_bytes().partition(b'"seq":1')[0])
-    monkeypatch.setattr("rote.traces.recorded_calls.RECORDING_SHOWN_BYTES_MAX", size)
+    first: Any = decode((place / "recording.jsonl").read_bytes().splitlines()[1])
+    size = sum(len(canonical(first[part])) for part in ("args", "result"))
+    monkeypatch.setattr("rote.traces.timeline.RECORDING_SHOWN_BYTES_MAX", size)
     run = read_timeline(place / "trace.json")
     assert [call.is_recorded for event in run.events for call in event.calls] == [
         True,
