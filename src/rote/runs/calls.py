@@ -228,4 +228,10 @@ def _described(error: BaseException) -> dict[str, str]:
     except BaseException:  # an error that cannot even tell itself
         message = ""
     shown = message[:ERROR_MESSAGE_CHARACTERS_MAX].encode("utf-8", "backslashreplace").decode()
-    return {"type": type(error).__name__, "message": shown}
+    return {"type": class_name(error), "message": shown}
+
+
+def class_name(error: BaseException) -> str:
+    """Return the name of an exception's class, whatever a metaclass makes of it."""
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    return name
