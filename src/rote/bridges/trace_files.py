@@ -108,7 +108,8 @@ def read_timeline(
 def trace_in(folder: Path) -> Path:
     """Return the file of the trace in the folder of a run, also of one that has not ended."""
     for name in (TRACE_NAME, PARTIAL_NAME):
-        if (folder / name).is_file():
+        # A partial file without a line is of a run that never began.
+        if (folder / name).is_file() and (folder / name).stat().st_size:
             return folder / name
     raise InvalidInput(
         f"{folder} is a folder without a {TRACE_NAME}; name the file of a trace, or compare two"

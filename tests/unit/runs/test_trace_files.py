@@ -129,7 +129,7 @@ def test_replies_of_a_model_count_into_the_event_that_holds_them() -> None:
 
 def test_a_trace_that_cannot_take_its_place_takes_its_retrievals_back(tmp_path: Path) -> None:
     files = TraceFiles(tmp_path, "r1")
-    with pytest.raises(Unavailable):
+    with pytest.raises(InvalidInput, match="there already"):
         files.compose(lambda trace, retrieval: (tmp_path / "r1" / "trace.json").mkdir())
     assert {path.name for path in (tmp_path / "r1").iterdir()} == {
         "trace.json",
