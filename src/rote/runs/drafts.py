@@ -220,9 +220,12 @@ def remove_if_empty(folder: Path) -> None:
 
 def remove_if_unbegun(partial: Path) -> None:
     """Remove a partial file without any line: its process was killed before the run began."""
-    with suppress(OSError), partial.open("rb") as file:
-        if not file.read(1) and not is_held(file.fileno()):
-            partial.unlink()
+    with suppress(OSError):
+        if not partial.is_file() or partial.stat().st_size:
+            return
+        with partial.open("rb") as file:
+            if not is_held(file.fileno()):
+                partial.unlink()
 
 
 def _drop(file: io.FileIO, draft: Path, process: int) -> None:
