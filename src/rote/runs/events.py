@@ -8,8 +8,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +18,7 @@ from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError, Unavai
 from rote.runs.calls import Call, Reply, perform, perform_side_by_side
 from rote.runs.recordings import Recording, Replay, RunEnd, error_name
 from rote.runs.trace_files import TraceFiles
+from rote.runs.turns import Turn, Turns
 from rote.traces.formats import NORMALIZATION
 from rote.traces.models import ModelConfig, is_fixed, model_config_id
 from rote.traces.partial import read_partial
@@ -43,19 +42,6 @@ class MakeRetrieval(Protocol):
     def __call__(
         self, *, run_id: str, event_id: str, retrieval_event_id: str
     ) -> dict[str, Json]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """The time of one call of a run, or of one list of calls."""
-
-    run: "RunEvents"
-    is_side_by_side: bool
-
-
-# The turns whose functions have led here. A function that an interruption left behind, and whatever
-# shares its context, is still inside when the turn is over.
-_INSIDE: ContextVar[tuple[_Turn, ...]] = ContextVar("rote_inside", default=())
 
 
 class RunEvents:
@@ -117,7 +103,7 @@ class RunEvents:
         self._lock = threading.Lock()
         self._open: Event | None = None
         self._mode = mode
-        self._turn: _Turn | None = None
+        self._turns = Turns()
         self._state = "open"
         self._event_count = 0
         self._retrieval_count = 0
@@ -245,7 +231,7 @@ class RunEvents:
     def _begin(self, event: "Event") -> None:
         with self._lock:
             self._check_open()
-            if self._open is not None or self._turn_inside is not None:
+            if self._open is not None or self._turns.inside is not None:
                 raise InvalidInput(
                     "an event of this run is open already; events are flat and come one after the "
                     "other, also from threads: leave its with block first, and begin none in the "
@@ -259,7 +245,7 @@ class RunEvents:
         with self._lock:
             if self._open is not event or self.is_elsewhere:
                 return  # the run has ended meanwhile, or goes on where it began
-            if self._turn is not None and error is None:
+            if self._turns.current is not None and error is None:
                 raise InvalidInput("a call of this event is still under way in another thread")
             self._open = None
             try:
@@ -269,31 +255,22 @@ class RunEvents:
                     raise
 
     @contextmanager
-    def _alone(self, event: "Event", *, side_by_side: bool = False) -> Iterator[None]:
+    def _alone(self, event: "Event", *, side_by_side: bool = False) -> Iterator[Turn]:
         """The time of one call, or of one list of calls."""
         with self._lock:
             self._check_current(event)
-            if self._turn is not None or self._turn_inside is not None:
+            if self._turns.current is not None or self._turns.inside is not None:
                 raise InvalidInput(
                     "a call of this run is under way; calls come one after the other, also from "
                     "threads, and a tool's function makes none of its own: give calls that are to be "
                     "made at once to event.calls, as one list"
                 )
-            self._turn = turn = _Turn(self, side_by_side)
-        token = _INSIDE.set((*_INSIDE.get(), turn))
-        try:
-            yield
-        finally:
-            _INSIDE.reset(token)
-            self._turn = None
-
-    @property
-    def _turn_inside(self) -> _Turn | None:
-        """The turn of this run in whose function this is."""
-        return next((turn for turn in _INSIDE.get() if turn.run is self), None)
+            turn = self._turns.begin(side_by_side=side_by_side)
+        with self._turns.lasting(turn):
+            yield turn
 
     def _answer(
-        self, event: "Event", calls: Sequence[Call], note: Callable[[Call, Reply], None]
+        self, event: "Event", calls: Sequence[Call], note: Callable[[Call, Reply], None], turn: Turn
     ) -> list[Reply]:
         """The replies: from the functions, or from the recording that is replayed.
 
@@ -316,7 +293,7 @@ class RunEvents:
                     self._check_awaited(event)
                     replies.append(self._recording.answer(call))
                     note(call, replies[-1])
-        elif self._turn is not None and self._turn.is_side_by_side:
+        elif turn.is_side_by_side:
             perform_side_by_side(calls, take)
         else:
             for call in calls:
@@ -343,7 +320,7 @@ class RunEvents:
             raise InvalidInput("this event is not open; use it inside its with block")
 
     def _check_replayable(self, what: str) -> None:
-        turn = self._turn or self._turn_inside
+        turn = self._turns.current or self._turns.inside
         if turn is not None and self._recording is not None:
             raise InvalidInput(
                 f"a replay calls no function, so it would not {what} there; do it outside of "
@@ -451,8 +428,8 @@ class Event:
     def call(self, tool_name: str, function: Callable[..., Any], /, **args: Json) -> Json:
         """Call a tool of the run; its result, or what it raised."""
         calls = [self._asked(tool_name, function, args)]
-        with self._run._alone(self):
-            [reply] = self._called(calls)
+        with self._run._alone(self) as turn:
+            [reply] = self._called(calls, turn)
         return reply.outcome()
 
     def calls(
@@ -469,8 +446,8 @@ class Event:
         raised; with `return_exceptions` each error stands in the place of its result.
         """
         asked = [self._asked(*one) for one in _listed(calls)]
-        with self._run._alone(self, side_by_side=True):
-            replies = self._called(asked)
+        with self._run._alone(self, side_by_side=True) as turn:
+            replies = self._called(asked, turn)
         if return_exceptions:
             return [reply.result if reply.raised is None else reply.raised for reply in replies]
         return [reply.outcome() for reply in replies]
@@ -480,8 +457,8 @@ class Event:
         if self._run._model is None:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
         call = Call("model", self._run._model.model_name, function, args, dict)
-        with self._run._alone(self):
-            [reply] = self._run._answer(self, [call], self._note_reply)
+        with self._run._alone(self) as turn:
+            [reply] = self._run._answer(self, [call], self._note_reply, turn)
         return reply.outcome()
 
     def guardrail(self, guardrail_id: str, /) -> None:
@@ -502,9 +479,9 @@ class Event:
             )
         return Call("tool", profile.tool_name, function, args, profile.normalized_args)
 
-    def _called(self, calls: Sequence[Call]) -> list[Reply]:
+    def _called(self, calls: Sequence[Call], turn: Turn) -> list[Reply]:
         _check_room("calls", self._tool_calls, len(calls))
-        return self._run._answer(self, calls, self._note_call)
+        return self._run._answer(self, calls, self._note_call, turn)
 
     def _note_reply(self, call: Call, reply: Reply) -> None:
         self._replies.append(fingerprint(reply.told))

@@ -134,7 +134,7 @@ def test_a_second_interruption_leaves_behind_what_does_not_end(
 def test_a_function_that_was_left_behind_does_nothing_more_to_its_run(
     tmp_path: Path, interrupt: Interrupter
 ) -> None:
-    """It could still write, and a replay, which does not call it, would not."""
+    """The function could still write, and a replay, which does not call it, would not."""
     release, refusals = threading.Event(), list[str]()
 
     def work(n: int) -> None:

@@ -19,7 +19,7 @@ from rote.runs import recordings
 from rote.runs.events import RunEvents
 from rote.runs.recordings import Recording, Replay
 from rote.traces import output_shape_hash
-from rote.values import decode
+from rote.values import canonical, decode
 from tests.unit.runs.side_by_side import (
     NAMES,
     PAYLOAD,
@@ -57,13 +57,12 @@ def test_a_reply_is_recorded_and_told_before_the_run_can_fail_or_not_at_all(
     """The line of a reply came after the end of its recording: the block raised while another thread
     encoded it."""
     inside, go_on = threading.Event(), threading.Event()
-    encode = recordings.canonical
 
     def slow(line: Any) -> bytes:
         if line["kind"] == "tool":
             inside.set()
             assert go_on.wait(WAIT_SECONDS)
-        return encode(line)
+        return canonical(line)
 
     monkeypatch.setattr(recordings, "canonical", slow)
     file = tmp_path / "r.jsonl"
@@ -293,7 +292,7 @@ def test_a_recording_is_no_file_of_its_trace(name: str, stage: Stage, tmp_path: 
 
 
 def test_a_live_run_has_no_payload_to_be_compared(stage: Stage) -> None:
-    """It has written already; the trace had the fingerprint of writing nothing."""
+    """The run has written already; the trace had the fingerprint of writing nothing."""
     with stage.begin(mode="live_read_write") as run:
         run.set(ENTITY, 1)
     assert run.trace["metadata"]["commit_payload_fingerprint"] is None
