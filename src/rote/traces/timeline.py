@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rote.errors import InvalidInput
-from rote.traces.artifacts import Document, member, members, read_artifact
+from rote.traces.artifacts import Document, member, read_artifact
 from rote.traces.documents import DeterminismTrace, Event, RetrievalEvent, RetrievalTrace, ToolCall
 from rote.traces.recorded import Source
 from rote.traces.recorded_calls import Raised, Recorded, RecordedCall, read_recorded
@@ -188,11 +188,8 @@ class _Run(Struct, frozen=True):
     def _events(self, calls: "_Pairing") -> Iterator[TimelineEvent]:
         asked = [] if self.retrieval is None else self.retrieval.events
         rows = {row.retrieval_event_id: row for row in asked}
-        values = members(self.value, "events")
-        for event, value in zip(self.trace.events, values, strict=True):
-            models = member(value, "model_calls")
-            taken = calls.take(event.tool_calls, models if type(models) is int else None)
-            yield _event(event, rows, taken)
+        for event in self.trace.events:
+            yield _event(event, rows, calls.take(event.tool_calls, event.model_calls))
 
 
 class _Pairing:
