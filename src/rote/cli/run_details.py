@@ -64,7 +64,9 @@ def _next_steps(
     if "trace" in shown:
         named = [record.run_id, *place] if traces is None else [shown["traces"]]
         steps.append(["rote", "trace", "show", *named])
-    if any(file["kind"] == "recording" for file in shown.get("files", ())):
+    kinds = {file["kind"] for file in shown.get("files", ())}
+    # After a kill in the last moment, a recording that is whole has not got its name.
+    if "recording" in kinds or {"trace", "partial recording"} <= kinds:
         function = ["MODULE:FUNCTION", *there, *place]
         steps.append(["rote", "runs", "replay", record.run_id, *function])
     if record.version is not None:
@@ -129,6 +131,7 @@ def _trace_pairs(trace: dict[str, Any]) -> list[tuple[str, str]]:
         ("tools", ", ".join(tools)),
         ("events", events + cut),
         ("output", str(trace["output_type"] or "")),
+        ("raised", trace.get("raised", "")),
         ("recorded", f"SHA-256 {short(recording)}…" if isinstance(recording, str) else ""),
     ]
 

@@ -20,7 +20,7 @@ def marks_of(run: Timeline) -> list[str]:
     """Return the facts that a person must know before reading on, each as a sentence."""
     marks = []
     if run.discarded:
-        marks.append("It raised an error, so nothing was written.")
+        marks.append(f"It raised {run.error or 'an error'}, so nothing was written.")
     if run.replayed:
         marks.append("It is a replay: its replies came from a recording, and nothing was written.")
     if run.truncated and run.events_dropped:

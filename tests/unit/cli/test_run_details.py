@@ -72,6 +72,8 @@ def test_a_run_is_shown_with_all_that_is_known_of_it(store: Path) -> None:
     failed = pairs_of("runs", "show", "second", store=store)
     assert (failed["state"], failed["wrote"]) == ("buffer_open (discarded)", "nothing")
     assert (failed["model"], failed["output"]) == ("none", "error")
+    assert failed["raised"] == "ZeroDivisionError"
+    assert run_json("runs", "show", "second", store=store)["trace"]["raised"] == "ZeroDivisionError"
     assert "recording" not in failed
 
 

@@ -101,6 +101,18 @@ def test_a_recording_elsewhere_is_named(store_path: Path) -> None:
     assert "other.jsonl is not the recording of monday: its SHA-256 is " in said
 
 
+def test_a_whole_recording_without_its_name_is_taken(store: Path) -> None:
+    """A kill between the trace and the last name of the recording leaves one under its first name."""
+    write(PROGRAM)
+    place = store.with_name("observability") / "monday" / "recording.jsonl"
+    left = place.rename(f"{place}.partial")
+    assert answer_of(store, expected=0)["recording"].endswith("recording.jsonl.partial")
+    shown = run_ok("runs", "show", "monday", store=store)
+    assert "rote runs replay monday MODULE:FUNCTION" in shown
+    left.write_bytes(left.read_bytes()[:-5])
+    assert f"there is no recording {place}" in error_of(replay(store))
+
+
 def test_runs_that_cannot_be_replayed_are_told(store: Path) -> None:
     write(PROGRAM)
     record(store, run_id="plain", record=None)
