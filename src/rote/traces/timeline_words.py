@@ -31,7 +31,12 @@ def marks_of(run: Timeline) -> list[str]:
         marks.append("The model is not fixed: it may reply otherwise each time.")
     if run.is_recording_cut:
         marks.append("The recording is long: the last results are shown as fingerprints.")
-    if not run.has_recording:
+    if not run.has_recording and run.replayed:
+        marks.append(
+            "The recording that it replays is not beside it (--recording names one), so results are"
+            " shown as fingerprints."
+        )
+    elif not run.has_recording:
         marks.append("There is no recording, so results are shown as fingerprints.")
     return marks
 
