@@ -89,7 +89,7 @@ def test_what_a_trace_did_not_tell_then_is_a_difference_in_full() -> None:
     asked = {"left_retrieval": first[1], "right_retrieval": second[1]}
     report = rote.compare_traces(first[0], second[0], **asked, level="full")
     assert [failure.code for failure in report.failures] == [
-        "writes_mismatch", "model_reply_mismatch:0",
+        "model_reply_mismatch:0", "writes_mismatch",
     ]  # fmt: skip
 
 

@@ -212,7 +212,9 @@ FIELDS: dict[type, list[str]] = {
     rote.Failure: [
         "code", "pointer", "left", "right", "message", "left_value", "right_value", "has_values",
     ],
-    rote.Report: ["ok", "status", "failures", "more", "level", "truncated", "to_dict"],
+    rote.Report: [
+        "ok", "status", "failures", "more", "level", "truncated", "differences", "to_dict",
+    ],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.Effects: ["result", "effects"],
     rote.ModelConfig: [

@@ -34,7 +34,7 @@ from rote.runs.identities import parse_snapshot_id
 from rote.runs.ledger import RunRecord
 from rote.runs.life import KEY_PREFIX
 from rote.runs.run import Run
-from rote.runs.trace_files import RECORDING_NAME, TRACE_NAME
+from rote.runs.trace_files import PARTIAL_ENDING, RECORDING_NAME, TRACE_NAME
 from rote.space import Space
 from rote.traces import ModelConfig, Report, ToolProfile, compare_traces
 from rote.traces.artifacts import member, members
@@ -102,8 +102,8 @@ def _read_trace(run_id: str, folder: Path) -> tuple[Json, bytes, bytes | None]:
     path = folder / TRACE_NAME
     if not path.is_file():
         raise NotFound(
-            f"the run {run_id} has no {TRACE_NAME} in {folder}: it has not ended, was killed, or its"
-            " traces are elsewhere; --traces names their folder",
+            f"the run {run_id} has no {TRACE_NAME} in {folder}: its traces are elsewhere (--traces"
+            " names their folder), it has not ended, or it was killed, and then it cannot be replayed",
             run_id=run_id,
         )
     file, companion = read_trace(path), companion_of(path)
@@ -121,12 +121,15 @@ def _find_recording(run_id: str, digest: Json, folder: Path, named: Path | None)
             f"the run {run_id} was not recorded; start runs with record=True", run_id=run_id
         )
     path = folder / RECORDING_NAME if named is None else named
-    if not path.is_file():
+    # After a kill in the last moment, a recording that is whole has not got its name.
+    unnamed = path.with_name(path.name + PARTIAL_ENDING)
+    if not path.is_file() and _digest_of(unnamed) == digest:
+        return unnamed
+    found = _digest_of(path)
+    if found is None:
         raise NotFound(
             f"there is no recording {path}; name that of {run_id} with --recording", run_id=run_id
         )
-    with path.open("rb") as file:
-        found = file_digest(file, "sha256").hexdigest()
     if found != digest:
         raise InvalidInput(
             f"{path} is not the recording of {run_id}: its SHA-256 is {found}, and the trace names"
@@ -134,6 +137,14 @@ def _find_recording(run_id: str, digest: Json, folder: Path, named: Path | None)
             path=str(path),
         )
     return path
+
+
+def _digest_of(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None where there is none."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def replay(original: Original, space: Space, function: Callable[[Run], object]) -> Outcome:
@@ -222,6 +233,18 @@ def differing_writes(original: Original, space: Space, run: Run) -> list[EntityW
         if facts[same:] or operations[same:]:
             differing.append(EntityWrites(id, facts[same:], operations[same:]))
     return differing
+
+
+def reordered_writes(
+    original: Original, space: Space, run: Run
+) -> tuple[list[str], list[str]] | None:
+    """Return the entities in the order in which the recorded run and the replay write them; None when
+    the order is the same or not known."""
+    commit = _commit_of(original.record, space)
+    if commit is None:
+        return None
+    then, now = [fact.id for fact in commit.facts], [each["id"] for each in run.operations]
+    return (then, now) if then != now and sorted(then) == sorted(now) else None
 
 
 def _commit_of(record: RunRecord, space: Space) -> Commit | None:

@@ -79,12 +79,14 @@ def summary_of(path: Path) -> dict[str, Json]:
     except (OSError, RoteError) as error:
         return {"error": f"{path} cannot be read: {error}"}
     metadata, events = member(trace, "metadata"), members(trace, "events")
+    raised = member(metadata, "error")
     said = {name: metadata[name] for name in _TOLD if type(metadata) is dict and name in metadata}
     return {
         "events": len(events),
         "tool_calls": sum(len(members(event, "tool_calls")) for event in events),
         "output_type": member(member(trace, "output"), "output_type"),
         **said,
+        **({"raised": raised} if type(raised) is str else {}),
     }
 
 

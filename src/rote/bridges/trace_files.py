@@ -100,7 +100,7 @@ def read_timeline(
     """Read a run as a timeline, with the files beside its trace where no others are named."""
     files = _read_named(path, retrieval, recording)
     try:
-        return make_timeline(*files.artifacts(), files.recording)
+        return make_timeline(*files.artifacts(), files.recording, is_partial=is_partial(path))
     except (InvalidValue, LimitExceeded) as error:
         raise _named(error, files) from None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput
+from rote.runs.recordings import error_name
 from rote.values.limits import ERROR_MESSAGE_CHARACTERS_MAX
 from rote.values.names import told
 
@@ -66,6 +67,8 @@ def load_function(named: str, here: str) -> Callable[[Any], object]:
     except BaseException as error:  # a module may do anything, sys.exit included
         place = place_of(error, here)
         words = described(error) if place is None else f"{described(error)} ({place})"
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            words += f"; it is looked for in the working folder, {shown_name(here)}"
         raise InvalidInput(f"cannot import {module}: {words}") from error
     if inner is _ABSENT:
         public = sorted(name for name in dir(found) if not name.startswith("_"))
@@ -98,12 +101,13 @@ def _check_takes_a_run(named: str, found: Any) -> None:
 
 
 def described(error: BaseException) -> str:
-    """Return the type of an error and what it says, on one line."""
+    """Return the type of an error and what it says, on one line; of one from a recording, the type
+    that was recorded."""
     try:
         message = " ".join(str(error).split())
     except Exception:  # an error that cannot even tell itself
         message = ""
-    return f"{type(error).__name__}: {message}"[:ERROR_MESSAGE_CHARACTERS_MAX].removesuffix(": ")
+    return f"{error_name(error)}: {message}"[:ERROR_MESSAGE_CHARACTERS_MAX].removesuffix(": ")
 
 
 def place_of(error: BaseException, here: str) -> str | None:

@@ -64,7 +64,9 @@ def _next_steps(
     if "trace" in shown:
         named = [record.run_id, *place] if traces is None else [shown["traces"]]
         steps.append(["rote", "trace", "show", *named])
-    if any(file["kind"] == "recording" for file in shown.get("files", ())):
+    kinds = {file["kind"] for file in shown.get("files", ())}
+    # After a kill in the last moment, a recording that is whole has not got its name.
+    if "recording" in kinds or {"trace", "partial recording"} <= kinds:
         function = ["MODULE:FUNCTION", *there, *place]
         steps.append(["rote", "runs", "replay", record.run_id, *function])
     if record.version is not None:
@@ -91,7 +93,7 @@ def _print_run(record: RunRecord, shown: dict[str, Any]) -> None:
         ("commit id", record.commit_id),
         *_trace_pairs(trace),
         ("started", record.started_at),
-        ("ended", record.ended_at or "not yet, or its process was killed"),
+        ("ended", _ended_words(record, shown)),
     ]
     print_pairs(pairs)
     files = [
@@ -102,6 +104,16 @@ def _print_run(record: RunRecord, shown: dict[str, Any]) -> None:
         if more:
             print_line("")
             print_pairs(more)
+
+
+def _ended_words(record: RunRecord, shown: dict[str, Any]) -> str:
+    """Return when a run ended. Others have ended one that left only the partial file of its trace."""
+    if record.ended_at is None:
+        return "not yet, or its process was killed"
+    kinds = {file["kind"] for file in shown.get("files", ())}
+    if "partial trace" in kinds and "trace" not in kinds:
+        return f"{record.ended_at}, without a whole trace: its process was killed or gone"
+    return record.ended_at
 
 
 def _written_words(record: RunRecord) -> str:
@@ -129,6 +141,7 @@ def _trace_pairs(trace: dict[str, Any]) -> list[tuple[str, str]]:
         ("tools", ", ".join(tools)),
         ("events", events + cut),
         ("output", str(trace["output_type"] or "")),
+        ("raised", trace.get("raised", "")),
         ("recorded", f"SHA-256 {short(recording)}…" if isinstance(recording, str) else ""),
     ]
 
@@ -147,5 +160,5 @@ def _model_words(trace: dict[str, Any]) -> str:
     words = [f"{member(model, 'provider_name')} {member(model, 'model_name')}"]
     words += [f"{name} {compact(value)}" for name, value in settings.items() if value is not None]
     if trace.get("model_fixed") is False:
-        words.append("not fixed: its replies differ each time")
+        words.append("not fixed: it may reply otherwise")
     return ", ".join(words)

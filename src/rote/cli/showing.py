@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
 from rote.bridges.trace_files import read_timeline, trace_in
+from rote.cli.naming import shown
 from rote.cli.options import StoreOptions, opened_store, spread_options
 from rote.cli.output import (
     compact,
@@ -100,7 +101,7 @@ class _Printer:
         if run.writes is not None:
             self._print_title(f"writes of version {run.writes.version}")
             for fact in run.writes.facts:
-                self._print_value(_INDENT, f"{fact['op']} {fact['id']}", fact["body"])
+                self._print_value(_INDENT, f"{fact['op']} {shown(str(fact['id']))}", fact["body"])
 
     def _print_event(self, event: TimelineEvent) -> None:
         names = f"{event.role}  {event.interceptor}  {event.decision_type}"
@@ -151,10 +152,10 @@ class _Printer:
 
 def _cut(text: str, width: int, *, size: int | None = None) -> str:
     """Return a text that fits on a line; one that is cut says how long the value in it is."""
-    shown = printable(text[: width + 1])
-    if len(text) <= width and cell_len(shown) <= width:
-        return shown
+    beginning = printable(text[: width + 1])
+    if len(text) <= width and cell_len(beginning) <= width:
+        return beginning
     tail = "…" if size is None else f"… ({size:,} characters)"
     if len(tail) > width // 2:
         tail = "…"
-    return set_cell_size(shown, width - len(tail)).rstrip() + tail
+    return set_cell_size(beginning, width - len(tail)).rstrip() + tail

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import (
@@ -32,13 +33,16 @@ from rote.cli.output import (
 from rote.cli.run_traces import trace_named
 from rote.errors import InvalidInput
 from rote.traces import Failure, Report
+from rote.traces.checking import MODEL
 from rote.traces.reports import Level, cut_to_difference
 from rote.values import Json
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES_MAX
 
 _CELL_CHARACTERS_SHOWN = 60
+_SIDES = ("code", "where", "left", "right")
 _DAYS_MAX = 36_500
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
+_CUT = "cut: the end of the run is not in the trace, so it cannot be compared"
 # From worst to best; the worst status among the pairs is the status of all.
 _WORST = ("ineligible", "different", "equivalent")
 
@@ -82,10 +86,12 @@ def check_one(
 
 def _print_check(report: Report) -> None:
     if report.ok:
-        cut = "fit, but cut: the end of the run is not in the trace"
-        print_line(cut if report.truncated else "fit: the trace is complete")
+        whole = "fit: the trace is complete, so rote trace compare can compare it"
+        print_line(f"fit, but {_CUT}" if report.truncated else whole)
         return
     print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
+    if report.truncated:
+        print_line(f"and {_CUT}")
     print_failures(report, ("code", "where", "found", "expected"))
 
 
@@ -196,12 +202,31 @@ def _show(report: Report, name: str = "") -> None:
     if report.ok:
         print_line(f"equivalent{of}")
         return
-    noun = "difference" if report.status == "different" else "reason"
-    print_line(f"{report.status}{of}: {_count(report, noun)}; {_first(report)}")
+    if report.status == "ineligible":
+        _show_reasons(report, of)
+    else:
+        _show_differences(f"different{of}:", report)
+
+
+def _show_reasons(report: Report, of: str) -> None:
+    """Print why runs cannot be compared; if only their models are the reason, also what differs."""
+    reasons = replace(report, more=0) if report.differences else report
+    print_line(f"ineligible{of}: {_count(reasons, 'reason')}; {_first(reasons)}")
+    print_failures(reasons, _SIDES)
+    if report.differences:
+        found = replace(report, status="different", failures=report.differences)
+        _show_differences("no proof, but here is what differs:", found)
+    elif all(failure.code == MODEL for failure in report.failures):
+        beyond = "" if report.level == "full" else "; --full compares replies of the model, too"
+        print_line(f"no proof, but nothing differs in what is compared{beyond}")
+
+
+def _show_differences(words: str, report: Report) -> None:
+    print_line(f"{words} {_count(report, 'difference')}; {_first(report)}")
     if report.failures[0].has_values:
         for side, value in zip(("left: ", "right:"), _values(report.failures[0]), strict=True):
             print_line(f"  {side} {value}")
-    print_failures(report, ("code", "where", "left", "right"))
+    print_failures(report, _SIDES)
 
 
 def _show_pairs(pairs: list[Pair], options: Options) -> str:
@@ -238,13 +263,20 @@ def _first(report: Report) -> str:
 
 def print_failures(report: Report, columns: tuple[str, ...]) -> None:
     """Print each failure with its place and both values."""
-    print_rows(columns, (_row(failure) for failure in report.failures))
+    is_of_one_side = report.status == "ineligible"
+    print_rows(columns, (_row(failure, is_of_one_side) for failure in report.failures))
     if report.more:
         print_line(f"and {digits(report.more)} more")
 
 
-def _row(failure: Failure) -> tuple[str, ...]:
+def _row(failure: Failure, is_of_one_side: bool) -> tuple[str, ...]:
+    """Return the cells of a failure. A reason of one side has nothing to show of the other one."""
     values = cut_to_difference(*_values(failure), _CELL_CHARACTERS_SHOWN)
+    if is_of_one_side:
+        values = (
+            "" if failure.left is None else values[0],
+            "" if failure.right is None else values[1],
+        )
     return (failure.code, failure.pointer, *values)
 
 

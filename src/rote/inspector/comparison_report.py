@@ -65,10 +65,14 @@ _Pair = tuple[TimelineEvent | None, TimelineEvent | None]
 
 def comparison_report(report: Report, left: Timeline, right: Timeline) -> bytes:
     """Return the page of a comparison."""
-    found = find_differences(report.failures, left, right)
+    is_ineligible = report.status == "ineligible"
+    reasons = find_differences(report.failures if is_ineligible else (), left, right)
+    differences = report.differences if is_ineligible else report.failures
+    found = find_differences(differences, left, right)
     body = main(
         _header(report, left, right),
-        None if report.ok else _differences(report, found),
+        _listed(reasons, "reason", 0 if found else report.more),
+        _listed(found, "difference", report.more if found else 0),
         _heads(left, right),
         _events(left, right, {each.event for each in found}),
         data_page="comparison",
@@ -78,21 +82,24 @@ def comparison_report(report: Report, left: Timeline, right: Timeline) -> bytes:
 
 def _header(report: Report, left: Timeline, right: Timeline) -> Html:
     level = "; writes, replies and scores are compared too" if report.level == "full" else None
+    proof = "This is no proof, but what differs is shown below." if report.differences else None
     return header(
         p("Comparison, ", name(left.workflow_id), class_="eyebrow"),
         h1(_STATUSES[report.status]),
         p("left ", name(left.run_id), ", right ", name(right.run_id), level, class_="sub"),
+        None if proof is None else p(proof, class_="sub"),
     )
 
 
 # -- differences --------------------------------------------------------------------------------------
 
 
-def _differences(report: Report, found: Sequence[Difference]) -> Html:
-    noun = "difference" if report.status == "different" else "reason"
+def _listed(found: Sequence[Difference], noun: str, more: int) -> Html | None:
+    if not found:
+        return None
     room = Room(REPORT_BYTES_MAX // 2)
-    shown = room.fill(found, _difference, most=REPORT_DIFFERENCES_MAX, noun=noun, more=report.more)
-    return section(h2(counted(len(found) + report.more, noun)), *shown)
+    shown = room.fill(found, _difference, most=REPORT_DIFFERENCES_MAX, noun=noun, more=more)
+    return section(h2(counted(len(found) + more, noun)), *shown)
 
 
 def _difference(difference: Difference) -> Html:

@@ -62,7 +62,7 @@ def fact(value: str) -> Html:
 
 def show_marks(run: Timeline) -> Html | None:
     marks = marks_of(run)
-    return ul(*map(li, marks), class_="marks") if marks else None
+    return ul(*(li(name(mark)) for mark in marks), class_="marks") if marks else None
 
 
 def show_event_title(event: TimelineEvent) -> Html:

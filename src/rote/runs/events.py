@@ -32,7 +32,12 @@ from rote.values import (
     decode_canonical,
     fingerprint,
 )
-from rote.values.limits import EVENT_PARTS_MAX, TRACE_BYTES_MAX, TRACE_DEPTH_MAX
+from rote.values.limits import (
+    ERROR_NAME_CHARACTERS_MAX,
+    EVENT_PARTS_MAX,
+    TRACE_BYTES_MAX,
+    TRACE_DEPTH_MAX,
+)
 from rote.values.names import told
 
 
@@ -364,7 +369,8 @@ class RunEvents:
         recording = self._recording
         try:
             digest = None if recording is None else recording.seal(end)
-            ending = Ending(end.payload_fingerprint, digest, discarded=end.error is not None)
+            error = None if end.error is None else end.error[:ERROR_NAME_CHARACTERS_MAX]
+            ending = Ending(end.payload_fingerprint, digest, error)
             self._files.compose(
                 lambda trace, retrieval: self._writer.compose(
                     self._files.partial.lines, ending, trace=trace, retrieval=retrieval

@@ -78,6 +78,11 @@ class Examination:
         return named if type(named) is str else None
 
     @property
+    def is_replayed(self) -> bool:
+        """Whether the trace says that its replies came from the recording."""
+        return member(member(self.trace.value, "metadata"), "replayed") is True
+
+    @property
     def advice(self) -> str:
         """Return the advice for a missing retrieval trace."""
         return f"give it as {self.parameter}=run.retrieval_trace"
@@ -94,13 +99,21 @@ def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
         )
     metadata = member(trace.value, "metadata")
     if member(metadata, "model_fixed") is False and member(metadata, "replayed") is not True:
-        message = (
-            "the model may reply otherwise the next time, so this trace alone proves nothing: give"
-            " the model a seed, say deterministic_provider=True if its provider guarantees the same"
-            " replies, or record the run and compare it with its replay"
-        )
-        failures.add(MODEL, "/metadata/model_fixed", False, True, message)
+        failures.add(MODEL, "/metadata/model_fixed", False, True, _model_advice(trace.value))
     _check_metadata(trace.value, _TRACE, failures)
+
+
+def _model_advice(trace: Any) -> str:
+    id = member(trace, "run_id")
+    named = f"{id:.80}" if type(id) is str else "RUN_ID"
+    is_recorded = member(member(trace, "metadata"), "recording") is not None
+    record = "" if is_recorded else "record the run (record=True), and then "
+    return (
+        "the model may reply otherwise the next time, so this trace alone proves nothing:"
+        f" {record}rote runs replay {named} MODULE:FUNCTION shows whether the program does the same"
+        " with the same replies; or give the model a seed, or say deterministic_provider=True if its"
+        " provider guarantees the same replies"
+    )
 
 
 def _check_metadata(value: Any, prefix: str, failures: Failures) -> None:

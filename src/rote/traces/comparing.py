@@ -4,10 +4,13 @@ Events are compared as they were decoded, most of them with one comparison. Only
 are compared part by part.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable
-from itertools import accumulate, zip_longest
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, islice, zip_longest
+from math import inf
 from typing import Any, get_args
+
+from msgspec import Struct
 
 from rote.errors import InvalidInput
 from rote.traces.artifacts import member
@@ -103,21 +106,31 @@ def compare_runs(left: Examination, right: Examination, sources: Sources, level:
     if level not in get_args(Level):
         raise InvalidInput(f"there is no level {level!r:.80}; {told(get_args(Level))}")
     reasons = _reasons(left, right)
-    if len(reasons):
+    if any(failure.code != MODEL for failure in reasons.listed):
         return reasons.report("equivalent", "ineligible", level=level)
+    found = _differences(left, right, sources, level)
+    if not len(reasons):
+        return found.report("equivalent", "different", level=level)
+    # Two runs of a model that may reply otherwise prove nothing, and still it can be told what differs.
+    return reasons.report("equivalent", "ineligible", level=level, differences=found)
+
+
+def _differences(
+    left: Examination, right: Examination, sources: Sources, level: Level
+) -> "_Differences":
+    """Return all differences between two traces that are in order."""
     found = _Differences()
     before, after = left.trace.checked, right.trace.checked
-    _compare_events(before, after, found)
+    _compare_events(before, after, found, _other_replies(before, after) if level == "full" else [])
     if left.retrieval is not None and right.retrieval is not None:
         asked = (before, left.retrieval.checked), (after, right.retrieval.checked)
         _compare_retrievals(*asked, found, are_scores_compared=level == "full")
     _compare_output(before, after, found)
     if level == "full":
         _compare_writes(before, after, found)
-        _compare_replies(before, after, found)
     wanted = found.wanted(before, after) if any(sources) else []
     add_values(found.listed, wanted, sources, (left.recording, right.recording))
-    return found.report("equivalent", "different", level=level)
+    return found
 
 
 class _Differences(Failures):
@@ -158,8 +171,13 @@ class _Differences(Failures):
 def _reasons(left: Examination, right: Examination) -> Failures:
     """Return all reasons why the traces cannot be compared."""
     reasons = Failures()
-    # Both had the same replies, so the model's own do not matter.
-    is_replay = left.recording is not None and left.recording == right.recording
+    # One had the replies of the other, so the model's own do not matter. Two runs that were recorded in
+    # the same bytes are no proof: a model may have been asked outside of event.model.
+    is_replay = (
+        left.recording is not None
+        and left.recording == right.recording
+        and (left.is_replayed or right.is_replayed)
+    )
     for name, side in (("left", left), ("right", right)):
         tell = _teller(reasons, name)
         for failure in side.failures.listed:
@@ -217,13 +235,22 @@ def _compare_member(sides: Any, name: str, pointer: str, field: str, reasons: Fa
 # -- events -------------------------------------------------------------------------------------------
 
 
-def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: _Differences) -> None:
+def _compare_events(
+    left: DeterminismTrace,
+    right: DeterminismTrace,
+    found: _Differences,
+    replies: Sequence["_OtherReply"],
+) -> None:
+    """Compare events in order. The replies that differ are told before the calls of their events."""
+    waiting = deque(replies)
     if len(left.events) != len(right.events):
         message = (
             f"the left run has {len(left.events):,} events, the right one {len(right.events):,}"
         )
         found.add("events_length_mismatch", "/events", len(left.events), len(right.events), message)
     for index, (a, b) in enumerate(zip(left.events, right.events, strict=False)):
+        while waiting and waiting[0].event <= index:
+            _tell_reply(waiting.popleft(), found)
         if (
             a.role != b.role
             or a.interceptor != b.interceptor
@@ -232,6 +259,8 @@ def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: _Dif
             or a.guardrails_triggered != b.guardrails_triggered
         ):
             _compare_event(index, a, b, found)
+    for reply in waiting:
+        _tell_reply(reply, found)
 
 
 def _compare_event(index: int, left: Event, right: Event, found: _Differences) -> None:
@@ -370,14 +399,37 @@ def _compare_writes(left: DeterminismTrace, right: DeterminismTrace, found: _Dif
         found.add("writes_mismatch", f"/metadata/{field}", a, b, message)
 
 
-def _compare_replies(left: DeterminismTrace, right: DeterminismTrace, found: _Differences) -> None:
+class _OtherReply(Struct, frozen=True):
+    """A reply of the model that differs."""
+
+    number: int
+    event: float  # the event that got it; infinite when no event of the traces says so
+    left: str | None  # fingerprints; None where there is no such reply
+    right: str | None
+
+
+def _other_replies(left: DeterminismTrace, right: DeterminismTrace) -> list[_OtherReply]:
     replies = zip_longest(left.metadata.model_replies, right.metadata.model_replies)
-    for number, (a, b) in enumerate(replies):
-        if a == b:
-            continue
-        message = f"reply {number} of the model is another"
-        if a is None or b is None:
-            message = f"only the {'right' if a is None else 'left'} run has a reply {number}"
-        found.note_reply(number)
-        pointer = f"/metadata/model_replies/{number}"
-        found.add(f"model_reply_mismatch:{number}", pointer, a, b, message)
+    before, after = _askers(left), _askers(right)
+    events = [*before, *after[len(before) :]]
+    return [
+        _OtherReply(number, events[number] if number < len(events) else inf, a, b)
+        for number, (a, b) in enumerate(replies)
+        if a != b
+    ]
+
+
+def _askers(trace: DeterminismTrace) -> list[int]:
+    """Return the index of the event that got each reply of the model, as far as the trace says it."""
+    each = (event.index for event in trace.events for _ in range(event.model_calls or 0))
+    return list(islice(each, len(trace.metadata.model_replies)))
+
+
+def _tell_reply(reply: _OtherReply, found: _Differences) -> None:
+    number, a, b = reply.number, reply.left, reply.right
+    message = f"reply {number} of the model is another"
+    if a is None or b is None:
+        message = f"only the {'right' if a is None else 'left'} run has a reply {number}"
+    found.note_reply(number)
+    pointer = f"/metadata/model_replies/{number}"
+    found.add(f"model_reply_mismatch:{number}", pointer, a, b, message)

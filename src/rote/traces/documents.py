@@ -78,6 +78,7 @@ class Event(Struct, frozen=True, gc=False):
     tool_calls: list[ToolCall]
     guardrails_triggered: list[Text]
     retrieval_event_ids: list[Text]
+    model_calls: Count | None = None  # how often it asked the model; null when that is not known
 
 
 class Output(Struct, frozen=True, gc=False):

@@ -54,7 +54,7 @@ def read_recorded(source: Source, digest: str | None, *, is_partial: bool) -> Re
     """Return the calls of a recording; InvalidInput when it is not that of its trace.
 
     digest      the SHA-256 that the trace names
-    is_partial  whether the trace is cut: if it names none, any recording may be its own
+    is_partial  whether the run has not ended, so that its trace names none: any may be its own
     """
     reader = _Reader()
     hasher = sha256()

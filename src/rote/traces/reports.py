@@ -47,17 +47,21 @@ class Report(Struct, frozen=True):
     ok: bool
     status: Status
     failures: tuple[Failure, ...] = ()
-    more: int = 0  # number of failures that are not listed
+    more: int = 0  # number of failures and differences that are not listed
     level: Level | None = None  # of a comparison
     truncated: bool = False  # of a check: whether the end of the trace was cut off
+    # Of runs that are ineligible only because their models may reply otherwise: what differs, no proof.
+    differences: tuple[Failure, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         builtins: dict[str, Json] = to_builtins(self)
-        builtins["failures"] = list(builtins["failures"])
-        for told, failure in zip(builtins["failures"], self.failures, strict=True):
+        builtins |= {name: list(builtins[name]) for name in ("failures", "differences")}
+        failures = (*self.failures, *self.differences)
+        both = (*builtins["failures"], *builtins["differences"])
+        for told, failure in zip(both, failures, strict=True):
             if not failure.has_values:
                 del told["left_value"], told["right_value"]
-        for name in ("more", "level", "truncated"):
+        for name in ("more", "level", "truncated", "differences"):
             if not builtins[name]:
                 del builtins[name]
         return builtins
@@ -85,11 +89,25 @@ class Failures:
         self.listed.append(Failure(code, pointer, shown(left), shown(right), message))
 
     def report(
-        self, good: Status, bad: Status, *, level: Level | None = None, truncated: bool = False
+        self,
+        good: Status,
+        bad: Status,
+        *,
+        level: Level | None = None,
+        truncated: bool = False,
+        differences: "Failures | None" = None,
     ) -> Report:
         ok = not self.listed
-        failures = tuple(self.listed)
-        return Report(ok, good if ok else bad, failures, self.more, level, truncated)
+        listed, more = ([], 0) if differences is None else (differences.listed, differences.more)
+        return Report(
+            ok,
+            good if ok else bad,
+            failures=tuple(self.listed),
+            more=self.more + more,
+            level=level,
+            truncated=truncated,
+            differences=tuple(listed),
+        )
 
 
 def shown(value: Any) -> Json:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from rote.errors import InvalidInput
-from rote.traces.artifacts import Document, member, members, read_artifact
+from rote.traces.artifacts import Document, member, read_artifact
 from rote.traces.documents import DeterminismTrace, Event, RetrievalEvent, RetrievalTrace, ToolCall
 from rote.traces.recorded import Source
 from rote.traces.recorded_calls import Raised, Recorded, RecordedCall, read_recorded
@@ -99,6 +99,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     model_fixed: bool
     replayed: bool
     discarded: bool
+    error: str | None  # the class of the exception that its block raised, where the trace tells
     truncated: bool
     events_dropped: int
     output_type: str
@@ -115,8 +116,16 @@ class Timeline(Struct, frozen=True, kw_only=True):
         return builtins
 
 
-def make_timeline(trace: Json, retrieval: Json = None, recording: Source | None = None) -> Timeline:
+def make_timeline(
+    trace: Json,
+    retrieval: Json = None,
+    recording: Source | None = None,
+    *,
+    is_partial: bool = False,
+) -> Timeline:
     """Return the timeline of a run, whose traces are JSON text or plain data.
+
+    is_partial  whether the trace is that of a run that has not ended, which names no recording
 
     InvalidInput when one of them is not in order, or when a user named a recording of another run. One
     that was found and does not fit is not used.
@@ -127,8 +136,7 @@ def make_timeline(trace: Json, retrieval: Json = None, recording: Source | None 
     if recording is None:
         return run.timeline(None)
     try:
-        metadata = checked.metadata
-        calls = read_recorded(recording, metadata.recording, is_partial=metadata.truncated)
+        calls = read_recorded(recording, checked.metadata.recording, is_partial=is_partial)
         if calls.memory_snapshot_id != checked.memory_snapshot_id:
             raise InvalidInput(f"it began at {calls.memory_snapshot_id:.200}")
         return run.timeline(calls)
@@ -163,17 +171,20 @@ class _Run(Struct, frozen=True):
     def timeline(self, recorded: Recorded | None) -> Timeline:
         trace, metadata = self.trace, self.trace.metadata
         calls = _Pairing(() if recorded is None else recorded.calls)
+        told = member(self.value, "metadata")
+        error = member(told, "error")
         return Timeline(
             run_id=trace.run_id,
             workflow_id=trace.workflow_id,
             memory_snapshot_id=trace.memory_snapshot_id,
             visibility_mode=trace.visibility_mode,
             policy_set_id=trace.policy_set_id,
-            model=member(member(self.value, "metadata"), "model"),
+            model=member(told, "model"),
             model_config_id=trace.model_config_id,
             model_fixed=metadata.model_fixed,
             replayed=metadata.replayed,
             discarded=metadata.discarded,
+            error=error if type(error) is str else None,
             truncated=metadata.truncated,
             events_dropped=metadata.events_dropped,
             output_type=trace.output.output_type,
@@ -188,11 +199,8 @@ class _Run(Struct, frozen=True):
     def _events(self, calls: "_Pairing") -> Iterator[TimelineEvent]:
         asked = [] if self.retrieval is None else self.retrieval.events
         rows = {row.retrieval_event_id: row for row in asked}
-        values = members(self.value, "events")
-        for event, value in zip(self.trace.events, values, strict=True):
-            models = member(value, "model_calls")
-            taken = calls.take(event.tool_calls, models if type(models) is int else None)
-            yield _event(event, rows, taken)
+        for event in self.trace.events:
+            yield _event(event, rows, calls.take(event.tool_calls, event.model_calls))
 
 
 class _Pairing:

@@ -20,7 +20,7 @@ def marks_of(run: Timeline) -> list[str]:
     """Return the facts that a person must know before reading on, each as a sentence."""
     marks = []
     if run.discarded:
-        marks.append("It raised an error, so nothing was written.")
+        marks.append(f"It raised {run.error or 'an error'}, so nothing was written.")
     if run.replayed:
         marks.append("It is a replay: its replies came from a recording, and nothing was written.")
     if run.truncated and run.events_dropped:
@@ -31,7 +31,12 @@ def marks_of(run: Timeline) -> list[str]:
         marks.append("The model is not fixed: it may reply otherwise each time.")
     if run.is_recording_cut:
         marks.append("The recording is long: the last results are shown as fingerprints.")
-    if not run.has_recording:
+    if not run.has_recording and run.replayed:
+        marks.append(
+            "The recording that it replays is not beside it (--recording names one), so results are"
+            " shown as fingerprints."
+        )
+    elif not run.has_recording:
         marks.append("There is no recording, so results are shown as fingerprints.")
     return marks
 

@@ -23,6 +23,7 @@ from rote.traces.partial import EVENT, REPLY, RETRIEVAL, event_lines, parts_of, 
 from rote.traces.shapes import describe_output
 from rote.values import Json, canonical
 from rote.values.limits import (
+    ERROR_NAME_CHARACTERS_MAX,
     INTEGER_MAX,
     TRACE_BYTES_MAX,
     TRACE_NAME_BYTES_MAX,
@@ -69,7 +70,7 @@ class Ending(Struct, frozen=True):
 
     commit_payload_fingerprint: str | None = None  # None when the block raised
     recording: str | None = None  # SHA-256 of its bytes
-    discarded: bool = False  # the block raised
+    error: str | None = None  # the class of the exception that the block raised; never compared
 
 
 class _Amount(Struct, frozen=True):
@@ -181,13 +182,16 @@ class TraceWriter:
         greatest are over the cap."""
         shortest = {**self._output, "output_type": ""}
         longest = {**self._output, "output_type": "x" * TRACE_NAME_BYTES_MAX * _ESCAPED_TIMES}
-        soonest = Ending(discarded=True)
+        name = "x" * ERROR_NAME_CHARACTERS_MAX * _ESCAPED_TIMES
         self._shortest = (
-            min(len(self._trace(dropped, shortest, soonest)) for dropped in (0, 1)),
+            min(len(self._trace(dropped, shortest, Ending())) for dropped in (0, 1)),
             min(len(_retrieval(dropped)) for dropped in (0, 1)),
         )
         self._longest = (
-            len(self._trace(INTEGER_MAX, longest, Ending(_HASH, _HASH))),
+            max(
+                len(self._trace(INTEGER_MAX, longest, Ending(_HASH, _HASH))),
+                len(self._trace(INTEGER_MAX, self._output, Ending(None, _HASH, error=name))),
+            ),
             len(_retrieval(INTEGER_MAX)),
         )
         if max(self._longest) > self.size_bytes_max:
@@ -200,7 +204,8 @@ class TraceWriter:
             **self._metadata,
             **_cut(dropped),
             "recording": ending.recording,
-            "discarded": ending.discarded,
+            "discarded": ending.error is not None,
+            **({} if ending.error is None else {"error": ending.error}),
             "commit_payload_fingerprint": ending.commit_payload_fingerprint,
             "model_replies": [],
         }

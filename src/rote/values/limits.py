@@ -379,6 +379,8 @@ DRAFTS_MAX = 10_000
 # Characters kept of the message of an error, and characters of a call that an error shows.
 ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
+# Characters of the name of an exception's class in a trace.
+ERROR_NAME_CHARACTERS_MAX = 200
 # Characters of a recorded value that a report shows.
 RECORDED_CHARACTERS_SHOWN = 200
 # Characters of the values of one recording that are held to find where they differ. Of the values past

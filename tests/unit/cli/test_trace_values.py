@@ -10,7 +10,7 @@ from rote.bridges import trace_files
 from rote.traces import partial
 from rote.values import canonical, decode, fingerprint
 from tests.unit.cli.command import error_of, run
-from tests.unit.cli.test_tracing import NO_FILES, write
+from tests.unit.cli.test_tracing import FIT, NO_FILES, write
 from tests.unit.traces.traces import Change, changed, changing, good_run, recorded_run
 
 # -- values, and all that the contract leaves out -----------------------------------------------------
@@ -129,6 +129,49 @@ def test_full_compares_what_the_contract_leaves_out(tmp_path: Path) -> None:
     assert told["level"] == "full"
 
 
+def unfixed_run(name: str, answer: Any) -> Any:
+    return answering_run(
+        name, answer, lambda made: made["trace"]["metadata"].update(model_fixed=False)
+    )
+
+
+def test_runs_of_unfixed_models_are_told_as_no_proof_with_all_that_differs(tmp_path: Path) -> None:
+    paths = [str(write(tmp_path / side, unfixed_run(side, side), "trace")) for side in "ab"]
+    result = run("trace", "compare", *paths)
+    headline, *lines = result.stdout.splitlines()
+    assert result.exit_code == 2
+    assert headline.startswith(
+        "ineligible: 2 reasons; the first: left: the model may reply otherwise"
+    )
+    # The run is recorded, so it is not advised to record it.
+    assert "rote runs replay a MODULE:FUNCTION" in headline
+    assert "record=True" not in headline
+    assert lines == [
+        "trace:model\t/metadata/model_fixed\tfalse\t",
+        "trace:model\t/metadata/model_fixed\t\tfalse",
+        "no proof, but here is what differs: 1 difference; the first: event 1, tool call 0 (search):"
+        " the tool answered otherwise",
+        '  left:  "a"',
+        '  right: "b"',
+        "tool_result_fingerprint_mismatch:1:0\t/events/1/tool_calls/0/tool_result_fingerprint"
+        '\t"a"\t"b"',
+    ]
+    told: Any = decode(run("trace", "compare", *paths, "--json").stdout)
+    assert [each["left_value"] for each in told["differences"]] == ['"a"']
+    page = tmp_path / "page.html"
+    assert run("trace", "compare", *paths, "--html", str(page)).exit_code == 2
+    assert "tool_result_fingerprint_mismatch:1:0" in page.read_text()
+
+
+def test_runs_of_unfixed_models_that_differ_in_nothing_are_no_proof_either(tmp_path: Path) -> None:
+    paths = [str(write(tmp_path / side, unfixed_run(side, "same"), "trace")) for side in "ab"]
+    result = run("trace", "compare", *paths)
+    assert result.exit_code == 2
+    words = "no proof, but nothing differs in what is compared"
+    assert result.stdout.splitlines()[-1] == f"{words}; --full compares replies of the model, too"
+    assert run("trace", "compare", *paths, "--full").stdout.splitlines()[-1] == words
+
+
 # -- folders by workflow ------------------------------------------------------------------------------
 
 
@@ -201,6 +244,9 @@ def test_what_has_no_workflow_is_unpaired(tmp_path: Path, data: bytes) -> None:
 # -- partial traces -----------------------------------------------------------------------------------
 
 
+CUT = "cut: the end of the run is not in the trace, so it cannot be compared"
+
+
 def write_partial(folder: Path, made: Any, *, tail: bytes = b"", name: str = "trace") -> Path:
     """Write what a run that was killed leaves of its traces."""
     trace = made["trace"]
@@ -225,7 +271,7 @@ def test_a_partial_trace_is_read_as_one_that_is_cut(tmp_path: Path, tail: bytes)
     path = write_partial(tmp_path / "run", good_run(), tail=tail)
     for place in (path, path.parent):
         result = run("trace", "check", str(place))
-        cut = "fit, but cut: the end of the run is not in the trace\n"
+        cut = f"fit, but {CUT}\n"
         assert (result.exit_code, result.stdout) == (0, cut)
         told: Any = decode(run("trace", "check", str(place), "--json").stdout)
         assert told == {"ok": True, "status": "valid", "failures": [], "truncated": True}
@@ -258,6 +304,7 @@ def test_what_is_wrong_in_a_partial_trace_is_told(tmp_path: Path) -> None:
     made = changing(changed("trace", "events", 1, "role", to=5))
     result = run("trace", "check", str(write_partial(tmp_path, made)))
     assert (result.exit_code, "trace:type\t/events/1/role" in result.stdout) == (1, True)
+    assert result.stdout.splitlines()[1] == f"and {CUT}"
     path = write_partial(tmp_path, good_run())
     path.write_bytes(b'{"kind":"other"}\n')
     for said in (
@@ -273,7 +320,7 @@ def test_a_whole_trace_is_taken_before_a_partial_one(tmp_path: Path) -> None:
     write(tmp_path / "run", good_run(), "trace")
     write_partial(tmp_path / "run", good_run())
     result = run("trace", "check", str(tmp_path / "run"))
-    assert (result.exit_code, result.stdout) == (0, "fit: the trace is complete\n")
+    assert (result.exit_code, result.stdout) == (0, FIT)
     assert run("trace", "compare", str(tmp_path), str(tmp_path)).exit_code == 0
 
 

@@ -76,6 +76,7 @@ def timeline(text: str = "x", *, events: Sequence[TimelineEvent] = (), **changes
         "model_fixed": False,
         "replayed": True,
         "discarded": True,
+        "error": text,
         "truncated": True,
         "events_dropped": 3,
         "output_type": text,

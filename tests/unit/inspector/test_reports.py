@@ -105,7 +105,7 @@ def test_a_page_tells_everything_of_a_run() -> None:
     assert "planner ×2" in page.text
     assert "2 of 7 candidates" in page.text
     assert "Writes, version 3" in page.text
-    for sentence in ("It raised an error", "It is a replay", "3 more events", "is not fixed"):
+    for sentence in ("It raised x", "It is a replay", "3 more events", "is not fixed"):
         assert sentence in page.text
 
 
@@ -182,6 +182,24 @@ def test_what_differs_is_marked_also_where_runs_cannot_be_compared() -> None:
     assert b"<mark>monday</mark>" in content
     assert b"<mark>tuesday</mark>" in content
     assert "event 0: the same on both sides" in read_page(content).text
+
+
+def test_runs_of_unfixed_models_show_their_reasons_and_then_what_differs() -> None:
+    sides = [
+        timeline(side, events=[event(0, "x"), event(1, "x", call("y", args={"q": side}))])
+        for side in ("monday", "tuesday")
+    ]
+    reason = Failure("trace:model", "/x", False, None, "no seed")
+    found = different("tool_args_mismatch:1:0").failures
+    page = compared(Report(False, "ineligible", (reason,), 3, differences=found), *sides)
+    assert page.codes == ["trace:model", "tool_args_mismatch:1:0"]
+    for words in (
+        "1 reason",
+        "4 differences",
+        "This is no proof",
+        "event 0: the same on both sides",
+    ):
+        assert words in page.text
 
 
 def test_what_is_not_compared_is_marked_too() -> None:

@@ -184,8 +184,13 @@ def test_an_unfixed_model_is_refused_with_what_to_do() -> None:
     [failure] = check_trace(run["trace"], run["retrieval"]).failures
     assert (failure.code, failure.pointer) == ("trace:model", "/metadata/model_fixed")
     assert (failure.left, failure.right) == (False, True)
-    for advice in ("a seed", "deterministic_provider=True", "compare it with its replay"):
+    ways = ("a seed", "deterministic_provider=True", "rote runs replay run-1 MODULE:FUNCTION")
+    for advice in (*ways, "record the run (record=True)"):
         assert advice in failure.message
+    run["trace"]["metadata"]["recording"] = "a" * 64
+    [failure] = check_trace(run["trace"], run["retrieval"]).failures
+    assert all(advice in failure.message for advice in ways)
+    assert "record=True" not in failure.message
 
 
 def test_a_report_says_that_a_trace_is_cut() -> None:

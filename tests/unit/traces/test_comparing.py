@@ -13,7 +13,15 @@ from rote.traces.formats import CONTRACT_VERSIONS
 from rote.values import canonical
 from tests.lanes import examples
 from tests.unit.traces.test_checking import PLACES, RULES
-from tests.unit.traces.traces import Change, changed, changing, good_run, place, without
+from tests.unit.traces.traces import (
+    Change,
+    changed,
+    changing,
+    good_run,
+    place,
+    recorded_run,
+    without,
+)
 
 EVENT = ("trace", "events", 1)
 CALL = (*EVENT, "tool_calls", 0)
@@ -267,6 +275,36 @@ def test_what_the_contract_leaves_out_is_told_by_the_full_level(told: Any, chang
     assert [each.right for each in mirrored.failures] == [each.left for each in report.failures]
 
 
+def test_differences_come_in_the_order_in_which_they_happened() -> None:
+    """The reply that sent a run another way stands before its calls, the writes stand last."""
+    left, right = with_facts("left"), with_facts("right")
+    for made, digit in ((left, "7"), (right, "8")):
+        made["trace"]["metadata"].update(
+            commit_payload_fingerprint=digit * 64, model_replies=[digit * 64] * 4
+        )
+        made["trace"]["output"]["output_shape_hash"] = digit * 64
+        made["retrieval"]["events"][0]["policy_id"] = digit
+        for event in made["trace"]["events"]:
+            event["role"] = digit
+    told = ["event_mismatch:0:role", "event_mismatch:1:role", "event_mismatch:2:role"]
+    replies = [f"model_reply_mismatch:{number}" for number in range(4)]
+    rest = [
+        "retrieval_mismatch:0:policy_id",
+        "output_mismatch:output_shape_hash",
+        "writes_mismatch",
+    ]
+    assert codes_of(compared(left, right, "full")) == [*told, *replies, *rest]
+    for made in (left, right):
+        made["trace"]["events"][1]["model_calls"] = 1
+        made["trace"]["events"][2]["model_calls"] = 2
+    assert codes_of(compared(left, right, "full")) == [
+        told[0], replies[0], told[1], replies[1], replies[2], told[2], replies[3], *rest,
+    ]  # fmt: skip
+    # A number that is not true costs no time.
+    left["trace"]["events"][0]["model_calls"] = 2**53 - 1
+    assert codes_of(compared(left, right, "full")) == [*replies, *told, *rest]
+
+
 def test_a_report_says_its_level() -> None:
     left, right = (
         with_facts("left"),
@@ -327,6 +365,51 @@ def test_a_run_of_an_unfixed_model_compares_with_its_replay_alone() -> None:
     assert codes_of(compared(*neither)) == ["trace:model", "trace:model"]
     nulls = [of_an_unfixed_model(name, recording=None) for name in ("left", "right")]
     assert codes_of(compared(*nulls)) == ["trace:model", "trace:model"]
+
+
+def test_two_recordings_in_the_same_bytes_are_no_replay() -> None:
+    """A program may ask its model outside of event.model: then recordings agree in all that they have."""
+    both = [of_an_unfixed_model(name, recording="a" * 64) for name in ("left", "right")]
+    report = compared(*both)
+    assert (report.status, codes_of(report)) == ("ineligible", ["trace:model", "trace:model"])
+
+
+def test_runs_of_unfixed_models_are_no_proof_and_still_it_is_told_what_differs() -> None:
+    left = recorded_run(of_an_unfixed_model("left"), [{"kind": "tool", "result": 1}] * 6)
+    right = of_an_unfixed_model("right")
+    changed(*CALL, "tool_result_fingerprint", to=OTHER)(right)
+    right = recorded_run(right, [{"kind": "tool", "result": 2}] * 6)
+    report = compare_traces(
+        left["trace"], right["trace"],
+        left_retrieval=left["retrieval"], right_retrieval=right["retrieval"],
+        left_recording=left["recording"], right_recording=right["recording"],
+    )  # fmt: skip
+    assert (report.ok, report.status) == (False, "ineligible")
+    assert codes_of(report) == ["trace:model", "trace:model"]
+    [difference] = report.differences
+    assert difference.code == "tool_result_fingerprint_mismatch:1:0"
+    assert (difference.left_value, difference.right_value) == ("1", "2")
+    told: Any = report.to_dict()
+    assert [each["left_value"] for each in told["differences"]] == ["1"]
+    assert "left_value" not in told["failures"][0]
+    assert "differences" not in compared(left, left).to_dict()
+
+
+OTHER_REASONS: list[Change] = [
+    changed("trace", "workflow_id", to="other"),
+    changed("trace", "metadata", "truncated", to=True),
+    changed("trace", "events", 1, "index", to=9),
+    lambda run: run.update(retrieval=None),
+]
+
+
+@pytest.mark.parametrize("change", OTHER_REASONS)
+def test_with_another_reason_nothing_is_told_of_differences(change: Change) -> None:
+    left, right = (of_an_unfixed_model(name) for name in ("left", "right"))
+    changed(*CALL, "tool_result_fingerprint", to=OTHER)(right)
+    change(right)
+    report = compared(left, right)
+    assert (report.status, report.differences) == ("ineligible", ())
 
 
 def test_a_replay_may_fail_nothing_else() -> None:

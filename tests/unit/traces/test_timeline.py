@@ -12,6 +12,7 @@ import rote
 from rote import ModelConfig, ToolProfile
 from rote.bridges.trace_files import read_timeline
 from rote.errors import InvalidInput
+from rote.traces.partial import event_lines, start_line
 from rote.traces.timeline import Timeline, TimelineCall, make_timeline
 from rote.traces.timeline_words import head_of, marks_of
 from rote.values import canonical, decode
@@ -118,7 +119,17 @@ def test_a_run_that_raised_tells_how_far_it_came(tmp_path: Path) -> None:
         [("search", 0)], [("model", 1), ("mail", 2)],
     ]  # fmt: skip
     assert run.discarded
-    assert "It raised an error, so nothing was written." in marks_of(run)
+    assert run.error == "Interrupted"
+    with rote.open(tmp_path / "memory.db", modes=MODES) as store:
+        with pytest.raises(Interrupted), store.space("team").run(**TERMS) as long:
+            raise type("I" * 300, (Interrupted,), {})
+        assert make_timeline(long.trace).error == "I" * 200
+    assert "It raised Interrupted, so nothing was written." in marks_of(run)
+    trace: Any = decode((place / "trace.json").read_bytes())
+    for other in (None, 5, ["x"]):
+        trace["metadata"]["error"] = other
+        told = make_timeline(trace)
+        assert "It raised an error, so nothing was written." in marks_of(told)
     assert dict(head_of(run))["writes"] == "none"
 
 
@@ -150,6 +161,18 @@ def test_a_run_that_was_killed_tells_its_events_and_the_calls_after_them(tmp_pat
     assert "The trace is cut: the run did not come to its end." in marks_of(run)
 
 
+def test_a_trace_that_was_cut_takes_no_recording_that_it_does_not_name(tmp_path: Path) -> None:
+    """Only the trace of a run that has not ended may be without the name of its recording."""
+    place = recorded(tmp_path, [["search"], ["mail"]])
+    trace: Any = decode((place / "trace.json").read_bytes())
+    trace["events"].pop()
+    trace["metadata"].update(truncated=True, events_dropped=1, recording=None)
+    (place / "trace.json").write_bytes(canonical(trace))
+    assert not read_timeline(place / "trace.json").has_recording
+    with pytest.raises(InvalidInput, match="the trace names none"):
+        read_timeline(place / "trace.json", recording=place / "recording.jsonl")
+
+
 def test_a_replay_tells_the_replies_of_its_recording(tmp_path: Path) -> None:
     program = [["model", "search"], ["mail"]]
     place = recorded(tmp_path, program)
@@ -159,6 +182,7 @@ def test_a_replay_tells_the_replies_of_its_recording(tmp_path: Path) -> None:
             work(run, program)
     path = tmp_path / "observability" / "tuesday" / "trace.json"
     assert not read_timeline(path).has_recording
+    assert any("--recording names one" in mark for mark in marks_of(read_timeline(path)))
     told = read_timeline(path, recording=replay)
     assert [numbers(event.calls) for event in told.events] == expected(program)
     assert told.replayed
@@ -212,9 +236,15 @@ def edited(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return edit
 
 
-def partial(trace: Any) -> Any:
-    trace["metadata"] |= {"truncated": True, "recording": None}
-    return trace
+def unended(place: Path) -> Path:
+    """Put the partial trace of a run into the place of its trace; return its path."""
+    trace: Any = decode((place / "trace.json").read_bytes())
+    fields = {key: part for key, part in trace.items() if key not in ("events", "output")}
+    lines = [event_lines(canonical(event), (), ()) for event in trace["events"]]
+    (place / "trace.json").unlink()
+    path = place / "trace.partial.jsonl"
+    path.write_bytes(start_line(fields, trace["metadata"]) + b"".join(lines))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -251,18 +281,17 @@ def test_a_recording_of_other_bytes_is_refused_when_named_and_else_not_used(
         (lambda data: b"", "it is empty"),
     ],
 )  # fmt: skip
-def test_a_recording_of_another_run_is_found_out_when_the_trace_is_cut(
+def test_a_recording_of_another_run_is_found_out_when_the_trace_is_partial(
     tmp_path: Path, change: Callable[[bytes], bytes], said: str
 ) -> None:
-    """A trace that is cut names no digest, so that only its calls can tell."""
+    """A partial trace names no digest, so that only its calls can tell."""
     place = recorded(tmp_path, [["search"], ["model", "search"]])
-    trace = partial(decode((place / "trace.json").read_bytes()))
-    (place / "trace.json").write_bytes(canonical(trace))
-    assert read_timeline(place / "trace.json").has_recording
+    path = unended(place)
+    assert read_timeline(path).has_recording
     edited(change)(place)
-    assert not read_timeline(place / "trace.json").has_recording
+    assert not read_timeline(path).has_recording
     with pytest.raises(InvalidInput, match=said):
-        read_timeline(place / "trace.json", recording=place / "recording.jsonl")
+        read_timeline(path, recording=place / "recording.jsonl")
 
 
 def test_a_recording_that_is_too_long_is_shown_as_far_as_it_may_be(

@@ -131,7 +131,13 @@ def test_replies_count_with_the_event_that_made_them(replies: int) -> None:
 
 @pytest.mark.parametrize(
     "ending",
-    [Ending(), Ending(discarded=True), Ending("1" * 64), Ending("1" * 64, "2" * 64)],
+    [
+        Ending(),
+        Ending(error="E"),
+        Ending(error="E" * 200),
+        Ending("1" * 64),
+        Ending("1" * 64, "2" * 64),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("output", [None, {"type": "none"}, {"type": "text", "sections": []}])

@@ -32,7 +32,11 @@ from tests.unit.cli.replays.programs import (
         (".agent:work", "'.agent:work' is no function; name"),
         ("../agent:work", "'../agent:work' is no function; name"),
         ("agent.py:work", "agent.py:work names a file; name a function as MODULE:FUNCTION"),
-        ("nowhere:work", "cannot import nowhere: ModuleNotFoundError: No module named 'nowhere'\n"),
+        (
+            "nowhere:work",
+            "cannot import nowhere: ModuleNotFoundError: No module named 'nowhere'; it is"
+            " looked for in the working folder, ",
+        ),
         ("agent.inner:work", "cannot import agent.inner: ModuleNotFoundError"),
         ("broken:work", "cannot import broken: SyntaxError: "),
         ("failing:work", "cannot import failing: ZeroDivisionError: division by zero ("),
@@ -71,7 +75,7 @@ def damaged(store: Path, path: str, change: Callable[[Path], object]) -> None:
 @pytest.mark.parametrize(
     ("path", "change", "said"),
     [
-        ("trace.json", Path.unlink, "the run monday has no trace.json in "),
+        ("trace.json", Path.unlink, "or it was killed, and then it cannot be replayed"),
         ("trace.json", lambda path: path.write_bytes(b"{"), "trace.json: not JSON at"),
         (
             "trace.json",
@@ -99,6 +103,18 @@ def test_a_recording_elsewhere_is_named(store_path: Path) -> None:
     Path("other.jsonl").write_bytes(Path("first.jsonl").read_bytes() + b"\n")
     said = error_of(replay(store_path, "agent:work", "--recording", "other.jsonl"))
     assert "other.jsonl is not the recording of monday: its SHA-256 is " in said
+
+
+def test_a_whole_recording_without_its_name_is_taken(store: Path) -> None:
+    """A kill between the trace and the last name of the recording leaves one under its first name."""
+    write(PROGRAM)
+    place = store.with_name("observability") / "monday" / "recording.jsonl"
+    left = place.rename(f"{place}.partial")
+    assert answer_of(store, expected=0)["recording"].endswith("recording.jsonl.partial")
+    shown = run_ok("runs", "show", "monday", store=store)
+    assert "rote runs replay monday MODULE:FUNCTION" in shown
+    left.write_bytes(left.read_bytes()[:-5])
+    assert f"there is no recording {place}" in error_of(replay(store))
 
 
 def test_runs_that_cannot_be_replayed_are_told(store: Path) -> None:
