@@ -1,0 +1,52 @@
+"""The golden cases of ranking: another program that follows the contract made them."""
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from rote.testing.naive_excerpts import naive_package_text
+from rote.testing.naive_ranking import naive_rank
+from rote.values import canonical
+
+FOLDER = Path(__file__).with_name("ranking") / "cases"
+CASES = sorted(FOLDER.glob("*.json"))
+
+
+class KnownVectors:
+    """An embedder that knows the vectors of a few texts."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.name: str = case["name"]
+        self.version: str = case["version"]
+        self.dimension: int = case["dimension"]
+        self._vectors = case["vectors"]
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self._vectors[text] for text in texts]
+
+
+def write_files(case: dict[str, Any], root: Path) -> None:
+    for name, data in case["files"].items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(base64.b64decode(data))
+
+
+def test_there_are_all_cases() -> None:
+    assert len(CASES) == 24
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_plain_reference_gives_the_bytes_of_a_case(path: Path, tmp_path: Path) -> None:
+    case = orjson.loads(path.read_bytes())
+    write_files(case, tmp_path)
+    embedder = KnownVectors(case["embedder"]) if "embedder" in case else None
+    package = naive_rank(case["request"], tmp_path, embedder=embedder)
+    dropped = package["selection"].pop("dropped")
+    assert package == case["package"]
+    assert canonical(package) == canonical(case["package"])
+    assert dropped == case["dropped"]
+    assert naive_package_text(package) == case["text"]
