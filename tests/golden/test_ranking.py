@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+import rote
 from rote.testing.naive_excerpts import naive_package_text
 from rote.testing.naive_ranking import naive_rank
 from rote.values import canonical
@@ -50,3 +51,19 @@ def test_the_plain_reference_gives_the_bytes_of_a_case(path: Path, tmp_path: Pat
     assert canonical(package) == canonical(case["package"])
     assert dropped == case["dropped"]
     assert naive_package_text(package) == case["text"]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_retrieve_gives_the_bytes_of_a_case(path: Path, tmp_path: Path) -> None:
+    case = orjson.loads(path.read_bytes())
+    if case["request"]["policy"] != "lexical-1":
+        pytest.skip("hybrid-1 needs an embedder")
+    write_files(case, tmp_path)
+    package = rote.retrieve(case["request"], root=tmp_path)
+    assert canonical(package) == canonical(case["package"])
+    full = rote.retrieve(case["request"], root=tmp_path, dropped="full")
+    assert full["selection"].pop("dropped") == case["dropped"]
+    assert full == package
+    assert rote.receipt(package) == case["receipt"]
+    assert rote.receipt(package, case["request"]) == case["receipt"]
+    assert rote.package_text(package) == case["text"]

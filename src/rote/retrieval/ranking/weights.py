@@ -5,9 +5,11 @@ idf     a logarithm to base 2, with 16 bits behind the point
 weight  of a term in a memory: BM25 with k1 = 1.2 and b = 0.4, with 16 bits behind the point
 """
 
+# More occurrences of a term in a memory count as so many.
+OCCURRENCES_MAX = 255
+
 _DAY = 86_400_000_000  # microseconds
 _MILLION = 1_000_000
-_OCCURRENCES_MAX = 255
 _HALVINGS_MAX = 16
 
 
@@ -32,7 +34,7 @@ def idf(memories: int, with_term: int) -> int:
 
 def weight(occurrences: int, length: int, average: int) -> int:
     """Return the weight of a term in a memory of so many terms, times 2^16."""
-    found = min(occurrences, _OCCURRENCES_MAX) * average
+    found = min(occurrences, OCCURRENCES_MAX) * average
     return (55 * found << 16) // (25 * found + 18 * average + 12 * length)
 
 

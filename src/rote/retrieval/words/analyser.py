@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 from typing import Final
 from unicodedata import combining, normalize
 
-from rote.questions import NO_INSTANT
+from rote.questions import ENGLISH, NO_INSTANT
 from rote.retrieval.words.porter import stem
 from rote.retrieval.words.tables import (
     UNASSIGNED,
@@ -32,8 +32,6 @@ from rote.values import datetime_of
 from rote.values.limits import ANALYSED_CHARACTERS, TERM_CHARACTERS_MAX, WORDS_REMEMBERED
 
 ANALYSER: Final = "words-1"
-ENGLISH: Final = "english"
-LANGUAGES = (ENGLISH, "none")
 
 # The interpreter sorts marks that follow each other in quadratic time. So it gets only so many
 # characters that could be marks at once.

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rote.retrieval.words
-from rote.questions import NO_INSTANT
+from rote.questions import LANGUAGES, NO_INSTANT
 from rote.retrieval.words import analyser
-from rote.retrieval.words.analyser import LANGUAGES, analyse, memory_terms
+from rote.retrieval.words.analyser import analyse, memory_terms
 from rote.retrieval.words.porter import stem
 from rote.testing.naive_porter import naive_stem
 from rote.testing.naive_words import naive_analyse
