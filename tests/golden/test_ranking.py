@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 
 import rote
+from bench import recall
 from rote.testing.naive_excerpts import naive_package_text
 from rote.testing.naive_ranking import naive_rank
 from rote.values import canonical
@@ -67,3 +69,19 @@ def test_retrieve_gives_the_bytes_of_a_case(path: Path, tmp_path: Path) -> None:
     assert rote.receipt(package) == case["receipt"]
     assert rote.receipt(package, case["request"]) == case["receipt"]
     assert rote.package_text(package) == case["text"]
+
+
+@pytest.mark.parametrize("name", recall.FIGURES)
+def test_the_development_set_gives_the_figures_of_the_contract(name: str) -> None:
+    """Shares at 50, 100 and 250 tokens, with as many digits as the contract prints."""
+    policy, scoring, _ = recall.FIGURES[name]
+    expected = {
+        "phase6": "0.13 0.22 0.36",
+        "lexical-alone": "0.46 0.55 0.67",
+        "lexical": "0.5733 0.7833 0.9067",
+    }[name].split()
+    answer = partial(recall.answer, policy=policy, scoring=scoring)
+    shares = [recall.share_of(answer, tokens) for tokens in (50, 100, 250)]
+    assert [
+        f"{share:.{len(figure) - 2}f}" for share, figure in zip(shares, expected, strict=True)
+    ] == expected
