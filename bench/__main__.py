@@ -12,6 +12,7 @@ from rich.status import Status
 
 from bench import (
     branches,
+    calls,
     commits,
     differences,
     erasing,
@@ -45,6 +46,7 @@ BENCHMARKS = [
     *queries.BENCHMARKS,
     *jsonl.BENCHMARKS,
     *runs.BENCHMARKS,
+    *calls.BENCHMARKS,
     *traces.BENCHMARKS,
     *values.BENCHMARKS,
     *differences.BENCHMARKS,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import vectors
+from tests import browser, vectors
 from tests.lanes import SLOW
 
 # The quick lane gives the same answer every time. The slow lane draws new cases, and a failure
@@ -53,11 +53,17 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if vectors.FOUND:
-        return
-    terminalreporter.write_sep("!", "PUBLIC TEST VECTORS NOT FOUND", red=True, bold=True)
-    terminalreporter.write_line(
-        f"The public JCS and JSON Patch suites were NOT run: there is no {vectors.FOLDER}.\n"
-        "Set ROTE_VECTORS to the folder that holds jcs/ and json-patch/.",
-        red=True,
-    )
+    if not vectors.FOUND:
+        terminalreporter.write_sep("!", "PUBLIC TEST VECTORS NOT FOUND", red=True, bold=True)
+        terminalreporter.write_line(
+            f"The public JCS and JSON Patch suites were NOT run: there is no {vectors.FOLDER}.\n"
+            "Set ROTE_VECTORS to the folder that holds jcs/ and json-patch/.",
+            red=True,
+        )
+    if not browser.FOUND:
+        terminalreporter.write_sep("!", "NO BROWSER FOUND", red=True, bold=True)
+        terminalreporter.write_line(
+            "Pages were NOT tried in a browser: install Chromium (Debian: apt-get install chromium),\n"
+            "or set ROTE_CHROMIUM to its program.",
+            red=True,
+        )

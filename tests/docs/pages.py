@@ -1,6 +1,7 @@
 """Examples in pages: the blocks that run, and the way they run.
 
 ```python    runs; the blocks of a page share one namespace, in order; a `try` must raise
+```python agent.py   is saved as that file in the working folder, and does not run
 ```console   lines with `$ ` run in a shell; what is shown below one is what it prints, where
              `…` stands for anything; nothing shown is not compared
 other tags   illustrations
@@ -19,7 +20,7 @@ from tests.docs.starter import SECONDS_MAX, Starter
 RUN = ("python", "console")
 
 _exit = re.compile(r"\[exit (\d+)\]").fullmatch
-_fence = re.compile(r"^(?P<fence>`{3,})(?P<tag>[A-Za-z0-9_-]*)[^`]*$")
+_fence = re.compile(r"^(?P<fence>`{3,})(?P<tag>[A-Za-z0-9_-]*) ?(?P<file>[^`]*)$")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Block:
     tag: str
     line: int  # of its first line of text, from 1
     text: str
+    file: str = ""  # the name to save it by
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,16 @@ class Command:
 
 def blocks(page: str) -> Iterator[Block]:
     """Yield the fenced blocks of a page, in order."""
-    fence, tag, start = "", "", 0
+    fence, tag, file, start = "", "", "", 0
     lines = page.splitlines()
     for number, line in enumerate(lines, start=1):
         if fence:
             if line.rstrip() == fence:
-                yield Block(tag, start, "\n".join(lines[start - 1 : number - 1]) + "\n")
+                yield Block(tag, start, "\n".join(lines[start - 1 : number - 1]) + "\n", file)
                 fence = ""
         elif match := _fence.match(line):
-            fence, tag, start = match["fence"], match["tag"], number + 1
+            fence, tag, file = match["fence"], match["tag"], match["file"].strip()
+            start = number + 1
     assert not fence, f"the block that starts at line {start} never ends"
 
 

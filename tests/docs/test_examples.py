@@ -44,7 +44,9 @@ def test_the_examples_of_a_page_run(
         monkeypatch.delenv(name, raising=False)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text("utf-8")):
-        if block.tag == "python":
+        if block.file:
+            (tmp_path / block.file).write_text(block.text, "utf-8")
+        elif block.tag == "python":
             run_python(block, page=page, namespace=namespace)
         elif block.tag == "console":
             console.run(block, page=page)
@@ -64,11 +66,13 @@ def test_the_readme_and_the_guide_have_examples() -> None:
 # -- the extractor finds what it is there to find ----------------------------------------------------
 
 
-def test_a_block_keeps_its_tag_its_line_and_its_text() -> None:
+def test_a_block_keeps_its_tag_its_line_its_text_and_its_file() -> None:
     page = "a\n```python\nx = 1\n\ny = 2\n```\n````text\n```python\nnot code\n```\n````\n"
-    assert list(blocks(page)) == [
+    saved = "```python agent.py\nx = 3\n```\n"
+    assert list(blocks(page + saved)) == [
         Block("python", 3, "x = 1\n\ny = 2\n"),
         Block("text", 8, "```python\nnot code\n```\n"),
+        Block("python", 13, "x = 3\n", "agent.py"),
     ]
 
 

@@ -1,8 +1,11 @@
 """The programs in examples/ run, and print what they are meant to show."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from rote.values import decode
 from tests.unit.cli.command import run
@@ -83,3 +86,38 @@ def test_a_replayed_run_makes_its_folder_and_leaves_one_that_is_in_use_alone(
     file.write_text("")
     said = refusal_of("replayed_run.py", str(file))
     assert said == f"cannot make the folder {file}: File exists\n"
+
+
+def test_a_support_agent_says_which_tool_made_its_answer_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = printed_by("support_agent.py", str(tmp_path / "new" / "folder"))
+    assert lines[:5] == [
+        "monday:  Your teapot arrives on Tuesday.",
+        "tuesday: Your teapot is lost. We refund it today.",
+        "different: event 1, tool call 1 (track_parcel): the tool answered otherwise",
+        '  monday:  {"arrives":"Tuesday","state":"on its way"}',
+        '  tuesday: {"state":"lost"}',
+    ]
+
+    # The commands that it prints work in its folder.
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    said = [run(*shlex.split(line)[1:]) for line in lines if line.startswith("rote ")]
+    show, compare, replay = said
+    assert [each.exit_code for each in said] == [0, 1, 0]
+    assert '{"text":"Your teapot arrives on Tuesday.","tool_calls":[]}' in show.stdout
+    for code in (
+        "tool_result_fingerprint_mismatch:1:1",
+        "model_reply_mismatch:1",
+        "writes_mismatch",
+    ):
+        assert code in compare.stdout
+    assert replay.stdout.startswith("equal: support_agent:answer did what the run monday did")
+
+
+def test_a_support_agent_needs_no_folder_and_leaves_one_that_is_there_alone(tmp_path: Path) -> None:
+    assert printed_by("support_agent.py")[-1].endswith('{"state":"lost"}')
+    said = refusal_of("support_agent.py", str(tmp_path))
+    assert said == f"cannot make the folder {tmp_path}: File exists; name a new one\n"
+    assert list(tmp_path.iterdir()) == []

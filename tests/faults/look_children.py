@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from contextlib import redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 import rote
 from rote.cli.app import app
+from rote.engines.sqlite.looking import making_way
 from rote.errors import Denied, RoteError
+from rote.opening.opening import open_as_allowed
 from tests.faults.children import say
 
 ID, OTHER = "urn:entity:a", "urn:entity:b"
@@ -68,6 +71,44 @@ def command_as_a_guest(path: str) -> None:
     say("\n".join(_commands(path)))
 
 
+def told_as_a_guest(path: str) -> None:
+    """Say how the command line would open a store; once elsewhere, as above."""
+    with TemporaryDirectory() as folder:
+        elsewhere = str(Path(folder) / "memory.db")
+        write_one(elsewhere, "1")
+        open_as_allowed(elsewhere, create=False, recover=False, author=None).close()
+    become_a_guest()
+    try:
+        with open_as_allowed(path, create=False, recover=False, author=None) as store:
+            say("it may only be read" if store.read_only else "it may be written")
+    except RoteError as error:
+        say(f"{type(error).__name__} {error}")
+
+
+def look_in_a_fork(path: str) -> None:
+    """Fork while another thread opens the store, and look in the child."""
+    is_open, is_over = threading.Event(), threading.Event()
+
+    def open_slowly() -> None:
+        with making_way(path):
+            is_open.set()
+            is_over.wait()
+
+    thread = threading.Thread(target=open_slowly)
+    thread.start()
+    is_open.wait()
+    fork = os.fork()
+    if fork == 0:
+        signal.alarm(10)
+        with rote.open(path, read_only=True) as store:
+            say(answers(store))
+        os._exit(0)
+    status = os.waitpid(fork, 0)[1]
+    is_over.set()
+    thread.join()
+    assert status == 0, "the child did not look"
+
+
 def _commands(path: str) -> list[str]:
     """Return the exit codes of commands, and what the first one says."""
     of_space, told = ["--space", "agent"], []
@@ -88,5 +129,8 @@ def _commands(path: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    children = (write_and_die, write_one, look_as_a_guest, command_as_a_guest)
+    children = (
+        write_and_die, write_one, look_as_a_guest, command_as_a_guest, told_as_a_guest,
+        look_in_a_fork,
+    )  # fmt: skip
     {each.__name__: each for each in children}[sys.argv[1]](*sys.argv[2:])

@@ -5,7 +5,10 @@ Each prints one JSON document.
 
 import locale
 import os
+import signal
 import sys
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +55,38 @@ def watch(root: str, cache: str) -> Any:
     return events
 
 
+def fork(store: str) -> Any:
+    """Return the answer of a child that was forked while another thread held all corpora."""
+    request: Any = {
+        "query": "alpha", "store_paths": ["rote:agent"], "budget": {"max_excerpt_tokens": 20}
+    }  # fmt: skip
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ExitStack() as stack:
+            for lock in (CORPORA._lock, *CORPORA._turns):
+                stack.enter_context(lock)
+            is_held.set()
+            is_over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    is_held.wait()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        with rote.open(store, read_only=True) as opened:
+            package = rote.retrieve(request, store=opened)
+        os.write(writing, canonical(package["selection"]["selected"][0]["memory_id"]))
+        os._exit(0)
+    os.waitpid(child, 0)
+    is_over.set()
+    thread.join()
+    os.close(writing)
+    return decode(os.read(reading, 1_000))
+
+
 def tell(root: str, store: str) -> Any:
     """Return a package, whose receipt goes to the ledger of a store."""
     request: Any = decode((Path(root) / "request.json").read_bytes())
@@ -85,5 +120,5 @@ def peak_bytes() -> int:
 
 
 if __name__ == "__main__":
-    work = {each.__name__: each for each in (answer, watch, tell, grow, append)}[sys.argv[1]]
+    work = {each.__name__: each for each in (answer, watch, fork, tell, grow, append)}[sys.argv[1]]
     sys.stdout.buffer.write(canonical(work(*sys.argv[2:])))

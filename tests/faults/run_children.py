@@ -9,6 +9,8 @@ which a process can be stopped. Points are named after what is written:
     abort      that it was aborted                      discard    that it was discarded
     end        that it had nothing to write             claim      a lease that has run out
     take       a pending run of another owner           drop       a lease that nobody needs
+
+A run that leaves files can also be stopped at any line of the code that writes them (`LinePoint`).
 """
 
 import gc
@@ -17,8 +19,11 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
 
 import rote
 from rote.contract import Port
@@ -138,6 +143,73 @@ def run_once(url: str, run_id: str, point: str, action: Callable[[], None] = kil
             say("ended", run.state, 0 if run.commit is None else run.commit.version)
 
 
+class LinePoint:
+    """Acts at the nth line of runs and traces that is executed while it is in use."""
+
+    def __init__(self, number: int, action: Callable[[], None]) -> None:
+        self.count = 0
+        self._number = number
+        self._action = action
+        self._places = tuple(str(Path(rote.__file__).parent / name) for name in ("runs", "traces"))
+
+    def __enter__(self) -> Self:
+        self._before = sys.gettrace()
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self._before)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        return self._step if frame.f_code.co_filename.startswith(self._places) else None
+
+    def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            self.count += 1
+            if self.count == self._number:
+                self._action()
+        return self._step
+
+
+TOLD: dict[str, Any] = {
+    "workflow_id": "told",
+    "model": rote.ModelConfig("acme", "large-1"),
+    "policy_set_id": "p",
+    "mode": "buffered_write",
+    "tools": [rote.ToolProfile("search", "1")],
+    "record": True,
+}
+EVENT = {"role": "r", "interceptor": "i", "decision_type": "d"}
+QUESTION = {"query": "vault keys", "budget": {"max_excerpt_tokens": 100}}
+
+
+def tell(space: rote.Space, run_id: str) -> None:
+    """Do everything that leaves a mark in a trace or a recording; a run whose id says so raises."""
+    with space.run(**TOLD, run_id=run_id) as run:
+        for number in range(3):
+            run.retrieve(QUESTION)
+            with run.event(**EVENT) as event:
+                event.model(lambda prompt: prompt * 2, prompt="keys")
+                event.call("search", lambda query: [query], query=number)
+                event.guardrail("pii")
+                run.retrieve(QUESTION)
+        write_pair(run, "told")
+        run.output({"type": "text", "sections": ["a"]})
+        if run_id.startswith("raises"):
+            raise ZeroDivisionError
+
+
+def run_told(url: str, run_id: str, number: str, action: Callable[[], None] = kill_myself) -> int:
+    """Tell a run, and act at a line; return how many lines there were."""
+    with (
+        open_with(url) as store,
+        LinePoint(int(number), action) as lines,
+        suppress(ZeroDivisionError),
+    ):
+        tell(store.space(NAME), run_id)
+    return lines.count
+
+
 def recover(url: str, point: str, action: Callable[[], None] = kill_myself) -> None:
     """Recover until the point has come, and then whatever was begun to its end."""
     is_past: list[bool] = []
@@ -169,6 +241,8 @@ def serve_forks() -> None:
             action = kill_myself if how == "kill" else stop_myself
             if what == "run":
                 run_once(url, run_id, point, action)
+            elif what == "told":
+                run_told(url, run_id, point, action)
             else:
                 recover(url, point, action)
             sys.stdout.flush()

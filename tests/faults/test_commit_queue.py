@@ -14,7 +14,7 @@ import pytest
 import rote
 from rote.contract import Commit, Guard
 from rote.contract.commands import MakeCommit
-from rote.errors import InternalError, InvalidInput
+from rote.errors import Corrupt, InvalidInput
 from rote.kernel.committing import commits, jobs
 from rote.kernel.committing.commit_queue import CommitQueue, Group
 from rote.kernel.committing.committer import Committer
@@ -60,7 +60,7 @@ def test_a_commit_that_no_check_foresaw_fails_alone(store_path: Path) -> None:
                 partial(line.space.set, IDS[2], 1),
             ]
             first, bad, last = line.run(*calls)
-        assert isinstance(bad.exception(), InternalError)
+        assert isinstance(bad.exception(), Corrupt)
         assert {first.result().version, last.result().version} == {2, 3}
 
 

@@ -11,6 +11,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +20,7 @@ import apsw
 import pytest
 
 import rote
-from rote.errors import Corrupt, NotFound
+from rote.errors import Busy, Corrupt, NotFound, RoteError
 from tests.faults.tampering import raw
 from tests.golden import lives
 from tests.lanes import SLOW, examples
@@ -263,3 +264,83 @@ def test_a_look_checks_what_it_shows_by_its_hashes(
             except Corrupt:
                 refused.add(call.split()[-1])
     assert refused >= set(names)
+
+
+# -- writing -----------------------------------------------------------------------------------------
+
+
+def writes(patient: Patient, store: rote.Store, name: str) -> Iterator[tuple[str, Call]]:
+    """Yield every kind of writing call."""
+    space, ids = store.space(name), patient.ids[name]
+    yield "set", lambda: space.set("urn:new", 1, key="new")
+    yield "patch", lambda: space.patch(ids[0], [])
+    yield "delete", lambda: space.delete(ids[0])
+    yield (
+        "guarded",
+        lambda: space.transact(
+            [{"op": "set", "id": "urn:new", "value": 2}],
+            reads=[{"prefix": "urn:", "version": space.version}],
+        ),
+    )
+    yield "put", lambda: rote.Memory(space).put("ops", "k", "1", {"text": "x"})
+    yield "branch", lambda: space.create_branch("new")
+    yield "blob", lambda: space.put_blob(b"new")
+    for branch in patient.branches[name][1:]:
+        yield f"merge {branch}", partial(space.merge, branch, on_conflict="ours")
+    yield "erase", lambda: space.erase(ids[1], reason="asked to")
+    yield "erase records", lambda: rote.Memory(space).erase("ops", reason="asked to")
+    yield "compact", lambda: space.compact(before=max(space.version, 1))
+    yield "erase space", lambda: store.erase_space(name, reason="asked to", confirm=name)
+
+
+# A change behind Rote's back. Most of these once raised InvalidInput, or an error of Python.
+NONSENSE = [
+    "update commits set event = cast('7' as blob) where event is not null",
+    'update commits set event = cast(\'{"type":"merge"}\' as blob) where event is not null',
+    "update commits set at = 4611686018427387904",
+    "update facts set body = x'ff' where body is not null",
+    "update sides set body = cast('[]' as blob) where kind in ('key', 'run', 'lease')",
+    "update branches set parent = 99 where parent is not null",
+    "update spaces set number = number + 100",
+]
+
+
+@pytest.mark.parametrize("statement", NONSENSE)
+def test_writing_to_a_store_with_nonsense_in_its_rows_is_corrupt_or_works(
+    patient: Patient, tmp_path: Path, statement: str
+) -> None:
+    refused = Counter[str]()
+    for name in SPACES:
+        (tmp_path / name).mkdir()
+        path = lives.copy_store("life-1", tmp_path / name)
+        with raw(path) as connection:
+            connection.execute(statement)
+            assert connection.changes()
+        with lives.open_at(path, day=lives.AFTERWARDS).store as store:
+            for call, write in writes(patient, store, name):
+                try:
+                    write()
+                except (Busy, NotFound):
+                    pass  # a row is not where it was, or a run of this life is still open
+                except RoteError as error:
+                    refused[type(error).__name__] += 1
+                    assert isinstance(error, Corrupt), (name, call, error)
+    assert refused
+
+
+def test_an_error_of_the_callers_own_is_passed_on(tmp_path: Path) -> None:
+    class Broken:
+        def now(self) -> Any:
+            raise KeyError("no time")
+
+        def random_bytes(self, size: int, /) -> bytes:
+            raise ValueError("no luck")
+
+    with rote.open(tmp_path / "memory.db") as store:
+        assert store.space("agent").version == 0
+    for given, kind in (({"clock": Broken()}, KeyError), ({"ids": Broken()}, ValueError)):
+        with rote.open(tmp_path / "memory.db", **given) as store:  # type: ignore[arg-type]
+            space = store.space("agent")
+            with pytest.raises(kind):
+                space.set("urn:a", 1)
+            assert (space.version, space.get("urn:a")) == (0, None)

@@ -18,9 +18,10 @@ import pytest
 import rote
 from rote.engines.sqlite import SqliteEngine, SqliteLook
 from rote.errors import Corrupt, InvalidInput, NotFound, Unavailable
-from rote.opening.keys import MemoryKeys
+from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.testing import StoreSettings, open_on
 from rote.testing.faults import Fault, FaultDisk
+from rote.values import Identity
 from tests.faults.look_children import COMMITS, ID, OTHER, answers
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +93,33 @@ def test_a_look_at_a_file_that_is_gone_is_in_nobodys_way(folder: Path, tmp_path:
             other.space("x").set("urn:a", 1)
 
 
+@pytest.mark.parametrize("folder", [KILLED, COPIED], indirect=True)
+def test_a_look_at_a_file_with_a_new_name_is_in_no_writers_way(
+    folder: Path, tmp_path: Path
+) -> None:
+    """The writer could not write, or lost its locks when the look ended: another process then took
+    the log away from under it."""
+    with rote.open(folder / FILE, read_only=True) as look:
+        assert look.space("agent").version == COMMITS
+        moved = folder.rename(tmp_path / "moved")
+        with rote.open(moved / FILE) as store:
+            space = store.space("agent")
+            space.set(OTHER, 1)
+            look.close()
+            child([moved / FILE, 2], "write_one")
+            assert space.get(OTHER) == 2
+            space.set(OTHER, 3)
+    with rote.open(moved / FILE) as store:
+        assert store.space("agent").get(OTHER) == 3
+        assert store.space("agent").verify().ok
+
+
+@pytest.mark.parametrize("folder", [CLOSED], indirect=True)
+def test_a_fork_beside_an_opening_leaves_the_child_able_to_look(folder: Path) -> None:
+    """The child waited for ever for a lock whose owner does not exist there."""
+    assert child([folder / FILE], "look_in_a_fork").splitlines() == [str(EXPECTED)]
+
+
 @pytest.mark.parametrize("folder", [KILLED, CLOSED], indirect=True)
 def test_a_look_asks_nothing_of_a_disk_that_refuses_every_write(folder: Path) -> None:
     before = content(folder)
@@ -127,6 +155,25 @@ def test_the_command_line_looks_where_it_may_not_write(folder: Path) -> None:
     assert (told[0], json.loads(told[1])["value"]) == ("get 0", {"number": COMMITS - 1})
     assert told[2:] == ["verify 0", "log 0", "set 2", "recover 2"]
     assert content(folder) == before
+
+
+@pytest.mark.parametrize("folder", [CLOSED], indirect=True)
+def test_a_file_that_may_not_be_read_is_told_as_that(folder: Path) -> None:
+    """The advice was to make it writable."""
+    (folder / FILE).chmod(0o222)
+    folder.chmod(0o777)
+    open_the_way(folder)
+    told = child([folder / FILE], "told_as_a_guest").splitlines()
+    expected = f"Denied {folder / FILE} may not be read; ask its owner for the right to read it"
+    assert told == [expected]
+
+
+@pytest.mark.parametrize("folder", [CLOSED], indirect=True)
+def test_a_folder_that_cannot_be_listed_is_in_no_writers_way(folder: Path) -> None:
+    (folder / FILE).chmod(0o666)
+    folder.chmod(0o733)
+    open_the_way(folder)
+    assert child([folder / FILE], "told_as_a_guest").splitlines() == ["it may be written"]
 
 
 def open_the_way(folder: Path) -> None:
@@ -254,17 +301,46 @@ def test_a_full_disk_is_told_by_its_path_and_nothing_was_written(tmp_path: Path)
             assert space.verify().ok
 
 
+def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_keys_that_find_no_room_are_told_as_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    with rote.open(tmp_path / FILE) as store:
-        monkeypatch.setattr(os, "write", full)
+    """An empty file was left: with the same key, no space could ever be made again."""
+    seed, keys = bytes(range(32)), tmp_path / f"{FILE}.keys"
+    with rote.open(tmp_path / FILE, key=seed) as store:
+        monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(Unavailable) as caught:
             store.space("agent")
         monkeypatch.undo()
         assert caught.value.code == "disk_full"
-        assert caught.value.details["path"] == str(tmp_path / f"{FILE}.keys")
-        assert store.spaces() == []
+        assert caught.value.details["path"] == str(keys)
+        assert (store.spaces(), list(keys.iterdir())) == ([], [])
+        assert store.space("agent").checkpoint()
+
+
+def test_a_key_that_finds_no_room_takes_no_key_away_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes that copy a space to one store save the same key, each after it found none."""
+    identity = Identity.from_seed(bytes(range(32)))
+    keys = FolderKeys(tmp_path)
+    keys.save(identity.did, identity.seed())
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Unavailable):
+        keys.save(identity.did, identity.seed())
+    kept = keys.load(identity.did)
+    assert kept is not None
+    assert kept.seed() == identity.seed()
+
+
+def test_the_key_of_an_erased_space_is_not_left_unfinished(tmp_path: Path) -> None:
+    """A process that was killed while it saved the key has left a file with another name."""
+    with rote.open(tmp_path / FILE) as store:
+        did = store.space("agent").did
+        keys = tmp_path / f"{FILE}.keys"
+        shutil.copy(keys / did, keys / f"{did}.4711-1")
+        assert store.erase_space("agent", reason="asked to", confirm="agent").remaining == ()
+        assert list(keys.iterdir()) == []

@@ -355,3 +355,10 @@ def test_while_another_process_appends_every_package_is_of_lines_that_were_there
         (whole / STORE).write_bytes(b"".join(lines[:count]))
         assert naive_retrieve(REQUEST, whole)["package_hash"] == hash
     assert len(seen) > 1
+
+
+def test_a_fork_beside_a_retrieval_leaves_the_child_able_to_retrieve(tmp_path: Path) -> None:
+    """Corpora are kept for the whole process; the child waited for a lock that nobody releases."""
+    with rote.open(tmp_path / "memory.db") as store:
+        rote.Memory(store.space("agent")).put("ops", "k", "1", {"text": "alpha"})
+    assert child("fork", tmp_path / "memory.db") == "ops/k/1"

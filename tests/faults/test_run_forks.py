@@ -65,3 +65,27 @@ def _in_child(run: rote.Run, how: str) -> int:
     except Unavailable:
         return 0
     return 1
+
+
+@pytest.mark.parametrize("how", ["leaves", "raises"])
+def test_a_fork_that_leaves_an_event_of_its_parent_writes_nothing(tmp_path: Path, how: str) -> None:
+    """The end of the event in the child was a line of the partial trace, and the parent wrote it again."""
+    with rote.open(":memory:", modes=MODES, traces=tmp_path / "traces") as store:
+        run = store.space(NAME).run(
+            workflow_id="w", model=None, policy_set_id="p", mode="buffered_write", tools=TOOLS,
+            record=True,
+        )  # fmt: skip
+        with run:
+            with run.event(**EVENT) as event:
+                event.call("tool", lambda: 1)
+                child = os.fork()
+                if child == 0:
+                    error = None if how == "leaves" else ZeroDivisionError()
+                    event.__exit__(None, error, None)
+                    os._exit(0)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+                [partial] = (tmp_path / "traces").rglob("trace.partial.jsonl")
+                assert partial.read_bytes().count(b"\n") == 1
+            event_count = len(run.trace["events"])
+        assert event_count == len(run.trace["events"]) == 1
+        assert rote.check_trace(run.trace, run.retrieval_trace).ok

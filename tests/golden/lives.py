@@ -275,7 +275,7 @@ def die(place: str, day: str, run_id: str) -> None:
 def recover(life: Life) -> list[dict[str, Any]]:
     """Recover the runs that were left, and return their records."""
     ended = sorted(life.store.recover(), key=lambda record: record.run_id)
-    return [record.to_dict() for record in ended]
+    return [_told_run(record.to_dict()) for record in ended]
 
 
 def go_on(life: Life) -> None:
@@ -320,7 +320,7 @@ def told(life: Life) -> dict[str, Any]:
     runs = store.runs()
     return {
         "spaces": {space.name: _told_space(space) for space in store.spaces()},
-        "runs": [{**record.to_dict(), **store.run_origin(record)} for record in runs],
+        "runs": [{**_told_run(record.to_dict()), **store.run_origin(record)} for record in runs],
         "receipts": store.receipts(),
     }
 
@@ -384,8 +384,16 @@ def _told_sides(space: rote.Space) -> Iterator[Any]:
         page = space._port.answer(space.did, SidesOut(after))
         for row in page.rows:
             body: Any = row.body
-            yield [row.kind, row.key, {**body, "owner": ""} if row.kind == "run" else body]
+            if row.kind == "run":
+                body = {**_told_run(body), "owner": ""}
+            yield [row.kind, row.key, body]
         after = page.until
+
+
+def _told_run(run: dict[str, Any]) -> dict[str, Any]:
+    """Return what was told of a run when the lives were written; that it is a replay came later."""
+    assert not run.get("replayed")
+    return {name: value for name, value in run.items() if name != "replayed"}
 
 
 def _told_blob(space: rote.Space, data: bytes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 import rote
 from rote import errors
+from rote.runs.events import Event
 
 NAMES = [
     "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
@@ -26,7 +27,8 @@ SIGNATURES: dict[Callable[..., object], str] = {
     rote.digest: "(value)",
     rote.fingerprint: "(value)",
     rote.check_trace: "(trace, retrieval, *, size_bytes_max)",
-    rote.compare_traces: "(left, right, *, left_retrieval, right_retrieval, size_bytes_max)",
+    rote.compare_traces: "(left, right, *, left_retrieval, right_retrieval, left_recording,"
+    " right_recording, level, size_bytes_max)",
     rote.traces.retrieval_event: "(request, package, *, run_id, event_id, retrieval_event_id)",
     rote.patch.apply: "(value, operations)",
     rote.patch.diff: "(before, after)",
@@ -35,7 +37,7 @@ SIGNATURES: dict[Callable[..., object], str] = {
 MEMBERS: dict[type, dict[str, str | None]] = {
     # None: an attribute or a property.
     rote.Store: {
-        "add_receipt": "(self, space, receipt)",
+        "add_receipt": "(self, space, receipt, *, since)",
         "receipts": "(self)",
         "recover": "(self)",
         "run_origin": "(self, record)",
@@ -138,6 +140,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "model_config_id": None,
         "output": "(self, value)",
         "patch": "(self, id, ops)",
+        "operations": None,
         "payload_fingerprint": None,
         "policy_set_id": None,
         "query": "(self, query)",
@@ -154,6 +157,13 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "values": "(self, query)",
         "workflow_id": None,
     },
+    Event: {
+        "call": "(self, tool_name, function, args)",
+        "calls": "(self, calls, *, return_exceptions)",
+        "guardrail": "(self, guardrail_id)",
+        "id": None,
+        "model": "(self, function, args)",
+    },
     rote.Transaction: {
         "delete": "(self, id)",
         "get": "(self, id, default)",
@@ -167,8 +177,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
 
 FIELDS: dict[type, list[str]] = {
     rote.RunRecord: [
-        "run_id", "workflow_id", "mode", "validate", "state", "discarded", "reason_code", "commit_id",
-        "version", "started_at", "ended_at", "to_dict",
+        "run_id", "workflow_id", "mode", "validate", "state", "discarded", "replayed", "reason_code",
+        "commit_id", "version", "started_at", "ended_at", "to_dict",
     ],
     rote.State: ["id", "value", "exists", "version", "hash", "erased", "to_dict"],
     rote.Fact: [
@@ -200,19 +210,21 @@ FIELDS: dict[type, list[str]] = {
     rote.GcReport: [
         "blobs", "uploads", "size_bytes", "kept", "snapshots", "erasures", "is_shrunk", "to_dict",
     ],
-    rote.Failure: ["code", "pointer", "left", "right", "message"],
-    rote.Report: ["ok", "status", "failures", "more", "to_dict"],
+    rote.Failure: [
+        "code", "pointer", "left", "right", "message", "left_value", "right_value", "has_values",
+    ],
+    rote.Report: ["ok", "status", "failures", "more", "level", "truncated", "to_dict"],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.Effects: ["result", "effects"],
     rote.ModelConfig: [
         "provider_name", "model_name", "model_revision", "temperature", "top_p", "max_tokens",
         "frequency_penalty", "presence_penalty", "seed", "stochastic_unseeded",
-        "deterministic_provider", "is_deterministic", "to_dict",
+        "deterministic_provider", "is_deterministic", "to_dict", "from_dict",
     ],
     rote.ToolProfile: [
         "tool_name", "tool_profile_version", "normalized_args_fields",
         "tool_result_fingerprint_fields", "side_effect_fingerprint_fields", "side_effect_required",
-        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict",
+        "normalized_args", "result_fingerprint", "side_effect_fingerprint", "to_dict", "from_dict",
     ],
     rote.ReadConflict: [
         "id", "prefix", "start", "end", "branch", "expected_version", "actual_version",

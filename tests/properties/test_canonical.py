@@ -1,5 +1,6 @@
 """The fast encoder is the exact one, the exact one is RFC 8785, and decoding is its inverse."""
 
+import random
 from math import inf, nextafter
 from typing import Any
 
@@ -109,6 +110,14 @@ def test_very_many_values_are_written_the_same_by_all_encoders_and_read_back() -
         check_decoding(value, data)
 
     check_drawn(examples(2_000, 100_000), Draws.value, check)
+
+
+def test_floats_of_few_and_of_many_decimals_are_rounded_as_the_exact_encoder_rounds_them() -> None:
+    chance = random.Random(6)
+    for _ in range(examples(5_000, 500_000)):
+        number = chance.uniform(-1, 1) * 2.0 ** chance.randrange(-30, 60)
+        value = {"x": round(number, chance.randrange(9)), "y": 2.0 ** chance.randrange(-30, 60)}
+        assert json_v1(value) == exact_v1(value)
 
 
 @settings(max_examples=examples(500, 5_000))

@@ -12,7 +12,7 @@ from rote import Effects, ModelConfig, ToolProfile
 from rote.runs.events import Event, RunEvents
 from rote.runs.recordings import Recording, Replay
 from rote.testing.strategies import json_values
-from rote.traces.writing import Envelope, TraceWriter
+from rote.traces.writing import Ending, Envelope, TraceWriter
 from rote.values import canonical, decode_canonical
 from tests.lanes import examples
 
@@ -25,27 +25,29 @@ ENVELOPE = Envelope(
     policy_set_id="p",
 )
 # The longest end for which the cap must leave room.
-LEAST = 7_000
+LEAST = 8_000
+HASH = "0" * 64
+Added = tuple[bytes, list[bytes], list[str]]
 
 
 def written(
-    events: list[tuple[bytes, list[bytes]]], output: dict[str, Any], size_bytes_max: int
+    events: list[Added], output: dict[str, Any], ending: Ending, size_bytes_max: int
 ) -> tuple[bytes, bytes]:
-    trace, retrieval = io.BytesIO(), io.BytesIO()
-    writer = TraceWriter(ENVELOPE, trace=trace, retrieval=retrieval, size_bytes_max=size_bytes_max)
-    for event, rows in events:
-        writer.add(event, rows)
+    partial, trace, retrieval = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    writer = TraceWriter(ENVELOPE, partial=partial, size_bytes_max=size_bytes_max)
+    for event, rows, replies in events:
+        writer.add(event, rows, replies)
     writer.describe(output)
-    writer.finish()
+    writer.compose(lambda: io.BytesIO(partial.getvalue()), ending, trace=trace, retrieval=retrieval)
     return trace.getvalue(), retrieval.getvalue()
 
 
-def artifact(value: dict[str, Any], events: list[bytes], dropped: int) -> bytes:
+def artifact(value: dict[str, Any], events: list[bytes], dropped: int, **metadata: Any) -> bytes:
     return canonical(
         {
             **value,
             "events": [decode_canonical(event) for event in events],
-            "metadata": {"truncated": dropped > 0, "events_dropped": dropped},
+            "metadata": metadata or {"truncated": dropped > 0, "events_dropped": dropped},
         }
     )
 
@@ -53,34 +55,51 @@ def artifact(value: dict[str, Any], events: list[bytes], dropped: int) -> bytes:
 @settings(max_examples=examples(200, 3_000))
 @given(
     events=st.lists(
-        st.tuples(st.integers(0, 900), st.lists(st.integers(0, 900), max_size=2)), max_size=30
+        st.tuples(
+            st.integers(0, 900), st.lists(st.integers(0, 900), max_size=2), st.integers(0, 3)
+        ),
+        max_size=30,
     ),
     # A cap of any size, one into which the whole just fits, or one into which it just does not.
     room=st.integers(0, 12_000) | st.integers(-40, 0),
     sections=st.sampled_from(["text", "none", "error", "code_patch"]),
+    ending=st.builds(
+        Ending,
+        st.none() | st.just(HASH),
+        st.none() | st.just(HASH),
+        discarded=st.booleans(),
+    ),
 )
 def test_as_many_events_are_kept_as_fit_into_both_artifacts(
-    events: list[tuple[int, list[int]]], room: int, sections: str
+    events: list[tuple[int, list[int], int]], room: int, sections: str, ending: Ending
 ) -> None:
     output = {"type": sections, "sections": [], "files": []}
     told = [
-        (canonical("e" * size), [canonical("r" * row) for row in rows]) for size, rows in events
+        (canonical("e" * size), [canonical("r" * row) for row in rows], [HASH] * replies)
+        for size, rows, replies in events
     ]
     size_bytes_max = LEAST + room
     if room <= 0:
-        size_bytes_max = max(LEAST, room + max(map(len, written(told, output, 10**6))))
-    empty = decode_canonical(written([], output, 10**6)[0])
+        size_bytes_max = max(LEAST, room + max(map(len, written(told, output, ending, 10**6))))
+    empty = decode_canonical(written([], output, ending, 10**6)[0])
     nothing = {"retrieval_trace_schema_version": "memory.retrieval_trace.v1"}
     for kept in range(len(told), -1, -1):
-        every = [row for _, rows in told[:kept] for row in rows]
-        rows_dropped = sum(len(rows) for _, rows in told[kept:])
+        every = [row for _, rows, _ in told[:kept] for row in rows]
+        rows_dropped = sum(len(rows) for _, rows, _ in told[kept:])
+        dropped = len(told) - kept
+        metadata = {
+            **empty["metadata"],
+            "truncated": dropped > 0,
+            "events_dropped": dropped,
+            "model_replies": [reply for _, _, replies in told[:kept] for reply in replies],
+        }
         expected = (
-            artifact(empty, [event for event, _ in told[:kept]], len(told) - kept),
+            artifact(empty, [event for event, _, _ in told[:kept]], dropped, **metadata),
             artifact(nothing, every, rows_dropped),
         )
         if max(map(len, expected)) <= size_bytes_max:
             break
-    assert written(told, output, size_bytes_max) == expected
+    assert written(told, output, ending, size_bytes_max) == expected
 
 
 TOOLS = [
@@ -154,7 +173,9 @@ def play(recording: Recording | Replay, events: list[list[dict[str, Any]]]) -> t
                 function = never if isinstance(recording, Replay) else function_of(step)
                 seen.append(take(event, step, function))
     run.finish("a" * 64)
-    return seen, run.trace
+    trace: Any = run.trace
+    assert trace["metadata"].pop("replayed") is isinstance(recording, Replay)
+    return seen, trace
 
 
 @settings(max_examples=examples(50, 1_000))

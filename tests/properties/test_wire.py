@@ -293,6 +293,31 @@ def test_a_malformed_message_is_an_error_of_ours(
             port.answer(space, command)
 
 
+def test_a_commit_with_answers_may_have_null_reads(target: tuple[Any, str]) -> None:
+    port, did = target
+    arguments = {
+        "operations": [{"op": "set", "id": "urn:b", "value": 1}],
+        "reads": None,
+        "answers": [
+            {"call": {}, "digest": "", "ranges": [], "version": 0, "branch": "main", "now": 0}
+        ],
+    }
+    command = decode_command(commands.MakeCommit, Message(canonical(arguments)))
+    assert port.answer(did, command).facts[0].id == "urn:b"
+
+
+@pytest.mark.parametrize("call", [[], "", 1])
+def test_the_call_that_a_key_stands_for_is_an_object(target: tuple[Any, str], call: Any) -> None:
+    port, did = target
+    operations = [{"op": "set", "id": "urn:b", "value": 1}]
+    for command in (
+        commands.MakeCommit(operations, key="k", call=call),
+        commands.GetMade("k", call, ["urn:b"]),
+    ):
+        with pytest.raises(InvalidInput):
+            port.answer(did, command)
+
+
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"{", b"\xff", b'{"a":1,"a":2}', b'{"ids":NaN}', b"7"]
 )

@@ -1,4 +1,9 @@
-"""Traces in files: a trace `X.json` with its companion `X.retrieval.json`, and folders of them."""
+"""Traces in files: a trace `X.json` with its companion `X.retrieval.json`.
+
+The trace of a run that has not ended, or was killed, is `trace.partial.jsonl`, which holds both. A
+recording beside a trace, `X.recording.jsonl` or `recording.jsonl`, shows values if the trace names its
+digest.
+"""
 
 import os
 from collections.abc import Iterator
@@ -11,24 +16,23 @@ from msgspec import Struct
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
-from rote.traces import Failure, Report, check_trace, compare_traces
+from rote.runs.trace_files import PARTIAL_ENDING, PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
+from rote.traces import Report
+from rote.traces.checking import Examination, check_trace
+from rote.traces.comparing import compare_runs
+from rote.traces.partial import read_partial
+from rote.traces.recorded import Source
+from rote.traces.reports import Level
+from rote.traces.timeline import Timeline, make_timeline
 from rote.values import Json, decode
 from rote.values.limits import (
+    RECORDING_LINE_BYTES_MAX,
     TRACE_BYTES_MAX,
     TRACE_DEPTH_MAX,
-    TRACE_FOLDERS_DEPTH_MAX,
-    TRACE_NAMES_MAX,
     TRACE_READ_BYTES_MAX,
 )
 
-_TRACE, _RETRIEVAL = ".json", ".retrieval.json"
-
-
-class Pair(Struct, frozen=True):
-    """Two traces of one name in two folders."""
-
-    name: str  # relative to both folders, with slashes, in printable form
-    report: Report
+TRACE_ENDING, RETRIEVAL_ENDING, _PARTIAL = ".json", ".retrieval.json", ".partial.jsonl"
 
 
 class TraceFile(Struct, frozen=True):
@@ -41,13 +45,32 @@ class TraceFile(Struct, frozen=True):
         return decode(self.data, size_bytes_max=TRACE_READ_BYTES_MAX, depth_max=TRACE_DEPTH_MAX)
 
 
+class _Files(Struct, frozen=True):
+    """The files of one run."""
+
+    trace: TraceFile
+    retrieval: TraceFile | None
+    recording: Source
+
+    def artifacts(self) -> tuple[Json, Json]:
+        """Return trace and retrieval trace, as text or as plain data."""
+        if not is_partial(self.trace.path):
+            return self.trace.data, None if self.retrieval is None else self.retrieval.data
+        try:
+            # Of one that is too long, the last line that was read is half a line.
+            trace, retrieval = read_partial(self.trace.data[:TRACE_READ_BYTES_MAX])
+        except RoteError as error:
+            raise _in_file(self.trace.path, error) from None
+        return trace, retrieval
+
+
 def check_trace_file(
     path: Path, retrieval: Path | None = None, *, size_bytes_max: int = TRACE_BYTES_MAX
 ) -> Report:
     """Check the trace in a file; without a retrieval trace its companion is used, if there is one."""
-    files = _read_named(path, retrieval)
+    files = _read_named(path, retrieval, None)
     try:
-        return check_trace(*_texts(files), size_bytes_max=size_bytes_max)
+        return check_trace(*files.artifacts(), size_bytes_max=size_bytes_max)
     except (InvalidValue, LimitExceeded) as error:
         raise _named(error, files) from None
 
@@ -58,133 +81,125 @@ def compare_trace_files(
     *,
     left_retrieval: Path | None = None,
     right_retrieval: Path | None = None,
+    left_recording: Path | None = None,
+    right_recording: Path | None = None,
+    level: Level = "contract",
     size_bytes_max: int = TRACE_BYTES_MAX,
 ) -> Report:
-    """Compare the traces in two files, with their companions where no retrieval trace is named."""
-    files = [*_read_named(left, left_retrieval), *_read_named(right, right_retrieval)]
-    return _compare(files, size_bytes_max)
+    """Compare the traces in two files, with the files beside them where no others are named."""
+    files = (
+        _read_named(left, left_retrieval, left_recording),
+        _read_named(right, right_retrieval, right_recording),
+    )
+    return compare_files(files, level, size_bytes_max)
 
 
-def compare_trace_folders(
-    left: Path, right: Path, *, size_bytes_max: int = TRACE_BYTES_MAX
-) -> Iterator[Pair]:
-    """Compare each trace of either folder with its namesake in the other, in order of names.
-
-    A trace that is alone or cannot be read is ineligible. InvalidInput when there is none at all.
-    """
-    lefts, rights = _traces_in(left), _traces_in(right)
-    if not lefts and not rights:
-        raise InvalidInput(f"there are no traces in {left} nor in {right}")
-    for name in sorted(lefts.keys() | rights.keys()):
-        shown = shown_name(name)
-        if lefts.get(name) or rights.get(name):
-            message = f"{shown} is a link to a folder; linked folders are not followed"
-            yield Pair(shown, _ineligible("unreadable", message))
-        elif name in lefts and name in rights:
-            yield Pair(shown, _compare_found(left / name, right / name, size_bytes_max))
-        else:
-            side = "left" if name in lefts else "right"
-            yield Pair(shown, _ineligible("unpaired", f"{shown} is only on the {side}"))
-
-
-def _compare_found(left: Path, right: Path, size_bytes_max: int) -> Report:
+def read_timeline(
+    path: Path, retrieval: Path | None = None, recording: Path | None = None
+) -> Timeline:
+    """Read a run as a timeline, with the files beside its trace where no others are named."""
+    files = _read_named(path, retrieval, recording)
     try:
-        return _compare([*_read_found(left), *_read_found(right)], size_bytes_max)
-    except RoteError as error:
-        return _ineligible("unreadable", str(error))
-    except OSError as error:
-        return _ineligible("unreadable", f"{shown_name(str(error.filename))}: {error.strerror}")
-
-
-def _compare(files: list[TraceFile | None], size_bytes_max: int) -> Report:
-    left, left_retrieval, right, right_retrieval = _texts(files)
-    try:
-        return compare_traces(
-            left,
-            right,
-            left_retrieval=left_retrieval,
-            right_retrieval=right_retrieval,
-            size_bytes_max=size_bytes_max,
-        )
+        return make_timeline(*files.artifacts(), files.recording)
     except (InvalidValue, LimitExceeded) as error:
         raise _named(error, files) from None
 
 
-def _ineligible(code: str, message: str) -> Report:
-    return Report(False, "ineligible", (Failure(code, "", None, None, message),))
+def trace_in(folder: Path) -> Path:
+    """Return the file of the trace in the folder of a run, also of one that has not ended."""
+    for name in (TRACE_NAME, PARTIAL_NAME):
+        if (folder / name).is_file():
+            return folder / name
+    raise InvalidInput(
+        f"{folder} is a folder without a {TRACE_NAME}; name the file of a trace, or compare two"
+        " folders with rote trace compare"
+    )
 
 
-def _traces_in(folder: Path) -> dict[str, bool]:
-    """Return the names of traces and of linked folders in a folder and below it; True marks a folder.
-
-    Only the name decides whether a file is a trace. Companions and hidden files are left out.
-    """
-    found: dict[str, bool] = {}
-    waiting, count = [(folder, "", 0)], 0
-    while waiting:
-        here, prefix, depth = waiting.pop()
-        with os.scandir(here) as entries:
-            for entry in entries:
-                count += 1
-                check_name_count(count)
-                if entry.name.startswith("."):
-                    continue
-                name = prefix + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if depth == TRACE_FOLDERS_DEPTH_MAX:
-                        raise LimitExceeded("the folders in folders", size=depth + 1, limit=depth)
-                    waiting.append((here / entry.name, f"{name}/", depth + 1))
-                elif _is_folder(entry):
-                    found[name] = True
-                elif name.endswith(_TRACE):
-                    found[name] = False
-    return {name: linked for name, linked in found.items() if _owner_of(name) not in found}
-
-
-def check_name_count(count: int) -> None:
-    """Check that a folder has no more names than a walk may look at."""
-    if count > TRACE_NAMES_MAX:
-        raise LimitExceeded("the names in the folder", size=count, limit=TRACE_NAMES_MAX)
-
-
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry is a folder or a link to one; a link in a circle is none."""
+def compare_files(files: tuple[_Files, _Files], level: Level, size_bytes_max: int) -> Report:
+    """Compare two runs whose files were read; an error names the file that cannot be decoded."""
+    left, right = (each.artifacts() for each in files)
     try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _owner_of(name: str) -> str | None:
-    """Return the trace that a file is the companion of, by its name; None when it is none."""
-    return name.removesuffix(_RETRIEVAL) + _TRACE if name.endswith(_RETRIEVAL) else None
+        return compare_runs(
+            Examination(*left, size_bytes_max, parameter="left_retrieval"),
+            Examination(*right, size_bytes_max, parameter="right_retrieval"),
+            (files[0].recording, files[1].recording),
+            level,
+        )
+    except (InvalidValue, LimitExceeded) as error:
+        raise _named(error, *files) from None
 
 
 def companion_of(path: Path) -> Path:
     """Return the path of the retrieval trace that belongs to a trace."""
-    return path.with_name(path.name.removesuffix(_TRACE) + _RETRIEVAL)
+    return path.with_name(path.name.removesuffix(TRACE_ENDING) + RETRIEVAL_ENDING)
 
 
-def _read_named(path: Path, retrieval: Path | None) -> list[TraceFile | None]:
+def _read_named(path: Path, retrieval: Path | None, recording: Path | None) -> _Files:
     """Read a trace and its retrieval trace, as a user names them: `<(zcat trace.json.gz)` is a pipe."""
-    if retrieval is None:
-        return [read_trace(path), _read_companion(path)]
-    return [read_trace(path), read_trace(retrieval)]
+    if retrieval is not None and is_partial(path):
+        raise InvalidInput(
+            f"{shown_name(str(path))} holds its retrievals; name no other file for them"
+        )
+    source = recording_beside(path) if recording is None else named_recording(recording)
+    other = _read_companion(path) if retrieval is None else read_trace(retrieval)
+    return _Files(read_trace(path), other, source)
 
 
-def _read_found(path: Path) -> list[TraceFile | None]:
+def read_found(path: Path) -> _Files:
     """Read a trace that was found in a folder, and its retrieval trace; both must be plain files."""
-    return [_read_plain(path), _read_companion(path)]
+    return _Files(read_plain(path), _read_companion(path), recording_beside(path))
+
+
+def is_partial(path: Path) -> bool:
+    return path.name.endswith(_PARTIAL)
+
+
+def recording_of(path: Path) -> Path:
+    """Return the path of the recording that is kept under the name of its trace."""
+    return path.with_name(f"{path.name.removesuffix(TRACE_ENDING)}.{RECORDING_NAME}")
+
+
+def named_recording(path: Path) -> Source:
+    """Return the recording in a file of any kind, which is opened when it is read."""
+
+    def lines() -> Iterator[bytes]:
+        with path.open("rb") as file:
+            yield from _lines(file)
+
+    return Source(lines(), shown_name(str(path)))
+
+
+def recording_beside(path: Path) -> Source:
+    """Return the recording beside a trace, which is opened when it is needed; it may not be there."""
+    names = (recording_of(path).name, RECORDING_NAME, RECORDING_NAME + PARTIAL_ENDING)
+    places = [path.with_name(name) for name in names]
+    place = next((place for place in places if os.path.lexists(place)), places[0])
+
+    def lines() -> Iterator[bytes]:
+        try:
+            with BufferedReader(open_plain(place)) as file:
+                yield from _lines(file)
+        except OSError:
+            return  # what cannot be read to its end does not have the digest
+
+    return Source(lines(), shown_name(str(place)), is_named=False)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; one that is too long comes in pieces, the first of them too long."""
+    while line := file.readline(RECORDING_LINE_BYTES_MAX + 1):
+        yield line
 
 
 def _read_companion(path: Path) -> TraceFile | None:
     """Read the companion of a trace; None when there is none. One that cannot be read is an error."""
     companion = companion_of(path)
     is_there = companion != path and os.path.lexists(companion)
-    return _read_plain(companion) if is_there else None
+    return read_plain(companion) if is_there else None
 
 
-def _read_plain(path: Path) -> TraceFile:
+def read_plain(path: Path) -> TraceFile:
     """Read a plain file; anything else is refused, because a pipe could block for ever."""
     try:
         with BufferedReader(open_plain(path)) as file:
@@ -205,18 +220,18 @@ def _beginning(file: BinaryIO) -> bytes:
     return file.read(TRACE_READ_BYTES_MAX + 1)
 
 
-def _texts(files: list[TraceFile | None]) -> list[bytes | None]:
-    return [None if file is None else file.data for file in files]
-
-
-def _named(error: RoteError, files: list[TraceFile | None]) -> RoteError:
+def _named(error: RoteError, *sides: _Files) -> RoteError:
     """Return the error with the name of its file; the files are decoded again to find it."""
-    for file in files:
-        if file is None:
+    for file in (file for side in sides for file in (side.trace, side.retrieval)):
+        if file is None or is_partial(file.path):
             continue
         try:
             file.decoded()
         except RoteError as reason:
-            name = shown_name(str(file.path))
-            return InvalidInput(f"{name}: {reason}", path=name)
+            return _in_file(file.path, reason)
     return error
+
+
+def _in_file(path: Path, reason: RoteError) -> InvalidInput:
+    name = shown_name(str(path))
+    return InvalidInput(f"{name}: {reason}", path=name)

@@ -1,20 +1,26 @@
-"""Removal of old traces: `<traces>/<run_id>/trace.json`, its companion, and drafts of dead runs.
+"""Removal of old traces: `<traces>/<run_id>/trace.json` and all files that its run has left beside it,
+also those of a run that was killed.
 
 Traces of deterministic runs stay for 14 days at the least, whatever is asked for. A trace that cannot
-be read counts as one of them.
+be read, or is not complete, counts as one of them. A run that goes on holds its partial trace, however
+long it has written nothing.
 """
 
 import os
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 
 from msgspec import Struct
 
-from rote.bridges.trace_files import check_name_count, read_trace
+from rote.bridges.trace_files import read_trace
+from rote.bridges.trace_folders import check_name_count
 from rote.contract.run_modes import LIVE
 from rote.errors import RoteError
-from rote.runs.trace_files import RETRIEVAL_NAME, TRACE_NAME
+from rote.retrieval.plain_files import NotPlainError, open_plain
+from rote.runs.drafts import is_held
+from rote.runs.trace_files import FILE_NAMES, PARTIAL_NAME, TRACE_NAME
 from rote.values.limits import TRACE_DAYS_MIN
 
 _DAY = 86_400
@@ -75,13 +81,15 @@ def _old_run(place: Path, days: int, now: float) -> Iterator[OldRun]:
     states = {
         entry.name: entry.stat(follow_symlinks=False)
         for entry in _entries(place)
-        if entry.name in (TRACE_NAME, RETRIEVAL_NAME)
+        if entry.name in FILE_NAMES
         or (entry.name.startswith(".rote-") and entry.name.endswith(".draft"))
     }
     if not states or not all(stat.S_ISREG(state.st_mode) for state in states.values()):
         return
     age = now - max(state.st_mtime for state in states.values())
-    if age >= days * _DAY and (age >= TRACE_DAYS_MIN * _DAY or _is_live(place / TRACE_NAME)):
+    if age < days * _DAY or _goes_on(place / PARTIAL_NAME):
+        return
+    if age >= TRACE_DAYS_MIN * _DAY or _is_live(place / TRACE_NAME):
         # The trace is removed first, so that no trace is ever left without its retrievals.
         names = sorted(states, key=lambda name: (name != TRACE_NAME, name))
         files = tuple(_found(name, states[name]) for name in names)
@@ -95,6 +103,15 @@ def _found(name: str, status: os.stat_result) -> OldFile:
 def _entries(place: Path) -> list["os.DirEntry[str]"]:
     with os.scandir(place) as entries:
         return list(entries)
+
+
+def _goes_on(partial: Path) -> bool:
+    """Whether a process holds a partial trace."""
+    try:
+        with BufferedReader(open_plain(partial)) as file:
+            return is_held(file.fileno())
+    except (OSError, NotPlainError):
+        return False
 
 
 def _is_live(trace: Path) -> bool:

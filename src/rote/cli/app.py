@@ -21,8 +21,11 @@ from rote.cli import (
     querying,
     reading,
     recalling,
+    replaying,
     retrieving,
+    run_details,
     running,
+    showing,
     tracing,
     trust,
     writing,
@@ -98,8 +101,11 @@ memory.commands.command("import")(bridging.import_memory)
 memory.commands.command("validate")(bridging.validate_file)
 app.add_typer(memory.commands, name="memory", rich_help_panel=_MEMORY)
 app.command("retrieve", rich_help_panel=_MEMORY)(retrieving.retrieve_package)
+running.runs.command("show")(run_details.show_run)
+running.runs.command("replay")(replaying.replay_run)
 app.add_typer(running.runs, name="runs", rich_help_panel=_MEMORY)
 app.command("recover", rich_help_panel=_MEMORY)(running.recover)
+tracing.commands.command("show")(showing.show_trace)
 app.add_typer(tracing.commands, name="trace", rich_help_panel=_MEMORY)
 app.add_typer(branching.branch, name="branch", rich_help_panel=_BRANCHES)
 app.command("merge", rich_help_panel=_BRANCHES)(branching.merge)

@@ -18,7 +18,7 @@ from rote.cli.outcome import confirm, no
 from rote.cli.output import digits, plural, print_line, print_rows, say, short
 from rote.cli.progress import spinner
 from rote.contract import Erasure, SpaceErasure
-from rote.errors import InvalidInput
+from rote.errors import InvalidInput, NotFound
 from rote.space import Space
 from rote.values import check_reason
 from rote.values.blobs import meta_id
@@ -74,7 +74,7 @@ def erase(
     named: Any = {"prefix": prefix} if prefix is not None else chosen
     with options.opened_space() as space:
         if dry_run:
-            _print_chosen(_written(space, chosen, prefix), options)
+            _print_chosen(_to_erase(space, chosen, prefix), options)
             return
         if not yes and can_ask():
             _ask(space, chosen, prefix)
@@ -98,6 +98,15 @@ def _written(space: Space, ids: list[str], prefix: str | None) -> list[str]:
     if prefix is not None:
         return list(space.written(prefix))
     return [id for id in ids if _was_written(space, id)]
+
+
+def _to_erase(space: Space, ids: list[str], prefix: str | None) -> list[str]:
+    """Return those of the named entities that would lose content; refuse what the erasure refuses."""
+    written = _written(space, ids, prefix)
+    for id in () if prefix is not None else ids:
+        if id not in written:
+            raise NotFound(f"{id} was never written; there is nothing to erase", id=id)
+    return sorted({id for id in written if next(space.written(id), None) == id})
 
 
 def _print_chosen(ids: list[str], options: SpaceOptions) -> None:

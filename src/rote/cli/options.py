@@ -7,7 +7,7 @@ A command takes a group of options by one parameter, whose type is a class of th
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
@@ -175,14 +175,30 @@ def spread_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def opened_store(url: str, *, create: bool = False, recover: bool = True) -> Iterator[Store]:
-    """Open a store, read only where it cannot be written; NotFound when it is missing, unless it may
-    be created."""
+def opened_store(
+    url: str,
+    *,
+    create: bool = False,
+    recover: bool = True,
+    read_only: bool = False,
+    modes: Iterable[str] | None = None,
+    traces: Path | None = None,
+) -> Iterator[Store]:
+    """Open a store, read only too where it cannot be written; NotFound when it is missing, unless it
+    may be created."""
     if url.endswith(":memory:"):
         raise InvalidInput("a store in memory ends with the command; name a file")
     author = os.environ.get("ROTE_AUTHOR") or None
     try:
-        opened = open_as_allowed(url, create=create, recover=recover, author=author)
+        opened = open_as_allowed(
+            url,
+            create=create,
+            recover=recover,
+            read_only=read_only,
+            author=author,
+            modes=modes,
+            traces=traces,
+        )
     except NotFound as error:
         error.args = (f"{error}; --store or ROTE_STORE names another",)
         raise

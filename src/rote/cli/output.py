@@ -6,7 +6,6 @@ obey is escaped, and no part of the text is read as markup.
 """
 
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,11 +22,9 @@ from rich.text import Text
 
 from rote.errors import InvalidInput, Unavailable
 from rote.values import Json, canonical
+from rote.values.indentation import indent
 from rote.values.limits import DEPTH_MAX, PAGE_MAX
 
-# Canonical text, token by token: strings, punctuation, everything else.
-_tokens = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^"{}\[\],:]+').findall
-_INDENT = "  "
 _HASH_CHARACTERS_SHOWN = 12
 # Of a table on a terminal.
 _CELL_PADDING = 3
@@ -186,6 +183,12 @@ def opened_target(path: Path | None) -> Iterator[BinaryIO]:
             raise
 
 
+def write_page(path: Path, content: bytes) -> None:
+    """Write a page to a new file."""
+    with opened_target(path) as file:
+        file.write(content)
+
+
 @answering()
 def print_line(text: str, *, style: str = "") -> None:
     stdout().print(Text(printable(text), style=style))
@@ -242,27 +245,7 @@ def _encoded(value: Json) -> bytes:
 
 def indented(value: Json) -> str:
     """Return the canonical form with line breaks; numbers look as in the canonical form."""
-    return "".join(_indented_tokens(_tokens(compact(value))))
-
-
-def _indented_tokens(tokens: list[str]) -> Iterator[str]:
-    depth = 0
-    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
-        if token in ("{", "["):
-            depth += 1
-            yield token
-            if following not in ("}", "]"):
-                yield "\n" + _INDENT * depth
-        elif token == ",":
-            yield ",\n" + _INDENT * depth
-        elif token == ":":
-            yield ": "
-        else:
-            yield token
-        if following in ("}", "]"):
-            depth -= 1
-            if token not in ("{", "["):
-                yield "\n" + _INDENT * depth
+    return "".join(indent(compact(value)))
 
 
 def _escape(character: str) -> str:

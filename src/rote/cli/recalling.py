@@ -37,7 +37,7 @@ from rote.records.filters import parse_filters
 from rote.records.memory import Memory
 from rote.space import Space
 from rote.values import format_time, micros_of, parse_time
-from rote.values.limits import HISTORY_LIMIT_MAX, LIST_LIMIT_MAX
+from rote.values.limits import HISTORY_LIMIT_MAX, INTEGER_MAX, LIST_LIMIT_MAX
 
 _COLUMNS = ("namespace", "kind", "id", "updated", "ttl", "metadata", "text")
 # A patch of these alone notes that a record was used, and says nothing new.
@@ -216,10 +216,12 @@ def show_record(record: RecordArguments, *, at: AtOption = None, options: Branch
     with options.opened_space() as space:
         view = options.view_at(space, point)
         memory = memory_of(view)
-        found = memory.get(*record.key)
-        written = _last_written(view, memory.entity_id(*record.key))
-        newest = view.read(memory.entity_id(*record.key)).version
-    result = {**found, **_about(written), "if_version": newest}
+        found = memory.get(*record.key, include=("version",))
+        # Of what is shown: others may write it meanwhile, and whoever has not seen that must not
+        # be told its version.
+        seen = found.pop("version")
+        written = _last_written(view, memory.entity_id(*record.key), until=seen or INTEGER_MAX)
+    result = {**found, **_about(written), "if_version": seen}
     if not found["found"]:
         raise absent(
             record, result, options, words=_fate(written, "" if at is None else f" at {at}")
@@ -227,12 +229,16 @@ def show_record(record: RecordArguments, *, at: AtOption = None, options: Branch
     options.print_answer(result, lambda: _print_record(record, result))
 
 
-def _last_written(view: Space, entity: str) -> Fact | None:
+def _last_written(view: Space, entity: str, *, until: int) -> Fact | None:
     """Return the newest fact of a record that says something new; of what is left if all only note
     that it was used."""
-    newest = list(islice(view.facts(entity), 1))
-    facts = islice(view.facts(entity), HISTORY_LIMIT_MAX)
-    return next((fact for fact in facts if not _is_touch(fact)), newest[0] if newest else None)
+    newest: Fact | None = None
+    for fact in islice(view.facts(entity), HISTORY_LIMIT_MAX):
+        if fact.version <= until:
+            newest = newest or fact
+            if not _is_touch(fact):
+                return fact
+    return newest
 
 
 def _is_touch(fact: Fact) -> bool:

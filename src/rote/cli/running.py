@@ -1,20 +1,18 @@
-"""Commands about runs: runs list, runs show, runs modes, recover."""
+"""Commands about runs: runs list, runs modes, recover."""
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rote.cli.options import LimitOption, StoreOptions, spread_options
-from rote.cli.outcome import no
-from rote.cli.output import digits, plural, print_line, print_rows, print_value, short
-from rote.errors import NotFound
+from rote.cli.output import digits, plural, print_line, print_rows, short
+from rote.contract.run_modes import LIVE
+from rote.errors import InvalidInput, NotFound
 from rote.opening.engines import locate
-from rote.opening.opening import TRACES_NAME
 from rote.runs.ledger import RunRecord
-from rote.runs.modes import MODES, check_modes
-from rote.runs.trace_files import TRACE_NAME
+from rote.runs.modes import MODES, OFF, READ_ONLY, check_modes
 from rote.settings import FILE_NAME, read_environment
 from rote.values import Json
 from rote.values.names import told
@@ -30,6 +28,8 @@ EnvironmentOption = Annotated[
     ),
 ]
 
+# Runs of these modes make no commit, so what they were says more than their state.
+_ENDED: dict[str, str] = {OFF: "read", READ_ONLY: "read", LIVE: "live"}
 _is_drawn = re.compile(r"[0-9a-f]{32}").fullmatch
 
 runs = typer.Typer(help="Runs: what was started here, and what became of it.")
@@ -55,34 +55,16 @@ def list_runs(
     )
 
 
-@runs.command("show")
-@spread_options
-def show_run(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Its id, or how it begins.")],
-    *,
-    options: StoreOptions,
-) -> None:
-    """Show one run; exit 1 when there is none of that id, or several begin so."""
-    with options.opened_store() as store:
-        records = store.runs()
-        found = [record for record in records if record.run_id == run_id]
-        found = found or [record for record in records if record.run_id.startswith(run_id)]
-        if len(found) != 1:
-            several = (
-                f"{len(found):,} runs begin with {run_id}; {told(each.run_id for each in found)}"
-            )
-            raise no(several if found else f"there is no run {run_id}")
-        [record] = found
-        about: Any = record.to_dict()
-        shown = {**about, **store.run_origin(record), **_trace(options.store, record)}
-    options.print_answer(shown, lambda: print_value(shown))
-
-
-def _trace(url: str, record: RunRecord) -> dict[str, Json]:
-    """Return the folder of a run's traces as a member, when they are kept beside the store."""
-    path = locate(url).path
-    folder = None if path is None else path.with_name(TRACES_NAME) / record.run_id
-    return {} if folder is None or not (folder / TRACE_NAME).is_file() else {"traces": str(folder)}
+def find_run(records: list[RunRecord], run_id: str) -> RunRecord:
+    """Return the run with an id, or whose id begins so; NotFound for none, InvalidInput for several."""
+    found = [record for record in records if record.run_id == run_id]
+    found = found or [record for record in records if record.run_id.startswith(run_id)]
+    if not found:
+        raise NotFound(f"there is no run {run_id}", run_id=run_id)
+    if len(found) > 1:
+        names = told(record.run_id for record in found)
+        raise InvalidInput(f"{len(found):,} runs begin with {run_id}; {names}", run_id=run_id)
+    return found[0]
 
 
 @runs.command("modes")
@@ -125,13 +107,13 @@ def _print_runs(columns: tuple[str, ...], records: list[RunRecord]) -> None:
 
 
 def _cells(record: RunRecord) -> dict[str, str]:
-    standing = _standing(record)
+    became = standing(record)
     return {
         "run": _shown_id(record),
         "workflow": record.workflow_id,
         "mode": record.mode,
-        "state": standing,
-        "outcome": standing,
+        "state": became,
+        "outcome": became,
         "version": "" if record.version is None else str(record.version),
         "started": _to_the_second(record.started_at),
     }
@@ -160,7 +142,13 @@ def _to_the_second(at: str) -> str:
     return f"{at.partition('.')[0]}Z" if "." in at else at
 
 
-def _standing(record: RunRecord) -> str:
-    """Return the state of a run with its reason, such as: commit_aborted (validation_failed)."""
+def standing(record: RunRecord) -> str:
+    """Return what a run was: read, live or replayed; of one that was to commit, its state and reason,
+    such as: commit_aborted (validation_failed)."""
+    word = record.state
+    if record.ended_at is not None:
+        if record.replayed:
+            return "replayed"
+        word = _ENDED.get(record.mode, word)
     more = "discarded" if record.discarded else record.reason_code
-    return record.state if more is None else f"{record.state} ({more})"
+    return word if more is None else f"{word} ({more})"

@@ -9,23 +9,34 @@ import typer
 
 from rote.bridges.folders import shown_name
 from rote.bridges.trace_files import (
-    Pair,
     check_trace_file,
     compare_trace_files,
-    compare_trace_folders,
+    read_timeline,
+    trace_in,
 )
+from rote.bridges.trace_folders import Pair, compare_trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.cli.input import can_ask
-from rote.cli.options import Options, YesOption, spread_options
+from rote.cli.options import Options, StoreOptions, YesOption, spread_options
 from rote.cli.outcome import cannot_say, confirm, no
-from rote.cli.output import compact, digits, plural, print_json, print_line, print_rows, short
-from rote.errors import InvalidInput, NotFound
-from rote.runs.trace_files import TRACE_NAME
+from rote.cli.output import (
+    compact,
+    digits,
+    plural,
+    print_json,
+    print_line,
+    print_rows,
+    short,
+    write_page,
+)
+from rote.cli.run_traces import trace_named
+from rote.errors import InvalidInput
 from rote.traces import Failure, Report
+from rote.traces.reports import Level, cut_to_difference
 from rote.values import Json
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES_MAX
 
-_VALUE_CHARACTERS_SHOWN = 60
+_CELL_CHARACTERS_SHOWN = 60
 _DAYS_MAX = 36_500
 _is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 # From worst to best; the worst status among the pairs is the status of all.
@@ -34,7 +45,7 @@ _WORST = ("ineligible", "different", "equivalent")
 commands = typer.Typer(help="What runs did: is it complete, and did two do the same?")
 
 TraceArgument = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, or the folder of a run.")
+    Path, typer.Argument(metavar="TRACE", help="A trace: X.json, the folder of a run, or its id.")
 ]
 RetrievalOption = Annotated[
     Path | None,
@@ -46,6 +57,10 @@ MaxBytesOption = Annotated[
         "--max-bytes", metavar="N", min=1, max=TRACE_READ_BYTES_MAX, help="What one may have."
     ),
 ]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page for a browser to a new file, too."),
+]
 
 
 @commands.command("check")
@@ -55,10 +70,11 @@ def check_one(
     *,
     retrieval: RetrievalOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    options: Options,
+    options: StoreOptions,
 ) -> None:
     """Is a trace complete and fit for a deterministic claim? Exit 1 when it is not."""
-    report = check_trace_file(_file_of(trace), retrieval, size_bytes_max=max_bytes)
+    path = _file_of(trace_named(trace, options.store))
+    report = check_trace_file(path, retrieval, size_bytes_max=max_bytes)
     options.print_answer(report.to_dict(), lambda: _print_check(report))
     if not report.ok:
         raise no()
@@ -66,16 +82,17 @@ def check_one(
 
 def _print_check(report: Report) -> None:
     if report.ok:
-        print_line("fit: the trace is complete")
+        cut = "fit, but cut: the end of the run is not in the trace"
+        print_line(cut if report.truncated else "fit: the trace is complete")
         return
     print_line(f"not fit: {_count(report, 'failure')}; {_first(report)}")
-    _print_failures(report, ("code", "where", "found", "expected"))
+    print_failures(report, ("code", "where", "found", "expected"))
 
 
 @commands.command("compare")
 @spread_options
 def compare(
-    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, or a folder of them.")],
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace, a run, or a folder.")],
     right: Annotated[Path, typer.Argument(metavar="RIGHT", help="The same from another run.")],
     *,
     left_retrieval: Annotated[
@@ -86,27 +103,51 @@ def compare(
         Path | None,
         typer.Option("--right-retrieval", metavar="FILE", help="Of RIGHT; else X.retrieval.json."),
     ] = None,
+    left_recording: Annotated[
+        Path | None,
+        typer.Option("--left-recording", metavar="FILE", help="Of LEFT; else recording.jsonl."),
+    ] = None,
+    right_recording: Annotated[
+        Path | None,
+        typer.Option("--right-recording", metavar="FILE", help="Of RIGHT; else recording.jsonl."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compare writes, model replies and scores too.")
+    ] = False,
+    html: HtmlOption = None,
     max_bytes: MaxBytesOption = TRACE_BYTES_MAX,
-    options: Options,
+    options: StoreOptions,
 ) -> None:
     """Did two runs do the same? Exit 1 when not, 2 when they cannot be compared."""
-    _check_there(left, right)
-    if left.is_dir() != right.is_dir():
-        raise InvalidInput("compare two traces, or two folders of traces")
-    if left.is_dir():
-        if left_retrieval is not None or right_retrieval is not None:
-            raise InvalidInput("the retrieval traces in folders are found by their names")
-        pairs = compare_trace_folders(left, right, size_bytes_max=max_bytes)
+    left, right = trace_named(left, options.store), trace_named(right, options.store)
+    if html is not None:
+        left, right = _file_of(left), _file_of(right)  # a page shows two runs
+    level: Level = "full" if full else "contract"
+    if left.is_dir() and right.is_dir():
+        if any((left_retrieval, right_retrieval, left_recording, right_recording)):
+            raise InvalidInput(
+                "the retrieval traces and recordings in folders are found by their names"
+            )
+        pairs = compare_trace_folders(left, right, level=level, size_bytes_max=max_bytes)
         _end(_show_pairs(list(pairs), options))
         return
     report = compare_trace_files(
-        left,
-        right,
+        _file_of(left),
+        _file_of(right),
         left_retrieval=left_retrieval,
         right_retrieval=right_retrieval,
+        left_recording=left_recording,
+        right_recording=right_recording,
+        level=level,
         size_bytes_max=max_bytes,
     )
     options.print_answer(report.to_dict(), lambda: _show(report))
+    if html is not None:
+        from rote.inspector.comparison_report import comparison_report
+
+        before = read_timeline(left, left_retrieval, left_recording)
+        after = read_timeline(right, right_retrieval, right_recording)
+        write_page(html, comparison_report(report, before, after))
     _end(report.status)
 
 
@@ -144,25 +185,9 @@ def prune(
     print_line(f"{amount} {'would go' if dry_run else 'removed'}")
 
 
-def _check_there(*paths: Path) -> None:
-    """Check that all paths exist; NotFound names those that do not."""
-    missing = [shown_name(str(path)) for path in paths if not path.exists()]
-    if missing:
-        raise NotFound(
-            f"there is no {' and no '.join(missing)}; a run whose block raised leaves no trace"
-        )
-
-
 def _file_of(trace: Path) -> Path:
     """Return the file of a trace; for the folder of a run, the trace in it."""
-    if not trace.is_dir():
-        return trace
-    if not (trace / TRACE_NAME).is_file():
-        raise InvalidInput(
-            f"{trace} is a folder without a {TRACE_NAME}; name the file of a trace, or compare two"
-            " folders with rote trace compare"
-        )
-    return trace / TRACE_NAME
+    return trace_in(trace) if trace.is_dir() else trace
 
 
 def _show(report: Report, name: str = "") -> None:
@@ -173,14 +198,20 @@ def _show(report: Report, name: str = "") -> None:
         return
     noun = "difference" if report.status == "different" else "reason"
     print_line(f"{report.status}{of}: {_count(report, noun)}; {_first(report)}")
-    _print_failures(report, ("code", "where", "left", "right"))
+    if report.failures[0].has_values:
+        for side, value in zip(("left: ", "right:"), _values(report.failures[0]), strict=True):
+            print_line(f"  {side} {value}")
+    print_failures(report, ("code", "where", "left", "right"))
 
 
 def _show_pairs(pairs: list[Pair], options: Options) -> str:
     statuses: list[str] = [pair.report.status for pair in pairs]
     worst = next(status for status in _WORST if status in statuses)
     if options.as_json:
-        told: Json = [{"name": pair.name, **pair.report.to_dict()} for pair in pairs]
+        told: Json = [
+            {"name": pair.name, "left": pair.left, "right": pair.right, **pair.report.to_dict()}
+            for pair in pairs
+        ]
         print_json({"ok": worst == "equivalent", "status": worst, "pairs": told})
         return worst
     for pair in pairs:
@@ -205,19 +236,26 @@ def _first(report: Report) -> str:
     return f"the first: {report.failures[0].message}"
 
 
-def _print_failures(report: Report, columns: tuple[str, ...]) -> None:
+def print_failures(report: Report, columns: tuple[str, ...]) -> None:
+    """Print each failure with its place and both values."""
     print_rows(columns, (_row(failure) for failure in report.failures))
     if report.more:
         print_line(f"and {digits(report.more)} more")
 
 
 def _row(failure: Failure) -> tuple[str, ...]:
-    return (failure.code, failure.pointer, _shown(failure.left), _shown(failure.right))
+    values = cut_to_difference(*_values(failure), _CELL_CHARACTERS_SHOWN)
+    return (failure.code, failure.pointer, *values)
+
+
+def _values(failure: Failure) -> tuple[str, str]:
+    """Return both values as text: from the recordings if they are there, else from the traces."""
+    return (
+        _shown(failure.left) if failure.left_value is None else failure.left_value,
+        _shown(failure.right) if failure.right_value is None else failure.right_value,
+    )
 
 
 def _shown(value: Json) -> str:
-    """Return a value as short text; the beginning of a hash is enough to tell two apart."""
-    if isinstance(value, str) and _is_hash(value):
-        return f"{short(value)}…"
-    text = compact(value)
-    return text if len(text) <= _VALUE_CHARACTERS_SHOWN else text[:_VALUE_CHARACTERS_SHOWN] + "…"
+    """Return a value as text; the beginning of a hash is enough to tell two apart."""
+    return f"{short(value)}…" if isinstance(value, str) and _is_hash(value) else compact(value)

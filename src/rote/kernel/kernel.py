@@ -29,7 +29,7 @@ from rote.contract import commands as c
 from rote.contract.table import Row, Table
 from rote.engines import Engine
 from rote.errors import InvalidInput, Unavailable
-from rote.kernel.log.nonsense import NONSENSE, unreadable
+from rote.kernel.log.nonsense import NONSENSE, is_of_caller, unreadable
 from rote.kernel.state.spaces import Spaces
 from rote.kernel.state.wiring import Wiring
 from rote.values import check_author
@@ -211,8 +211,8 @@ class Kernel:
                 self._opened.get(space) or self._open(space, command), command
             )
         except NONSENSE as error:
-            if TABLE.row(type(command)).by_caller:
-                raise  # a commit may call the caller's own functions
+            if is_of_caller(error):
+                raise
             raise unreadable(error) from error
         return answer
 

@@ -97,10 +97,13 @@ def _as_allowed(
 
 
 def _check_rights(path: Path) -> None:
-    """Raise Denied when the file or its folder may not be written, before SQLite makes files there."""
+    """Raise Denied when the file or its folder may not be written, before SQLite makes files there.
+
+    Nobody needs to list the folder, so only the file must be readable.
+    """
+    if path.exists() and not os.access(path, os.R_OK):
+        raise Denied(f"{path} may not be read; ask its owner for the right to read it")
     for place in (path, path.parent):
-        if place.exists() and not os.access(place, os.R_OK):
-            raise Denied(f"{place} may not be read; ask its owner for the right to read it")
         if place.exists() and not os.access(place, os.W_OK):
             raise Denied(f"{place} may not be written; make the file and its folder writable")
 

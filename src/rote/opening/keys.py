@@ -4,6 +4,7 @@ Frozen: the name and the content of a key file.
 """
 
 import os
+import threading
 from pathlib import Path
 
 from rote.errors import Corrupt, InvalidInput, Unavailable, system_failure
@@ -18,18 +19,22 @@ class FolderKeys:
         self.place = str(folder)
 
     def save(self, did: str, seed: bytes) -> None:
-        """Write a key; the file and its name are durable when this returns."""
+        """Write a key; the file and its name are durable when this returns.
+
+        It gets its name when it is whole: others may be saving the same key, and must not lose it
+        when this fails.
+        """
+        unfinished = self._folder / f"{did}.{os.getpid()}-{threading.get_ident()}"
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._folder / did, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
             try:
-                os.write(file, seed.hex().encode() + b"\n")
-                os.fsync(file)
-            except OSError:
-                (self._folder / did).unlink(missing_ok=True)
-                raise
+                with open(unfinished, "wb", opener=_private) as file:
+                    file.write(seed.hex().encode() + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                unfinished.replace(self._folder / did)
             finally:
-                os.close(file)
+                unfinished.unlink(missing_ok=True)
             self._sync_names()
         except OSError as error:
             what = f"cannot keep a key in {self._folder}"
@@ -52,7 +57,9 @@ class FolderKeys:
 
     def discard(self, did: str) -> None:
         try:
-            (self._folder / did).unlink(missing_ok=True)
+            # With those that a killed process has left unfinished.
+            for path in (self._folder / did, *self._folder.glob(f"{did}.*")):
+                path.unlink(missing_ok=True)
             self._sync_names()
         except OSError as error:
             raise Unavailable(f"cannot remove {self._folder / did}: {error.strerror}") from error
@@ -63,6 +70,10 @@ class FolderKeys:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 class MemoryKeys:

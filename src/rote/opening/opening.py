@@ -79,9 +79,26 @@ def open(
     )
 
 
-def open_as_allowed(url: str, *, create: bool, recover: bool, author: str | None) -> Store:
-    """Open a store as the command line does: read only where it cannot be written."""
-    return _open(url, create=create, recover=recover, read_only=None, author=author)
+def open_as_allowed(
+    url: str,
+    *,
+    create: bool,
+    recover: bool,
+    author: str | None,
+    read_only: bool = False,
+    modes: Iterable[str] | None = None,
+    traces: os.PathLike[str] | None = None,
+) -> Store:
+    """Open a store as the command line does: read only too where it cannot be written."""
+    return _open(
+        url,
+        create=create,
+        recover=recover,
+        read_only=read_only or None,
+        author=author,
+        modes=modes,
+        traces=traces,
+    )
 
 
 def _open(

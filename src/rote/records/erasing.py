@@ -89,7 +89,7 @@ def selected_by(
             if not text:
                 raise InvalidInput(f"{name} must not be empty", argument=name)
     if filters is not None:
-        if type(filters) is dict:
+        if isinstance(filters, dict):
             filters = {name: _sent(value) for name, value in filters.items()}
         _checked(filters)
     selected = Selected(namespace, kind, id, id_prefix, filters)

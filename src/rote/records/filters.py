@@ -97,7 +97,7 @@ def parse_filters(filters: Any, updated_since: Any = None) -> Filters:
     """Return the filters of a call; raise for the first fault."""
     if filters is None:
         filters = {}
-    if type(filters) is not dict:
+    if not isinstance(filters, dict):
         raise InvalidInput("filters must be an object", argument="filters")
     for name in filters:
         if name not in NAMES:

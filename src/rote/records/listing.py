@@ -121,7 +121,8 @@ def _left_out(view: Space, namespace: str, within: str, now: int) -> list[str]:
     """Return the ids under a prefix that a list leaves out: expired records, and what is no record."""
     expired = _listed_between(view, "expires", namespace, Window(before=now - 1), within)
     # The prefix itself is no id of a record, and the index lists what comes after it.
-    itself = [within] if view.glance(within).exists else []
+    # No look-up by id: a prefix may end in `*`, and no id does.
+    itself = [state.id for state in view.scan_range(within, above(within))]
     return sorted([*itself, *expired, *_listed(view, STRAY, within)])
 
 

@@ -28,7 +28,7 @@ from rote.records.keys import check_namespaces, entity_id, is_key
 from rote.records.metadata import Metadata, check_metadata
 from rote.space import Space, Transaction
 from rote.values import Json, check_key, micros_of, parse_time
-from rote.values.limits import RECORD_ATTEMPTS_MAX
+from rote.values.limits import INTEGER_MAX, RECORD_ATTEMPTS_MAX
 
 Result = dict[str, Any]
 Written = tuple[Commit | None, Result]  # None: nothing was to be written
@@ -327,7 +327,7 @@ class RecordWriter:
         metadata = seen.values[-1]
         known = metadata if type(metadata) is dict else {}
         count = known.get("access_count")
-        counted = (count if type(count) is int else 0) + 1
+        counted = min((count if type(count) is int else 0) + 1, INTEGER_MAX)
         commit = self._writing.transact(
             [
                 {

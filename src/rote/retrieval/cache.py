@@ -4,6 +4,7 @@ A file is unchanged when its content has the same hash; dates do not count. A sp
 when its head has the same hash. The cache is bounded, and nothing in it is ever written to disk.
 """
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -36,6 +37,10 @@ class CorpusCache:
 
     def __init__(self, size_bytes_max: int = RETRIEVAL_CACHE_BYTES_MAX) -> None:
         self._size_bytes_max = size_bytes_max
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin empty, with locks that nobody holds."""
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
         self._size_bytes = 0
@@ -93,3 +98,5 @@ class CorpusCache:
 
 
 CORPORA = CorpusCache()
+# In a child, the thread that held a lock at the fork does not exist.
+os.register_at_fork(after_in_child=CORPORA.begin)

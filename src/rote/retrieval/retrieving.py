@@ -37,6 +37,7 @@ class Examined(Struct, frozen=True):
     package: Package
     reasons: list[Reasons]  # the reasons for the score of each selected memory
     spaces: list[Space]  # those that were read
+    since: int | None  # the version of the first of them before it was read
     receipt: dict[str, Any]  # with all stores that were asked, also those that held nothing
 
 
@@ -90,7 +91,8 @@ def explain(
     )
     if store is not None and not store.read_only:
         ledgers = found.spaces or store.spaces()
-        store.add_receipt(ledgers[0].did if ledgers else _LEDGER, found.receipt)
+        ledger = ledgers[0].did if ledgers else _LEDGER
+        store.add_receipt(ledger, found.receipt, since=found.since)
     return found.package, found.reasons
 
 
@@ -114,6 +116,8 @@ def examine(
             raise InvalidInput(f"{parsed.policy} estimates tokens; leave count_tokens out")
         tokenizer_of(count_tokens)
     places = [_open(path, folder, open_space) for path in parsed.store_paths]
+    spaces = [place.space for place in places if isinstance(place, Named)]
+    since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
     stores: dict[str, NamedCorpus] = {}
     for place, path in zip(places, parsed.store_paths, strict=True):
@@ -126,8 +130,8 @@ def examine(
     ordered = [stores[name] for name in sorted(stores)]
     asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens)
     package, reasons = policy.answer(asked)
-    spaces = [place.space for place in places if isinstance(place, Named)]
-    return Examined(package, reasons, spaces, receipt_of(package, [each.name for each in ordered]))
+    receipt = receipt_of(package, [each.name for each in ordered])
+    return Examined(package, reasons, spaces, since, receipt)
 
 
 def _read_state(named: Named) -> NamedCorpus:

@@ -1,17 +1,26 @@
-"""One call of a tool or a model: what was asked, and what came back, in the form that is recorded.
+"""Calls of tools and of a model: what was asked, and what came back, in the form that is recorded.
 
 A caller gets the recorded form also when the function has just been called: what a program sees is
 the same in a run and in its replay (1.0 and 1, tuples and lists).
 """
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any, Literal
 
-from rote.errors import InvalidInput, LimitExceeded
+from rote.errors import InvalidInput, LimitExceeded, Unavailable
 from rote.values import Json, canonical, decode_canonical, json_v1
-from rote.values.limits import CALL_BYTES_MAX, DEPTH_MAX, ERROR_MESSAGE_CHARACTERS_MAX
+from rote.values.limits import (
+    CALL_BYTES_MAX,
+    CALLS_AT_ONCE_MAX,
+    DEPTH_MAX,
+    ERROR_MESSAGE_CHARACTERS_MAX,
+)
 
 # Arguments and results stand inside an object where they are recorded and hashed.
 _DEPTH_MAX = DEPTH_MAX - 1
@@ -27,17 +36,32 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A question to a tool or to the model."""
+    """A question to a tool or to the model.
+
+    The function gets the arguments as the caller gave them; what it does to them does not reach
+    those that are recorded, which are taken before.
+    """
 
     kind: Literal["tool", "model"]
     name: str
-    args: dict[str, Json]
-    normalize: Callable[[dict[str, Json]], Json]  # arguments into what of them is compared
+    function: Callable[..., Any]
+    given: dict[str, Any]  # the arguments for the function
+    normalize: Callable[[dict[str, Json]], dict[str, Json]]  # arguments into what is compared
+    args: dict[str, Json] = field(init=False)  # the arguments as they are recorded
+    normalized: dict[str, Json] = field(init=False)  # what of them is compared
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInput(f"a call needs a function, not {type(self.function).__qualname__}")
+        if inspect.iscoroutinefunction(self.function):
+            raise _asynchronous()
+        object.__setattr__(self, "args", stored(self.given, "the arguments"))
+        object.__setattr__(self, "normalized", self.normalize(self.args))
 
     def is_like(self, kind: str, name: str, args: dict[str, Json]) -> bool:
         """Whether a recorded call is this one, as far as calls are compared."""
         return (kind, name) == (self.kind, self.name) and json_v1(self.normalize(args)) == json_v1(
-            self.normalize(self.args)
+            self.normalized
         )
 
 
@@ -62,21 +86,117 @@ class Reply:
         return self.result
 
 
-def perform(function: Callable[..., Any], args: dict[str, Json]) -> Reply:
-    """Call a function; what it raises is its reply, and so is that its result cannot be recorded."""
+def perform(call: Call) -> Reply:
+    """Make a call; what its function raises is the reply, and so is that the result cannot be
+    recorded."""
     try:
-        answer = function(**args)
+        answer = call.function(**call.given)
         if inspect.iscoroutine(answer):
             answer.close()
-            raise InvalidInput(
-                "the function is asynchronous; give one that waits for its result, such as"
-                " lambda **args: asyncio.run(function(**args))"
-            )
+            raise _asynchronous()
         if not isinstance(answer, Effects):
             return Reply(stored(answer, "a result"))
         return Reply(stored(answer.result, "a result"), stored(answer.effects, "effects"))
     except BaseException as error:  # an interrupted call was made all the same
         return Reply(error=_described(error), raised=error)
+
+
+def perform_side_by_side(calls: Sequence[Call], take: Callable[[Call, Reply], None]) -> None:
+    """Make calls on threads. `take` gets their replies in the order of the calls, in this thread, each
+    as soon as all before it have ended.
+
+    When this thread is interrupted, no more calls begin; those that have begun are waited for and
+    taken. A second interruption leaves behind what has not ended. When `take` fails, nothing more
+    is taken.
+    """
+    threads = _Threads(calls, take)
+    try:
+        threads.begin()
+        threads.give()
+    finally:
+        try:
+            threads.end()
+        finally:
+            threads.give()
+
+
+class _Threads:
+    """Threads that make the calls of a list, each the next one, until none is left.
+
+    Every call has a lock that is held until it has ended: plain locks, because an interruption
+    inside an Event can leave it half changed.
+    """
+
+    def __init__(self, calls: Sequence[Call], take: Callable[[Call, Reply], None]) -> None:
+        self._calls = calls
+        self._take = take
+        self._contexts = [copy_context() for _ in calls]  # one cannot be entered twice at a time
+        self._replies: list[Reply | None] = [None] * len(calls)
+        self._under_way = [threading.Lock() for _ in calls]
+        for lock in self._under_way:
+            lock.acquire()
+        self._rest: deque[int] = deque()  # the places of calls that have not begun
+        self._starts: SimpleQueue[None] = SimpleQueue()  # one for each thread that may begin
+        self._count = min(len(calls), CALLS_AT_ONCE_MAX)
+        self._threads: list[threading.Thread] = []
+        self._given = 0  # replies
+        self._is_giving = False
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Begin the calls when all threads have started; Unavailable when they cannot."""
+        for number in range(self._count):
+            thread = threading.Thread(target=self._work, name=f"rote-call-{number}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise Unavailable(
+                    f"cannot start {self._count} threads for calls side by side: {error}; give the"
+                    " process more room, or call one after the other"
+                ) from error
+            self._threads.append(thread)
+        self._rest.extend(range(len(self._calls)))
+        self._let_begin()
+
+    def give(self) -> None:
+        """Give the replies as they come; after the end those that are there."""
+        while self._given < len(self._calls) and not self._is_giving:
+            place = self._given
+            if not self._is_over:
+                self._under_way[place].acquire()
+            reply = self._replies[place]
+            if reply is None:
+                return
+            self._is_giving = True  # and stays so when it fails: there may be half a line
+            self._take(self._calls[place], reply)
+            self._given += 1
+            self._is_giving = False
+
+    def end(self) -> None:
+        """Begin no more calls and wait for those under way."""
+        self._is_over = True
+        self._rest.clear()
+        self._let_begin()  # for threads that an interruption left at their start
+        for thread in self._threads:
+            thread.join()
+
+    def _let_begin(self) -> None:
+        for _ in range(self._count):
+            self._starts.put(None)
+
+    def _work(self) -> None:
+        self._starts.get()
+        while (place := self._next()) is not None:
+            try:
+                self._replies[place] = self._contexts[place].run(perform, self._calls[place])
+            finally:
+                self._under_way[place].release()
+
+    def _next(self) -> int | None:
+        try:
+            return self._rest.popleft()
+        except IndexError:
+            return None
 
 
 def stored(value: Any, what: str) -> Json:
@@ -95,10 +215,17 @@ def stored(value: Any, what: str) -> Json:
     return decode_canonical(data)
 
 
+def _asynchronous() -> InvalidInput:
+    return InvalidInput(
+        "the function is asynchronous; give one that waits for its result, such as"
+        " lambda **args: asyncio.run(function(**args))"
+    )
+
+
 def _described(error: BaseException) -> dict[str, str]:
     try:
         message = str(error)
-    except Exception:  # an error that cannot even tell itself
+    except BaseException:  # an error that cannot even tell itself
         message = ""
     shown = message[:ERROR_MESSAGE_CHARACTERS_MAX].encode("utf-8", "backslashreplace").decode()
     return {"type": type(error).__name__, "message": shown}

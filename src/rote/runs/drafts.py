@@ -1,10 +1,17 @@
-"""Drafts of artifacts: bytes that grow in a private file, or in memory, until the artifact is complete
-and takes its place under its name."""
+"""Drafts of artifacts: bytes that grow in a file, or in memory, until the artifact is complete and
+takes its place under its name.
 
+A hidden draft is deleted when nobody finishes it. A partial file has a name that others may read it
+by while it grows, and stays when its run is killed. As long as its run goes on, it is held.
+"""
+
+import fcntl
 import io
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 from weakref import finalize
 
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable, system_failure
@@ -16,61 +23,101 @@ class Draft(Protocol):
 
     def write(self, data: bytes, /) -> object: ...
 
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines that were written, before `place` and `close`."""
+
     def content(self) -> bytes:
-        """Return the bytes that were written, also after `place`."""
+        """Return the bytes that were written, also after `place` and `close`."""
+
+    def check(self) -> None:
+        """Raise the failure of an earlier write: something is missing."""
 
     def place(self) -> None:
         """Move the finished file to its name."""
+
+    def close(self) -> None:
+        """Leave the unfinished file as it is."""
 
     def drop(self) -> None:
         """Delete the unfinished file."""
 
 
 class FileDraft:
-    """A file that only its owner may read."""
+    """A file that only its owner may read. Nothing is kept back in this process, so a fork has
+    nothing to write once more."""
 
-    def __init__(self, path: Path, *, durable: bool) -> None:
+    def __init__(self, path: Path, *, durable: bool, partial: Path | None = None) -> None:
+        """Make the file.
+
+        durable  whether it survives a power cut once it is in place
+        partial  the name that others may read it by while it grows; otherwise it is hidden
+        """
         self._path = path
-        self._durable = durable  # whether it survives a power cut once it is in place
+        self._durable = durable
+        self._process = os.getpid()
+        self._failure: RoteError | None = None  # of a write
         if path.is_dir():
             raise InvalidInput(f"{path} is a folder; name a file", path=str(path))
         try:
             # In the same folder, so that it can take its place in one step.
-            descriptor, self._draft = _new_file(path.parent)
+            if partial is None:
+                descriptor, self._draft = _new_file(path.parent)
+            else:
+                descriptor, self._draft = _make(partial), partial
+                _hold(descriptor)
         except OSError as error:
-            raise _told(error, path) from error
-        self._file = os.fdopen(descriptor, "w+b")
+            raise _told(error, partial or path) from error
+        self._file = io.FileIO(descriptor, "r+")
         # For those that an interruption has taken out of everyone's hands.
-        self._abandoned = finalize(self, _drop, self._file, self._draft, os.getpid())
+        abandon = _drop if partial is None else _close
+        self._abandoned = finalize(self, abandon, self._file, self._draft, self._process)
         self._abandoned.atexit = False
 
     def write(self, data: bytes, /) -> None:
+        self.check()
+        rest = memoryview(data)
         try:
-            self._file.write(data)
-            # Kept back here, it would be written once more by a fork that ends.
-            self._file.flush()
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._failure = _told(error, self._path)
+            raise self._failure from error
+
+    def lines(self) -> Iterator[bytes]:
+        try:
+            # Reading moves the place of this descriptor; writing always goes to the end.
+            with os.fdopen(os.dup(self._file.fileno()), "rb") as file:
+                file.seek(0)
+                yield from file
         except OSError as error:
             raise _told(error, self._path) from error
 
     def content(self) -> bytes:
+        if not self._file.closed:
+            return b"".join(self.lines())
         try:
-            if self._file.closed:
-                return self._path.read_bytes()
-            self._file.seek(0)
-            try:
-                return self._file.read()
-            finally:
-                self._file.seek(0, os.SEEK_END)
+            return self._path.read_bytes()
         except FileNotFoundError:
             raise NotFound(f"{self._path} is not there any more", path=str(self._path)) from None
         except OSError as error:
             raise _told(error, self._path) from error
 
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def sync(self) -> None:
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._failure = _told(error, self._path)
+            raise self._failure from error
+
     def place(self) -> None:
         try:
-            self._file.flush()
+            self.check()
             if self._durable:
-                os.fsync(self._file.fileno())
+                self.sync()
             self._file.close()
             self._draft.replace(self._path)
             self._abandoned.detach()
@@ -79,9 +126,17 @@ class FileDraft:
         except OSError as error:
             self.drop()
             raise _told(error, self._path) from error
+        except BaseException:
+            self.drop()
+            raise
+
+    def close(self) -> None:
+        if self._abandoned.detach() is not None:
+            _close(self._file, self._draft, self._process)
 
     def drop(self) -> None:
-        self._abandoned()
+        if self._abandoned.detach() is not None:
+            _drop(self._file, self._draft, self._process)
 
 
 class MemoryDraft:
@@ -92,20 +147,20 @@ class MemoryDraft:
         self.write = self._buffer.write
         self.content = self._buffer.getvalue
 
+    def lines(self) -> Iterator[bytes]:
+        return iter(io.BytesIO(self.content()))
+
+    def check(self) -> None:
+        pass
+
     def place(self) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     def drop(self) -> None:
         self._buffer.truncate(0)
-
-
-def _drop(file: BinaryIO, draft: Path, process: int) -> None:
-    try:
-        file.close()
-    except OSError:
-        pass  # what could not be flushed is not wanted
-    if os.getpid() == process:  # not where it was only forked
-        draft.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> None:
@@ -116,17 +171,58 @@ def make_folder(folder: Path) -> None:
         raise _told(error, folder) from error
 
 
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder, unless something is kept there."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _drop(file: io.FileIO, draft: Path, process: int) -> None:
+    _close(file, draft, process)
+    if os.getpid() == process:  # not where it was only forked
+        with suppress(OSError):  # what cannot be deleted now is pruned later
+            draft.unlink(missing_ok=True)
+
+
+def _close(file: io.FileIO, draft: Path, process: int) -> None:
+    with suppress(OSError):  # nothing is kept back that could be lost
+        file.close()
+
+
 def _new_file(folder: Path) -> tuple[int, Path]:
     """A file that was not there; those that others write, or have left behind, stay alone."""
     for number in range(DRAFTS_MAX):
         path = folder / f".rote-{os.getpid()}-{number}.draft"
         try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), path
+            return _make(path), path
         except FileExistsError:
             continue
     raise Unavailable(
         f"{folder} holds {DRAFTS_MAX:,} drafts of this process; remove old .draft files"
     )
+
+
+def _make(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _hold(descriptor: int) -> None:
+    """Hold a file until this process and its forks have closed it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        pass  # a file system without locks; then the age of the file has to do
+
+
+def is_held(descriptor: int) -> bool:
+    """Return whether a run that goes on holds a file."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def _sync_names(folder: Path) -> None:

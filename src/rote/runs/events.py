@@ -1,27 +1,36 @@
 """Events of a run in order, with their calls and retrievals, and its output.
 
 Events are flat and come one after the other. So do calls: their order is part of the trace, and a
-recording is replayed in it.
+recording is replayed in it. Calls side by side are given as one list and have its order.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
 from rote.contract.run_modes import LIVE, Mode
 from rote.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
-from rote.runs.calls import Call, Reply, perform, stored
-from rote.runs.recordings import Recording, Replay
+from rote.runs.calls import Call, Reply, perform, perform_side_by_side
+from rote.runs.recordings import Recording, Replay, RunEnd, error_name
 from rote.runs.trace_files import TraceFiles
 from rote.traces.formats import NORMALIZATION
-from rote.traces.models import ModelConfig, model_config_id
+from rote.traces.models import ModelConfig, is_fixed, model_config_id
+from rote.traces.partial import read_partial
 from rote.traces.profiles import ToolProfile, profiles_by_name, tool_runtime_profile_hash
-from rote.traces.writing import Envelope, TraceWriter
-from rote.values import Json, canonical, check_run_id, check_trace_name, decode_canonical
+from rote.traces.writing import REPLY_BYTES, Ending, Envelope, TraceWriter
+from rote.values import (
+    Json,
+    canonical,
+    check_run_id,
+    check_trace_name,
+    decode_canonical,
+    fingerprint,
+)
 from rote.values.limits import EVENT_PARTS_MAX, TRACE_BYTES_MAX, TRACE_DEPTH_MAX
 from rote.values.names import told
 
@@ -35,8 +44,8 @@ class MakeRetrieval(Protocol):
 
 
 class RunEvents:
-    """The part of a run that tells what happened. It ends with `finish` or `discard`, once, and the
-    recording with it; when it cannot begin, the recording is discarded.
+    """The part of a run that tells what happened. It ends with `finish` or `fail`, once, and the
+    recording with it; when the run cannot begin, `discard` leaves nothing.
 
     May be used from any thread; what would put calls or events side by side is refused.
     """
@@ -55,13 +64,14 @@ class RunEvents:
         recording: Recording | Replay | None,
         size_bytes_max: int = TRACE_BYTES_MAX,
     ) -> None:
+        is_replay = isinstance(recording, Replay)
         with ExitStack() as undo:
             if recording is not None:
                 undo.callback(recording.discard)
             check_run_id(run_id)
             check_trace_name(workflow_id, "workflow_id")
             check_trace_name(policy_set_id, "policy_set_id")
-            _check_model(model, mode, isinstance(recording, Replay))
+            _check_model(model, mode)
             self._tools = profiles_by_name(tools)
             self.model_config_id = model_config_id(
                 model, tool_runtime_profile_hash(self._tools.values())
@@ -76,9 +86,12 @@ class RunEvents:
                     visibility_mode=mode,
                     model_config_id=self.model_config_id,
                     policy_set_id=policy_set_id,
+                    model_fixed=is_fixed(model, replayed=is_replay),
+                    replayed=is_replay,
+                    model=None if model is None else model.to_dict(),
+                    tools=[profile.to_dict() for profile in self._tools.values()],
                 ),
-                trace=self._files.trace,
-                retrieval=self._files.retrieval,
+                partial=self._files.partial,
                 size_bytes_max=size_bytes_max,
             )
             undo.pop_all()
@@ -88,7 +101,9 @@ class RunEvents:
         self._recording = recording
         self._lock = threading.Lock()
         self._open: Event | None = None
+        self._mode = mode
         self._is_calling = False
+        self._is_side_by_side = False
         self._state = "open"
         self._event_count = 0
         self._retrieval_count = 0
@@ -132,24 +147,39 @@ class RunEvents:
         """The run has come to its end: the traces take their places, the recording is complete.
 
         A replay is compared with what it replays: RunAborted when it would have written something
-        else, InvalidInput when calls are left over.
+        else, InvalidInput when calls are left over, or when the recorded run failed.
         """
         with self._lock:
             self._check_open()
             if self._open is not None:
                 raise InvalidInput("an event of this run is still open; leave its with block first")
+            end = RunEnd(payload_fingerprint=payload_fingerprint)
+            self._conclude(end)
+            if isinstance(self._recording, Replay):
+                self._recording.compare(end)
+
+    def fail(self, error: BaseException) -> None:
+        """The block of the run has raised: the traces and the recording say so. When they cannot be
+        written, a note of the error says that. Does nothing after the end.
+
+        A replay is compared with what it replays: InvalidInput when that failed in another way.
+        """
+        with self._lock:
+            if self._state != "open":
+                return
+            end = RunEnd(error=error_name(error))
             try:
-                self._writer.finish()
-                self._files.place()
-            except BaseException:
-                self._drop()
-                raise
-            self._state = "finished"
-            if self._recording is not None:
-                self._recording.finish(payload_fingerprint)
+                self._write_open_event()
+                self._writer.describe({"type": "error", "error": end.error})
+                self._conclude(end)
+            except Exception as failure:
+                self._leave()
+                error.add_note(f"the trace of the run {self._run_id} was not completed: {failure}")
+            if isinstance(self._recording, Replay):
+                self._recording.compare_failure(error)
 
     def discard(self) -> None:
-        """The run failed: nothing of it is kept. Does nothing after its end."""
+        """The run has not begun: nothing of it is kept. Does nothing after its end."""
         with self._lock:
             if self._state == "open" and not self.is_elsewhere:
                 self._drop()
@@ -175,20 +205,25 @@ class RunEvents:
     @property
     def trace(self) -> dict[str, Json]:
         """The determinism trace; before the end of the run, as it is so far."""
-        with self._lock:
-            content = self._content(self._files.trace.content)
-            return self._writer.trace(content) if self._state == "open" else _decoded(content)
+        return self._told()[0]
 
     @property
     def retrieval_trace(self) -> dict[str, Json]:
-        with self._lock:
-            content = self._content(self._files.retrieval.content)
-            return self._writer.retrieval(content) if self._state == "open" else _decoded(content)
+        return self._told()[1]
 
-    def _content(self, read: Callable[[], bytes]) -> bytes:
-        if self._state == "discarded":
-            raise NotFound("this run was discarded, and its traces with it", run_id=self._run_id)
-        return read()
+    def _told(self) -> tuple[dict[str, Json], dict[str, Json]]:
+        """Return both traces."""
+        with self._lock:
+            files = self._files
+            if self._state == "discarded":
+                raise NotFound("this run never began, so it has no trace", run_id=self._run_id)
+            if self._state == "cut":
+                return read_partial(files.partial.content())
+            if self._state == "finished":
+                return _decoded(files.trace.content()), _decoded(files.retrieval.content())
+            trace, retrieval = BytesIO(), BytesIO()
+            self._writer.compose(files.partial.lines, Ending(), trace=trace, retrieval=retrieval)
+            return _decoded(trace.getvalue()), _decoded(retrieval.getvalue())
 
     # What events ask their run for.
 
@@ -205,41 +240,50 @@ class RunEvents:
 
     def _end(self, event: "Event") -> None:
         with self._lock:
-            if self._open is not event:
-                return  # the run was discarded meanwhile
+            if self._open is not event or self.is_elsewhere:
+                return  # the run has ended meanwhile, or goes on where it began
             if self._is_calling:
                 raise InvalidInput("a call of this event is still under way in another thread")
             self._open = None
             self._write(event)
 
     @contextmanager
-    def _alone(self, event: "Event") -> Iterator[None]:
-        """The time of one call."""
+    def _alone(self, event: "Event", *, side_by_side: bool = False) -> Iterator[None]:
+        """The time of one call, or of one list of calls."""
         with self._lock:
             self._check_current(event)
             if self._is_calling:
                 raise InvalidInput(
                     "a call of this run is under way; calls come one after the other, also from "
-                    "threads, and a tool's function makes none of its own"
+                    "threads, and a tool's function makes none of its own: give calls that are to be "
+                    "made at once to event.calls, as one list"
                 )
-            self._is_calling = True
+            self._is_calling, self._is_side_by_side = True, side_by_side
         try:
             yield
         finally:
             self._is_calling = False
 
-    def _answer(self, call: Call, function: Callable[..., Any], args: dict[str, Any]) -> Reply:
-        """The reply: from the function, or from the recording that is replayed.
+    def _answer(self, calls: Sequence[Call], note: Callable[[Call, Reply], None]) -> list[Reply]:
+        """The replies: from the functions, or from the recording that is replayed.
 
-        The function gets the arguments as the caller gave them; what it does to them does not reach
-        the call, which is recorded after it.
+        Each is recorded and noted as soon as it and all before it are there.
         """
-        if isinstance(self._recording, Replay):
-            return self._recording.answer(call)
-        reply = perform(function, args)
-        if self._recording is not None:
-            self._recording.add(call, reply)
-        return reply
+        replies: list[Reply] = []
+
+        def take(call: Call, reply: Reply) -> None:
+            if isinstance(self._recording, Recording):
+                self._recording.add(call, reply)
+            note(call, reply)
+            replies.append(reply)
+
+        answer = self._recording.answer if isinstance(self._recording, Replay) else perform
+        if self._is_side_by_side and answer is perform:
+            perform_side_by_side(calls, take)
+        else:
+            for call in calls:
+                take(call, answer(call))
+        return replies
 
     def _check_open(self) -> None:
         self.check_here()
@@ -255,7 +299,12 @@ class RunEvents:
         if self._is_calling and self._recording is not None:
             raise InvalidInput(
                 f"a replay calls no function, so it would not {what} there; do it outside of "
-                "event.call and event.model"
+                "event.call, event.calls and event.model"
+            )
+        if self._is_calling and self._is_side_by_side and self._mode != LIVE:
+            raise InvalidInput(
+                f"functions side by side come in no order, so none may {what}; do it outside of "
+                "event.calls"
             )
 
     def _write(self, event: "Event") -> None:
@@ -263,7 +312,42 @@ class RunEvents:
         if event._size > self._writer.size_bytes_max:
             self._writer.cut(len(event._retrieval_event_ids))
         else:
-            self._writer.add(canonical(event._to_dict(), depth_max=TRACE_DEPTH_MAX), event._rows)
+            data = canonical(event._to_dict(), depth_max=TRACE_DEPTH_MAX)
+            self._writer.add(data, event._rows, event._replies)
+
+    # The end.
+
+    def _write_open_event(self) -> None:
+        """Write an event that nobody will leave, as far as it came."""
+        event, self._open = self._open, None
+        if event is not None:
+            self._write(event)
+
+    def _conclude(self, end: RunEnd) -> None:
+        """Complete the recording, put the traces in place, and then the recording."""
+        recording = self._recording
+        try:
+            digest = None if recording is None else recording.seal(end)
+            ending = Ending(end.payload_fingerprint, digest, discarded=end.error is not None)
+            self._files.compose(
+                lambda trace, retrieval: self._writer.compose(
+                    self._files.partial.lines, ending, trace=trace, retrieval=retrieval
+                )
+            )
+            self._state = "finished"
+            if isinstance(recording, Recording):
+                recording.place()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Leave the trace as far as it came; a recording that is not whole is deleted."""
+        if self._state == "open":
+            self._state = "cut"
+            self._files.close()
+        if isinstance(self._recording, Recording):
+            self._recording.discard()
 
     def _drop(self) -> None:
         self._state = "discarded"
@@ -284,6 +368,7 @@ class Event:
         self.index = -1  # its place in the trace, known when it begins
         self._retrieval_event_ids: list[str] = []
         self._rows: list[bytes] = []
+        self._replies: list[str] = []  # fingerprints
         self._size = 0  # of its parts, in bytes
 
     @property
@@ -306,28 +391,38 @@ class Event:
 
     def call(self, tool_name: str, function: Callable[..., Any], /, **args: Json) -> Json:
         """Call a tool of the run; its result, or what it raised."""
-        profile = self._run._tools.get(tool_name)
-        if profile is None:
-            raise InvalidInput(
-                f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
-                "name it in tools=[ToolProfile(…)]"
-            )
-        call = Call("tool", tool_name, _taken(function, args), profile.normalized_args)
-        normalized = profile.normalized_args(call.args)
+        calls = [self._asked(tool_name, function, args)]
         with self._run._alone(self):
-            _check_room("calls", self._tool_calls)
-            reply = self._run._answer(call, function, args)
-            self._tool_calls.append(_described(profile, normalized, reply))
-            self._grow(len(canonical(normalized)))
+            [reply] = self._called(calls)
         return reply.outcome()
+
+    def calls(
+        self,
+        calls: Sequence[tuple[str, Callable[..., Any], Mapping[str, Json]]],
+        /,
+        *,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
+        """Call tools of the run side by side, each as (tool_name, function, args); their results in
+        the order of the list.
+
+        Every function is called on a thread and waited for. Then the first error of the list is
+        raised; with `return_exceptions` each error stands in the place of its result.
+        """
+        asked = [self._asked(*one) for one in _listed(calls)]
+        with self._run._alone(self, side_by_side=True):
+            replies = self._called(asked)
+        if return_exceptions:
+            return [reply.result if reply.raised is None else reply.raised for reply in replies]
+        return [reply.outcome() for reply in replies]
 
     def model(self, function: Callable[..., Any], /, **args: Json) -> Json:
         """Ask the model of the run; its reply, or what the function raised. Not a tool call."""
         if self._run._model is None:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
-        call = Call("model", self._run._model.model_name, _taken(function, args), dict)
+        call = Call("model", self._run._model.model_name, function, args, dict)
         with self._run._alone(self):
-            reply = self._run._answer(call, function, args)
+            [reply] = self._run._answer([call], self._note_reply)
         return reply.outcome()
 
     def guardrail(self, guardrail_id: str, /) -> None:
@@ -338,6 +433,27 @@ class Event:
             self._run._check_replayable("trigger a guardrail")
             _check_room("guardrails", self._guardrails)
             self._guardrails.append(guardrail_id)
+
+    def _asked(self, tool_name: object, function: Callable[..., Any], args: dict[str, Any]) -> Call:
+        profile = self._run._tools.get(tool_name) if isinstance(tool_name, str) else None
+        if profile is None:
+            raise InvalidInput(
+                f"the run has no profile of the tool {tool_name!r:.120}; {told(self._run._tools)}: "
+                "name it in tools=[ToolProfile(…)]"
+            )
+        return Call("tool", profile.tool_name, function, args, profile.normalized_args)
+
+    def _called(self, calls: Sequence[Call]) -> list[Reply]:
+        _check_room("calls", self._tool_calls, len(calls))
+        return self._run._answer(calls, self._note_call)
+
+    def _note_reply(self, call: Call, reply: Reply) -> None:
+        self._replies.append(fingerprint(reply.told))
+        self._grow(REPLY_BYTES)
+
+    def _note_call(self, call: Call, reply: Reply) -> None:
+        self._tool_calls.append(_described(self._run._tools[call.name], call.normalized, reply))
+        self._grow(len(canonical(call.normalized)))
 
     def _add_retrieval(self, retrieval_event_id: str, row: bytes) -> None:
         _check_room("retrievals", self._retrieval_event_ids)
@@ -353,6 +469,8 @@ class Event:
             "tool_calls": self._tool_calls,
             "guardrails_triggered": self._guardrails,
             "retrieval_event_ids": self._retrieval_event_ids,
+            # Never compared: it tells which calls of a recording are of this event.
+            "model_calls": len(self._replies),
         }
 
     def _grow(self, size: int) -> None:
@@ -361,6 +479,7 @@ class Event:
         if self._size > self._run._writer.size_bytes_max:
             self._tool_calls = []
             self._rows = []
+            self._replies = []
 
 
 def _described(
@@ -379,32 +498,35 @@ def _described(
     }
 
 
-def _taken(function: Callable[..., Any], args: dict[str, Json]) -> dict[str, Json]:
-    """The arguments as they are recorded, before the function can change them."""
-    if not callable(function):
-        raise InvalidInput(f"a call needs a function, not {type(function).__qualname__}")
-    taken: dict[str, Json] = stored(args, "the arguments")
-    return taken
+def _listed(calls: object) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
+    """The calls of a list, in their form; all else about them is checked where one is taken."""
+    if not isinstance(calls, list | tuple):
+        raise InvalidInput(
+            f"calls are a list of (tool_name, function, args), not {type(calls).__qualname__}"
+        )
+    _check_room("calls", (), len(calls))
+    for place, call in enumerate(calls):
+        match call:
+            case (name, function, Mapping() as args):
+                yield name, function, dict(args)
+            case _:
+                raise InvalidInput(
+                    f"calls[{place}] is no (tool_name, function, args) with a mapping as args"
+                )
 
 
-def _check_model(model: ModelConfig | None, mode: Mode, is_replay: bool) -> None:
+def _check_model(model: ModelConfig | None, mode: Mode) -> None:
     if mode not in get_args(Mode):
         raise InvalidInput(f"there is no mode {mode!r:.80}; {told(get_args(Mode))}")
     if model is not None and not isinstance(model, ModelConfig):
         raise InvalidInput(f"a model is a ModelConfig or None, not {type(model).__qualname__}")
-    if mode != LIVE and model is not None and not model.is_deterministic and not is_replay:
-        raise InvalidInput(
-            f"the mode {mode} is deterministic, and the replies of {model.model_name!r:.120} are not: "
-            "give the model a seed, say deterministic_provider=True if its provider guarantees it, "
-            "replay a recording, or use the mode live_read_write"
-        )
 
 
-def _check_room(what: str, parts: Sequence[object]) -> None:
-    if len(parts) >= EVENT_PARTS_MAX:
+def _check_room(what: str, parts: Sequence[object], more: int = 1) -> None:
+    if len(parts) + more > EVENT_PARTS_MAX:
         raise LimitExceeded(
             f"the number of {what} of one event",
-            size=len(parts) + 1,
+            size=len(parts) + more,
             limit=EVENT_PARTS_MAX,
             advice="begin another event",
         )

@@ -24,6 +24,7 @@ class RunRecord(Struct, frozen=True, kw_only=True):
     validate: str  # what had to hold at its commit
     state: str  # buffer_open, commit_pending, commit_applied or commit_aborted
     discarded: bool  # ended without a commit: by an exception, or because its owner was gone
+    replayed: bool  # it took its replies from a recording
     reason_code: str | None  # why it was aborted
     commit_id: str
     version: int | None  # of its commit; None when there was nothing to write
@@ -50,6 +51,7 @@ class RunRow(Struct, frozen=True):
             validate=run.validate,
             state=run.state,
             discarded=run.discarded,
+            replayed=run.replayed,
             reason_code=run.reason_code,
             commit_id=run.commit_id,
             version=run.version,

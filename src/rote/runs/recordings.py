@@ -4,11 +4,14 @@ without them. JSON lines, each in canonical form:
     {"kind":"recording/1","memory_snapshot_id":…}
     {"args":{…},"kind":"tool","name":…,"result":…,"seq":0}      or "error":{"message":…,"type":…},
     {"args":{…},"kind":"model","name":…,"result":…,"seq":1}     and "effects" where a tool named some
-    {"kind":"end","payload_fingerprint":…}
+    {"kind":"end","payload_fingerprint":…}                      or "error":{"type":…} of a block that
+                                                                raised
 
-A file without its last line is no recording: what it would replay might be anything.
+It grows as `<its name>.partial`, which a kill leaves. A file without its last line is no recording:
+what it would replay might be anything.
 """
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
@@ -25,7 +28,8 @@ from rote.errors import (
     Unavailable,
 )
 from rote.runs.calls import Call, Reply
-from rote.runs.drafts import FileDraft
+from rote.runs.drafts import FileDraft, make_folder, remove_if_empty
+from rote.runs.trace_files import PARTIAL_ENDING
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
     CALL_CHARACTERS_SHOWN,
@@ -63,26 +67,59 @@ class _Exchange(_Line, frozen=True):
     effects: Any = UNSET
 
 
+class _Raised(_Line, frozen=True):
+    type: str
+
+
 class _End(_Line, frozen=True):
     kind: Literal["end"]
-    payload_fingerprint: _Hash
+    payload_fingerprint: _Hash | UnsetType = UNSET
+    error: _Raised | UnsetType = UNSET
 
 
 _SomeLine = TypeVar("_SomeLine", bound=_Line)
 
 
+class RunEnd(Struct, frozen=True, kw_only=True):
+    """The end of a run's block: one of the two."""
+
+    payload_fingerprint: str | None = None  # it came to its end, and would write this
+    error: str | None = None  # it raised an exception of this class
+
+
+def error_name(error: BaseException) -> str:
+    """Return the name of an exception's class, which is the same in a run and in its replay."""
+    if isinstance(error, RecordedError):
+        return str(error.details["type"])
+    return type(error).__name__
+
+
 class Recording:
     """The recording of a run; under its name there is a whole one, or nothing."""
 
-    def __init__(self, path: Path, *, memory_snapshot_id: str) -> None:
-        _check_new(path)
-        self._draft = FileDraft(path, durable=True)
+    def __init__(self, path: Path, *, memory_snapshot_id: str, in_own_folder: bool = False) -> None:
+        """in_own_folder  whether it lies in the folder of its run, which is made for it"""
+        self._folder = path.parent if in_own_folder else None
+        if self._folder is not None:
+            make_folder(self._folder)
+        partial = path.with_name(path.name + PARTIAL_ENDING)
+        for each in (path, partial):
+            _check_new(each)
+        self._draft = FileDraft(path, durable=True, partial=partial)
+        self._digest = sha256()
         self._count = 0
+        self._has_ended = False
         self._failure: BaseException | None = None  # why a call is missing
-        self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})
+        try:
+            self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})
+        except BaseException:
+            self.discard()
+            raise
 
     def add(self, call: Call, reply: Reply) -> None:
         """Note a call. One that cannot be is missing, and whoever goes on gets no recording."""
+        if self._has_ended:
+            raise InvalidInput("the run has ended, so this call is not recorded any more")
         try:
             self._add(call, reply)
         except BaseException as error:
@@ -109,22 +146,32 @@ class Recording:
         self._write(line)
         self._count += 1
 
-    def finish(self, payload_fingerprint: str) -> None:
-        """Durable when it returns."""
-        try:
-            if self._failure is not None:
-                raise self._failure
-            self._write({"kind": "end", "payload_fingerprint": payload_fingerprint})
-        except BaseException:
-            self._draft.drop()
-            raise
+    def seal(self, end: RunEnd) -> str:
+        """Write the last line and return the SHA-256 of all bytes, which are durable then."""
+        self._has_ended = True
+        if self._failure is not None:
+            raise self._failure
+        if end.error is None:
+            self._write({"kind": "end", "payload_fingerprint": end.payload_fingerprint})
+        else:
+            self._write({"kind": "end", "error": {"type": end.error}})
+        self._draft.sync()
+        return self._digest.hexdigest()
+
+    def place(self) -> None:
+        """Move the sealed file to its name."""
         self._draft.place()
 
     def discard(self) -> None:
+        self._has_ended = True
         self._draft.drop()
+        if self._folder is not None:
+            remove_if_empty(self._folder)
 
     def _write(self, line: dict[str, Json]) -> None:
-        self._draft.write(canonical(line) + b"\n")
+        data = canonical(line) + b"\n"
+        self._draft.write(data)
+        self._digest.update(data)
 
 
 class Replay:
@@ -137,6 +184,7 @@ class Replay:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._difference: InvalidInput | None = None
+        self._digest = sha256()
         self._file = _opened(path)
         try:
             start = self._taken(self._next(), _Start)
@@ -146,9 +194,10 @@ class Replay:
             line = self._exchange_or_end()
             while isinstance(line, _Exchange):
                 line = self._exchange_or_end()
-            self.payload_fingerprint = line.payload_fingerprint
+            self.end = self._ended(line)
             if self._file.read(1):
                 raise self._foreign("it goes on after its end")
+            self._sealed = self._digest.hexdigest()
             self._file.seek(first_call)
             self._seq = 0
         except BaseException:
@@ -176,27 +225,58 @@ class Replay:
             raised=RecordedError.of(recorded.error.type, recorded.error.message),
         )
 
-    def finish(self, payload_fingerprint: str) -> None:
-        """Compare the writes with the recorded ones; RunAborted when they are others."""
-        try:
-            if self._difference is not None:
-                raise self._difference
-            rest = self._exchange_or_end()
-        finally:
-            self._file.close()
-        if payload_fingerprint != self.payload_fingerprint:
+    def seal(self, end: RunEnd) -> str:
+        """Return the SHA-256 of the recording, whatever the end of its replay is."""
+        return self._sealed
+
+    def compare(self, end: RunEnd) -> None:
+        """Compare the end of the replay with the recorded one; RunAborted when it would write something
+        else, InvalidInput when it is another."""
+        rest = self._rest()
+        if self.end.error is not None:
+            raise self._differs(_shown(rest), _shown_end(end))
+        if isinstance(rest, _Exchange):
+            raise self._differs(_shown(rest), _THE_END)
+        if end.payload_fingerprint != self.end.payload_fingerprint:
             raise RunAborted(
                 "payload_mismatch",
                 message=(
-                    f"the replay of {self._path} would write {payload_fingerprint}, the recorded run "
-                    f"{self.payload_fingerprint}; the program or what it reads has changed"
+                    f"the replay of {self._path} would write {end.payload_fingerprint}, the recorded"
+                    f" run {self.end.payload_fingerprint}; the program or what it reads has changed"
                 ),
             )
-        if isinstance(rest, _Exchange):
-            raise self._differs(_shown(rest), _THE_END)
+
+    def compare_failure(self, error: BaseException) -> None:
+        """Compare what the block of the replay has raised with what the recorded one did."""
+        if self.end.error is None or self._difference is error:
+            self._file.close()
+            return  # the exception tells it
+        try:
+            rest = self._rest()
+        except InvalidInput as difference:
+            raise difference from error
+        end = RunEnd(error=error_name(error))
+        if isinstance(rest, _Exchange) or end != self.end:
+            raise self._differs(_shown(rest), _shown_end(end)) from error
+
+    def _rest(self) -> "_Exchange | _End":
+        """Return the next line, which is the last of the recording at the end of its replay."""
+        try:
+            if self._difference is not None:
+                raise self._difference
+            return self._exchange_or_end()
+        finally:
+            self._file.close()
 
     def discard(self) -> None:
         self._file.close()
+
+    def _ended(self, line: _End) -> RunEnd:
+        if (line.payload_fingerprint is UNSET) == (line.error is UNSET):
+            raise self._foreign("its end has a payload_fingerprint or an error, one of the two")
+        if line.error is not UNSET:
+            return RunEnd(error=line.error.type)
+        return RunEnd(payload_fingerprint=line.payload_fingerprint or None)
 
     def _exchange_or_end(self) -> _Exchange | _End:
         value = self._next()
@@ -219,6 +299,7 @@ class Replay:
             raise Unavailable(f"cannot read {self._path}: {error.strerror}") from error
         if not data.endswith(b"\n"):
             raise self._foreign(self._torn(data))
+        self._digest.update(data)
         try:
             value = decode(data[:-1])
         except InvalidValue as error:
@@ -274,9 +355,13 @@ def _opened(path: Path) -> BinaryIO:
         raise Unavailable(f"cannot read {path}: {error.strerror}") from error
 
 
+def _shown_end(end: RunEnd) -> str:
+    return _THE_END if end.error is None else f"{_THE_END} by {end.error}"
+
+
 def _shown(call: Call | _Exchange | _End) -> str:
     if isinstance(call, _End):
-        return _THE_END
+        return _THE_END if call.error is UNSET else f"{_THE_END} by {call.error.type}"
     text = canonical(call.args).decode()
     more = "…" if len(text) > CALL_CHARACTERS_SHOWN else ""
     return f"{call.kind} {call.name} {text[:CALL_CHARACTERS_SHOWN]}{more}"

@@ -4,7 +4,9 @@ trace of what happened.
     with space.run(…) as run      the snapshot is taken, the ledger has the run, its owner a lease
         run.get, run.memory …     from the snapshot, and noted
         run.set, run.memory …     rehearsed, and kept back
-    the end of the block          policy; the traces are in place; pending; applied, or aborted
+    the end of the block          the traces are in place; policy; pending; applied, or aborted
+
+When the block raises, its traces say so, and nothing is applied.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +71,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     commit_policy: CommitPolicy | None
     folder: Path | None  # of its traces
     record: Path | None  # where its calls are recorded
+    is_recorded_beside: bool  # in the folder of its traces
 
 
 class Run:
@@ -184,6 +187,11 @@ class Run:
         return payload_fingerprint(self._branch, self._buffer.operations)
 
     @property
+    def operations(self) -> list[dict[str, Any]]:
+        """The operations as `transact` takes them: so far, or in the end."""
+        return deepcopy(self._buffer.operations)
+
+    @property
     def trace(self) -> dict[str, Json]:
         return self._told().trace
 
@@ -240,7 +248,8 @@ class Run:
         answer = NotedAnswer(call, retrieve_digest(package), ranges)
         self._reads.add_answer(answer, retrieved_ids(package, own))
         if self._life.is_kept:
-            add_receipt(self._port, spaces[0].did if spaces else self._space.did, found.receipt)
+            ledger = spaces[0].did if spaces else self._space.did
+            add_receipt(self._port, ledger, found.receipt, since=found.since)
         return package
 
     def memory_of(self, **settings: Any) -> Memory:
@@ -309,7 +318,11 @@ class Run:
         self._state = "ended"  # until it has begun
         recording: Recording | Replay | None = self._replay
         if terms.record is not None:
-            recording = Recording(terms.record, memory_snapshot_id=self.memory_snapshot_id)
+            recording = Recording(
+                terms.record,
+                memory_snapshot_id=self.memory_snapshot_id,
+                in_own_folder=terms.is_recorded_beside,
+            )
         events = RunEvents(
             run_id=terms.run_id,
             workflow_id=terms.workflow_id,
@@ -350,6 +363,7 @@ class Run:
             now=self._now,
             owner="",
             started_at=self._life.now(),
+            replayed=self._replay is not None,
         )
 
     def __exit__(
@@ -367,7 +381,7 @@ class Run:
         row = self._row
         try:
             self._buffer.close()
-            self._conclude(has_failed=error is not None)
+            self._conclude(error)
         except BaseException:
             if not self._row.body.has_ended:
                 self._life.leave(row)
@@ -375,20 +389,26 @@ class Run:
         finally:
             self._abandoned.detach()
 
-    def _conclude(self, *, has_failed: bool) -> None:
-        if has_failed:
-            self._discard()
+    def _conclude(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._fail(error)
             return
         try:
-            is_wanted = self._is_wanted()
             self._told().finish(self.payload_fingerprint)
-        except BaseException:
-            self._discard()
+            is_wanted = self._is_wanted()
+        except BaseException as failure:
+            self._fail(failure)
             raise
         if self._replay is not None:
             self._discard()
             return
         self._end(is_wanted)
+
+    def _fail(self, error: BaseException) -> None:
+        try:
+            self._told().fail(error)
+        finally:
+            self._discard()
 
     def _is_wanted(self) -> bool:
         """Whether the policy allows the operations; without operations it is not asked."""
@@ -423,7 +443,6 @@ class Run:
 
     def _discard(self) -> None:
         assert self._row is not None
-        self._told().discard()
         self._row = self._life.discard(self._row)
 
     # -- what it may -------------------------------------------------------------------------------

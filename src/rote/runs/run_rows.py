@@ -90,6 +90,7 @@ class RunBody(Struct, frozen=True, kw_only=True):
     payload_fingerprint: str | None = None  # None too when an erasure has taken it
     version: int | None = None  # of its commit
     at: str | None = None  # when it ended
+    replayed: bool = False  # it takes its replies from a recording, and is never applied
     payload: str | None = None  # what it takes to commit it, while it is pending
 
     @property

@@ -17,6 +17,7 @@ from rote.runs.life import RunLife
 from rote.runs.modes import BUFFERED, check_mode, check_modes, check_validation
 from rote.runs.recordings import Replay
 from rote.runs.run import Run, Terms
+from rote.runs.trace_files import RECORDING_NAME
 from rote.runs.unkept import UnkeptLife
 from rote.space.arguments import check_path
 from rote.space.running import RunStart
@@ -75,7 +76,7 @@ class StoreRuns:
         validate: str,
         run_id: str | None,
         commit_policy: Callable[[list[dict[str, Any]]], bool] | None,
-        record: str | PathLike[str] | None,
+        record: str | PathLike[str] | bool | None,
         replay: str | PathLike[str] | None,
     ) -> Run:
         checked_mode = check_mode(mode, self._modes)
@@ -99,6 +100,7 @@ class StoreRuns:
             )
         if replay is None:
             self._life.check_mode(checked_mode)
+        record = None if record is False else record
         if record is not None and replay is not None:
             raise InvalidInput("a run is recorded or replayed, not both")
         if record is not None and mode == LIVE:
@@ -107,9 +109,12 @@ class StoreRuns:
                 " use buffered_write",
                 argument="record",
             )
+        is_named = run_id is not None
+        if run_id is None:
+            run_id = self._ids.random_bytes(RUN_ID_BYTES).hex()
         terms = Terms(
-            run_id=self._ids.random_bytes(RUN_ID_BYTES).hex() if run_id is None else run_id,
-            is_named=run_id is not None,
+            run_id=run_id,
+            is_named=is_named,
             workflow_id=workflow_id,
             policy_set_id=policy_set_id,
             mode=checked_mode,
@@ -118,10 +123,26 @@ class StoreRuns:
             tools=tools,
             commit_policy=commit_policy,
             folder=self._folder,
-            # Where it was asked for: the program may move to another folder meanwhile.
-            record=None if record is None else check_path(record).absolute(),
+            record=self._recording_path(record, run_id),
+            is_recorded_beside=record is True,
         )
         return self._begin(place, terms, None if replay is None else Replay(check_path(replay)))
+
+    def _recording_path(
+        self, record: str | PathLike[str] | bool | None, run_id: str
+    ) -> Path | None:
+        if record is None:
+            return None
+        if record is not True:
+            # Where it was asked for: the program may move to another folder meanwhile.
+            return check_path(record).absolute()
+        if self._folder is None:
+            raise InvalidInput(
+                "record=True writes beside the trace, and this store keeps no traces; name their"
+                " folder with rote.open(traces=…), or a file with record=…",
+                argument="record",
+            )
+        return (self._folder / run_id / RECORDING_NAME).absolute()
 
     def _begin(self, place: RunStart, terms: Terms, recorded: Replay | None) -> Run:
         try:

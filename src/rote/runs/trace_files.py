@@ -1,59 +1,89 @@
-"""Files of the traces of a run: `<folder>/<run_id>/trace.json` and `trace.retrieval.json`, or
-memory when there is no folder.
+"""Files of the traces of a run, in `<folder>/<run_id>/`, or memory when there is no folder:
+
+    trace.partial.jsonl                       while the run goes on; a kill leaves it
+    trace.json and trace.retrieval.json       when the run has ended
+    recording.jsonl                           with record=True
 
 A store gives a run id out once. What stands under the same id is of a run in another store, and stays.
 """
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from rote.errors import InvalidInput
-from rote.runs.drafts import Draft, FileDraft, MemoryDraft, make_folder
+from rote.runs.drafts import Draft, FileDraft, MemoryDraft, make_folder, remove_if_empty
+from rote.traces.writing import Sink
 
 TRACE_NAME = "trace.json"
 RETRIEVAL_NAME = "trace.retrieval.json"
+PARTIAL_NAME = "trace.partial.jsonl"
+RECORDING_NAME = "recording.jsonl"
+PARTIAL_ENDING = ".partial"  # of a recording that is not complete
+FILE_NAMES = (
+    TRACE_NAME,
+    RETRIEVAL_NAME,
+    PARTIAL_NAME,
+    RECORDING_NAME,
+    RECORDING_NAME + PARTIAL_ENDING,
+)
 
 
 class TraceFiles:
-    """Both artifacts of a run, in place together when it ends."""
+    """The partial trace of a run, then both artifacts, in place together when it ends."""
 
-    trace: Draft
+    partial: Draft
+    trace: Draft  # once they are composed
     retrieval: Draft
 
     def __init__(self, folder: Path | None, run_id: str) -> None:
         self._place = None if folder is None else folder / run_id
         if folder is None or self._place is None:
-            self.trace, self.retrieval = MemoryDraft(), MemoryDraft()
+            self.partial = MemoryDraft()
             return
         make_folder(folder)
-        if (self._place / TRACE_NAME).exists():
+        names = (TRACE_NAME, RETRIEVAL_NAME, PARTIAL_NAME)
+        if any((self._place / name).exists() for name in names):
             raise InvalidInput(
-                f"{self._place} holds the trace of another run; take another run_id, or another"
-                " folder (traces= of rote.open)",
+                f"{self._place} holds the trace of another run, so this run_id was used before; take"
+                " another, or another folder (traces= of rote.open)",
                 argument="run_id",
                 run_id=run_id,
             )
         make_folder(self._place)
-        self.trace = FileDraft(self._place / TRACE_NAME, durable=False)
-        try:
-            self.retrieval = FileDraft(self._place / RETRIEVAL_NAME, durable=False)
-        except BaseException:
-            self.trace.drop()
-            raise
+        path = self._place / PARTIAL_NAME
+        self.partial = FileDraft(path, durable=False, partial=path)
 
-    def place(self) -> None:
-        # The trace comes last: whoever finds it finds its retrievals too.
-        try:
-            self.retrieval.place()
-            self.trace.place()
-        except BaseException:
-            self.drop()
-            raise
+    def compose(self, write: Callable[[Sink, Sink], None]) -> None:
+        """Let both artifacts be written, put them in place and delete the partial file. After a failure
+        only the partial file is there."""
+        self.partial.check()
+        with ExitStack() as undo:
+            retrieval = self._draft(RETRIEVAL_NAME, undo)
+            trace = self._draft(TRACE_NAME, undo)
+            write(trace, retrieval)
+            # The trace comes last: whoever finds it finds its retrievals too.
+            retrieval.place()
+            if self._place is not None:
+                undo.callback((self._place / RETRIEVAL_NAME).unlink)
+            trace.place()
+            undo.pop_all()
+        self.trace, self.retrieval = trace, retrieval
+        self.partial.drop()
+
+    def _draft(self, name: str, undo: ExitStack) -> Draft:
+        if self._place is None:
+            return MemoryDraft()
+        draft = FileDraft(self._place / name, durable=False)
+        undo.callback(draft.drop)
+        return draft
+
+    def close(self) -> None:
+        """Leave the partial file to who wants to look at it."""
+        self.partial.close()
 
     def drop(self) -> None:
-        self.trace.drop()
-        self.retrieval.drop()
+        """Delete everything: the run has not begun."""
+        self.partial.drop()
         if self._place is not None:
-            try:
-                self._place.rmdir()
-            except OSError:
-                pass  # something else is kept there
+            remove_if_empty(self._place)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from rote.contract import Hit, Port, State, View
 from rote.contract.commands import Find
@@ -17,6 +17,17 @@ from rote.space.buffer import Buffer
 from rote.values.limits import HITS_READ_FIRST, PAGE_MAX
 
 _Pair = tuple[str, str]  # term, id
+
+
+class _Learnt(Struct, frozen=True):
+    """The terms of own writes under one index. It never changes: other threads may search too."""
+
+    operations: int  # whose terms are known
+    hashes: dict[str, str]  # by id: the write that they are of
+    pairs: list[_Pair]  # in order
+
+
+_NOTHING = _Learnt(0, {}, [])
 
 
 class OwnHits:
@@ -27,16 +38,14 @@ class OwnHits:
         self._space = space
         self._view = view
         self._buffer = buffer
-        self._learnt: dict[str, int] = {}  # by index: the operations whose terms are known
-        self._hashes: dict[str, dict[str, str]] = {}  # by index and id: the write that they are of
-        self._pairs: dict[str, list[_Pair]] = {}  # by index, in order
+        self._learnt: dict[str, _Learnt] = {}  # by index
 
     def find(self, command: Find) -> tuple[Hit, ...]:
         """Answer a search with own writes in the place of what is stored."""
-        self._learn(command.index)
-        written = self._hashes[command.index]
-        stored = [(hit.term, hit.id) for hit in self._stored(command, written)]
-        own = (pair for pair in self._own(command) if pair[1].startswith(command.within))
+        learnt = self._learn(command.index)
+        stored = [(hit.term, hit.id) for hit in self._stored(command, learnt.hashes)]
+        found = _asked(learnt.pairs, command)
+        own = (pair for pair in found if pair[1].startswith(command.within))
         both = merge(stored, own, reverse=command.descending)
         return tuple([Hit(*pair) for pair in islice(both, command.limit)])
 
@@ -53,35 +62,24 @@ class OwnHits:
             asked = structs.replace(asked, after=page[-1])
         return found
 
-    def _own(self, command: Find) -> Iterator[_Pair]:
-        """Yield own pairs in the range of a search, beyond the place where it goes on."""
-        pairs = self._pairs[command.index]
-        low = bisect_left(pairs, (command.start, ""))
-        high = len(pairs) if command.end is None else bisect_left(pairs, (command.end, ""))
-        if command.after is not None:
-            place = (command.after.term, command.after.id)
-            if command.descending:
-                high = min(high, bisect_left(pairs, place))
-            else:
-                low = max(low, bisect_right(pairs, place))
-        places = range(high - 1, low - 1, -1) if command.descending else range(low, high)
-        return (pairs[place] for place in places)
-
-    def _learn(self, index: str) -> None:
+    def _learn(self, index: str) -> _Learnt:
         """Ask for the terms of what was written since the last search."""
-        operations = len(self._buffer.operations)
-        hashes = self._hashes.setdefault(index, {})
-        pairs = self._pairs.setdefault(index, [])
-        if self._learnt.get(index) == operations:
-            return
-        changed: dict[str, State] = {}
-        for id in sorted(self._buffer.written()):
-            own = self._buffer.own(id)
-            if own is not None and hashes.get(id) != own.hash:
-                changed[id], hashes[id] = own.state, own.hash
-        kept = [pair for pair in pairs if pair[1] not in changed]
-        self._pairs[index] = sorted([*kept, *self._terms(index, changed)])
-        self._learnt[index] = operations
+        with self._buffer.lock:
+            known = self._learnt.get(index, _NOTHING)
+            operations = len(self._buffer.operations)
+            if known.operations == operations:
+                return known
+            changed: dict[str, State] = {}
+            hashes = dict(known.hashes)
+            for id in sorted(self._buffer.written()):
+                own = self._buffer.own(id)
+                if own is not None and hashes.get(id) != own.hash:
+                    changed[id], hashes[id] = own.state, own.hash
+            kept = [pair for pair in known.pairs if pair[1] not in changed]
+            pairs = sorted([*kept, *self._terms(index, changed)])
+            # Last: when the store cannot be asked, the next search asks it again.
+            learnt = self._learnt[index] = _Learnt(operations, hashes, pairs)
+            return learnt
 
     def _terms(self, index: str, states: dict[str, State]) -> Iterator[_Pair]:
         if not states:
@@ -93,3 +91,17 @@ class OwnHits:
             if len(page) < PAGE_MAX:
                 return
             asked = structs.replace(asked, after=page[-1])
+
+
+def _asked(pairs: list[_Pair], command: Find) -> Iterator[_Pair]:
+    """Yield the pairs in the range of a search, beyond the place where it goes on."""
+    low = bisect_left(pairs, (command.start, ""))
+    high = len(pairs) if command.end is None else bisect_left(pairs, (command.end, ""))
+    if command.after is not None:
+        place = (command.after.term, command.after.id)
+        if command.descending:
+            high = min(high, bisect_left(pairs, place))
+        else:
+            low = max(low, bisect_right(pairs, place))
+    places = range(high - 1, low - 1, -1) if command.descending else range(low, high)
+    return (pairs[place] for place in places)

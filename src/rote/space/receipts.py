@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rote.contract import Erased, Port, SideRow, all_sides, all_spaces
 from rote.contract.commands import GetHead, GetSide, GetTimes, PutSide
-from rote.errors import Busy, Denied
+from rote.errors import Busy, Conflict, Denied
 from rote.values import Json
 from rote.values.limits import RECEIPTS_AT_ONCE_MAX
 from rote.values.times import MICROS_MIN
@@ -18,11 +18,12 @@ _KIND = "receipt"
 _INSTANT_DIGITS = 20
 
 
-def add_receipt(port: Port, space: str, receipt: Json) -> None:
+def add_receipt(port: Port, space: str, receipt: Json, *, since: int | None) -> None:
     """Add a receipt; receipts of one instant are numbered.
 
     No receipt has an earlier time than the commits before it, also when the clock was set back: an
-    erasure must find all that were made since the entity was first written.
+    erasure must find all that were made since the entity was first written. `since` is a version from
+    before the retrieval: after an erasure above it the receipt is kept without its hash.
     """
     newest = port.answer(space, GetHead()).at
     now = port.answer("", GetTimes(shared=False)).now
@@ -32,7 +33,10 @@ def add_receipt(port: Port, space: str, receipt: Json) -> None:
         if port.answer(space, GetSide(_KIND, key)) is not None:
             continue
         try:
-            port.answer(space, PutSide(_KIND, key, receipt, 0))
+            try:
+                port.answer(space, PutSide(_KIND, key, receipt, 0, since))
+            except Conflict:
+                port.answer(space, PutSide(_KIND, key, _without_hash(receipt), 0))
         except Denied as error:
             if "read_only" in error.details:
                 raise
@@ -47,6 +51,14 @@ def receipts_in(port: Port) -> list[Json]:
     return [row.body for row in sorted(rows, key=lambda row: row.key)]
 
 
+def _without_hash(receipt: Json) -> Json | None:
+    """Return what an erasure leaves of a receipt; None when it has no hash, or others wrote it."""
+    data = receipt.get("data") if type(receipt) is dict else None
+    if type(receipt) is not dict or type(data) is not dict or data.get("package_hash") is None:
+        return None
+    return {**receipt, "data": {**data, "package_hash": None, "erased": True}}
+
+
 class ReceiptRule:
     """Implements contract.SideRule for receipts."""
 
@@ -56,13 +68,10 @@ class ReceiptRule:
 
     def erased(self, row: SideRow, erased: Erased) -> Json | None:
         """Take the hash out of a receipt that may be about an erased entity."""
-        data = row.body.get("data") if type(row.body) is dict else None
-        if type(data) is not dict or data.get("package_hash") is None:
-            return None  # without a hash, or written by others
         instant, _, _ = row.key.partition(".")
         if instant.isdecimal() and int(instant) + MICROS_MIN < erased.since:
             return None
-        return {**row.body, "data": {**data, "package_hash": None, "erased": True}}
+        return _without_hash(row.body)
 
     def pinning(
         self, row: SideRow, *, before: int, now: int, side: Callable[[str, str], SideRow | None]

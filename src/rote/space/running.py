@@ -41,7 +41,7 @@ class Runs(Protocol):
         validate: str,
         run_id: str | None,
         commit_policy: Callable[[list[dict[str, Any]]], bool] | None,
-        record: str | PathLike[str] | None,
+        record: str | PathLike[str] | bool | None,
         replay: str | PathLike[str] | None,
     ) -> "Run": ...
 

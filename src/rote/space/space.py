@@ -403,7 +403,7 @@ class Space(Upkeep):
         validate: str = "answers",
         run_id: str | None = None,
         commit_policy: Callable[[list[dict[str, Any]]], bool] | None = None,
-        record: str | os.PathLike[str] | None = None,
+        record: str | os.PathLike[str] | bool | None = None,
         replay: str | os.PathLike[str] | None = None,
     ) -> "Run":
         """Start a run. It reads from one state; its writes are one commit when its block ends, or
@@ -416,7 +416,8 @@ class Space(Upkeep):
         validate       what must be unchanged when it commits: the "answers" that it got, the
                        "entities" that they showed, or only those of them that it also "writes"
         commit_policy  called with the operations before they are applied; False aborts the run
-        record, replay a file to write replies of tools and models to, or to take them from
+        record, replay a file to write replies of tools and models to, or to take them from;
+                       record=True writes recording.jsonl beside the trace
         """
         return check_runs(self._runs).start(
             RunStart(self._info, self.branch, self._pinned),

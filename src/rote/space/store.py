@@ -102,10 +102,13 @@ class Store:
         """Return the receipts of retrievals with this store, oldest first; they hold no content."""
         return receipts_in(self._port)
 
-    def add_receipt(self, space: str, receipt: Json) -> None:
-        """Note a retrieval in the ledger of a space, by name or did."""
+    def add_receipt(self, space: str, receipt: Json, *, since: int | None = None) -> None:
+        """Note a retrieval in the ledger of a space, by name or did.
+
+        since  a version of the space from before the retrieval: without the hash after an erasure
+        """
         found = self._port.answer("", FindSpace(space, self._create))
-        add_receipt(self._port, found.did, receipt)
+        add_receipt(self._port, found.did, receipt, since=since)
 
     def runs(self) -> "list[RunRecord]":
         """Return every run that was ever started here and its outcome, oldest first."""

@@ -7,19 +7,33 @@
         ...
         trace_baseline.check("triage", run.trace, run.retrieval_trace)
 
+With `recording=path` (the file that `space.run(record=path)` wrote) the recording is kept too, and a
+failure shows the values that differ; with `level="full"` writes, replies of the model and scores are
+compared too.
+
 `pytest --trace-baselines DIR` says where they are kept (default: `trace_baselines`); a relative DIR
 begins at pytest's rootdir, wherever pytest is started. `pytest --update-traces` keeps those of this
 run instead. A conftest names the plugin, and it has no entry point. So only projects that use it
 pay for importing Rote.
 """
 
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from rote.bridges.trace_files import companion_of
-from rote.traces import Report, check_trace, compare_traces
+from rote.bridges.trace_files import (
+    companion_of,
+    named_recording,
+    recording_beside,
+    recording_of,
+)
+from rote.traces import Failure, Report, check_trace
+from rote.traces.checking import Examination
+from rote.traces.comparing import compare_runs
+from rote.traces.reports import Level
 from rote.values import Json, canonical
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
 
@@ -55,6 +69,8 @@ class TraceBaseline:
         trace: Json,
         retrieval: Json = None,
         *,
+        recording: str | os.PathLike[str] | None = None,
+        level: Level = "contract",
         size_bytes_max: int = TRACE_BYTES_MAX,
     ) -> None:
         """Fail the test unless the run did the same as the one whose trace is kept under the name."""
@@ -67,27 +83,36 @@ class TraceBaseline:
         path = self.folder / f"{name}.json"
         if self._is_updating:
             _judge(check_trace(trace, retrieval, size_bytes_max=size_bytes_max), name)
-            self._keep(path, trace, retrieval)
+            self._keep(path, trace, retrieval, recording)
             return
         if not path.exists():
             pytest.fail(f"there is no {path}; keep one with --update-traces", pytrace=False)
         companion = companion_of(path)
-        report = compare_traces(
-            path.read_bytes(),
-            trace,
-            left_retrieval=companion.read_bytes() if companion.exists() else None,
-            right_retrieval=retrieval,
-            size_bytes_max=size_bytes_max,
+        kept = companion.read_bytes() if companion.exists() else None
+        report = compare_runs(
+            Examination(path.read_bytes(), kept, size_bytes_max, parameter="left_retrieval"),
+            Examination(trace, retrieval, size_bytes_max, parameter="retrieval"),
+            (
+                recording_beside(path),
+                None if recording is None else named_recording(Path(recording)),
+            ),
+            level,
         )
         _judge(report, name)
 
-    def _keep(self, path: Path, trace: Json, retrieval: Json) -> None:
+    def _keep(
+        self, path: Path, trace: Json, retrieval: Json, recording: str | os.PathLike[str] | None
+    ) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_text(trace))
         if retrieval is None:
             companion_of(path).unlink(missing_ok=True)
         else:
             companion_of(path).write_bytes(_text(retrieval))
+        if recording is None:
+            recording_of(path).unlink(missing_ok=True)
+        else:
+            shutil.copyfile(recording, recording_of(path))
 
 
 @pytest.fixture
@@ -101,13 +126,25 @@ def trace_baseline(request: pytest.FixtureRequest) -> TraceBaseline:
 def _judge(report: Report, name: str) -> None:
     if report.ok:
         return
-    shown = [f"{each.code} at {each.pointer}: {each.message}" for each in report.failures]
+    shown = [_told(each) for each in report.failures]
     rest = len(shown) + report.more - _FAILURES_SHOWN
     more = [f"and {rest:,} more"] if rest > 0 else []
     is_elsewhere = any(each.code == _OTHER_SNAPSHOT for each in report.failures)
     advice = [_SNAPSHOT_ADVICE] if is_elsewhere else []
     lines = [f"the trace {name} is {report.status}", *shown[:_FAILURES_SHOWN], *more, *advice]
     pytest.fail("\n".join(lines), pytrace=False)
+
+
+def _told(failure: Failure) -> str:
+    """Return a failure in words, with the values of both runs where recordings have them."""
+    words = f"{failure.code} at {failure.pointer}: {failure.message}"
+    if not failure.has_values:
+        return words
+    values = (
+        f"  {name} {'unknown' if value is None else value if value.isprintable() else ascii(value)}"
+        for name, value in (("kept:", failure.left_value), ("now: ", failure.right_value))
+    )
+    return "\n".join([words, *values])
 
 
 def _text(artifact: Json) -> bytes:

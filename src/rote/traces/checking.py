@@ -18,6 +18,7 @@ from rote.values import Json, json_v1
 from rote.values.limits import INTEGER_MAX, TRACE_BYTES_MAX
 
 _TRACE, _RETRIEVAL = "trace", "retrieval"
+MODEL = "trace:model"  # the one failure that a run and its replay may have
 
 
 def check_trace(
@@ -28,7 +29,7 @@ def check_trace(
     Both may be JSON text or plain data. Raises InvalidValue or LimitExceeded when text cannot be read.
     """
     examination = Examination(trace, retrieval, size_bytes_max, parameter="retrieval")
-    return examination.failures.report("valid", "invalid")
+    return examination.failures.report("valid", "invalid", truncated=examination.is_truncated)
 
 
 class Examination:
@@ -67,6 +68,16 @@ class Examination:
                 artifact.forget_events()
 
     @property
+    def is_truncated(self) -> bool:
+        return any(each is not None and each.is_truncated for each in (self.trace, self.retrieval))
+
+    @property
+    def recording(self) -> str | None:
+        """Return the digest of the recording that the trace names."""
+        named = member(member(self.trace.value, "metadata"), "recording")
+        return named if type(named) is str else None
+
+    @property
     def advice(self) -> str:
         """Return the advice for a missing retrieval trace."""
         return f"give it as {self.parameter}=run.retrieval_trace"
@@ -81,6 +92,14 @@ def _check_run(trace: Artifact[DeterminismTrace], failures: Failures) -> None:
         failures.add(
             "trace:mode", "/visibility_mode", mode, "off, read_only or buffered_write", message
         )
+    metadata = member(trace.value, "metadata")
+    if member(metadata, "model_fixed") is False and member(metadata, "replayed") is not True:
+        message = (
+            "the model may reply otherwise the next time, so this trace alone proves nothing: give"
+            " the model a seed, say deterministic_provider=True if its provider guarantees the same"
+            " replies, or record the run and compare it with its replay"
+        )
+        failures.add(MODEL, "/metadata/model_fixed", False, True, message)
     _check_metadata(trace.value, _TRACE, failures)
 
 

@@ -5,11 +5,13 @@ are compared part by part.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from itertools import accumulate, zip_longest
+from typing import Any, get_args
 
+from rote.errors import InvalidInput
 from rote.traces.artifacts import member
-from rote.traces.checking import Examination
+from rote.traces.checking import MODEL, Examination
 from rote.traces.documents import (
     Arguments,
     DeterminismTrace,
@@ -18,10 +20,12 @@ from rote.traces.documents import (
     RetrievalTrace,
     ToolCall,
 )
-from rote.traces.formats import CONTRACT_VERSIONS
-from rote.traces.reports import Failures, Report
+from rote.traces.formats import CONTRACT_VERSIONS, SCORE_DECIMALS
+from rote.traces.recorded import Part, Source, Wanted, add_values, named_source
+from rote.traces.reports import Failures, Level, Report
 from rote.values import Json, decode, json_v1
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DEPTH_MAX
+from rote.values.names import told
 
 _ENVELOPE = (
     "workflow_id",
@@ -44,14 +48,26 @@ _OUTPUT_FIELDS = (
     ("output_shape_hash", "structure"),
     ("normalization_version", "normalization version"),
 )
-# Members of a call, with the code and the message of a difference in them.
-_CALL_FIELDS = (
-    ("tool_name", "tool_name_mismatch", "another tool is called"),
-    ("tool_profile_version", "tool_profile_mismatch", "the tool has another profile version"),
-    ("normalized_args", "tool_args_mismatch", "the tool is called with other arguments"),
-    ("tool_result_fingerprint", "tool_result_fingerprint_mismatch", "the tool answered otherwise"),
-    ("side_effect_fingerprint", "side_effect_fingerprint_mismatch", "the tool did something else"),
+# Members of a call, with the code and the message of a difference in them, and the part of a recorded
+# call that they tell of.
+_CALL_FIELDS: tuple[tuple[str, str, str, Part | None], ...] = (
+    ("tool_name", "tool_name_mismatch", "another tool is called", None),
+    ("tool_profile_version", "tool_profile_mismatch", "the tool has another profile version", None),
+    ("normalized_args", "tool_args_mismatch", "the tool is called with other arguments", "args"),
+    (
+        "tool_result_fingerprint",
+        "tool_result_fingerprint_mismatch",
+        "the tool answered otherwise",
+        "reply",
+    ),
+    (
+        "side_effect_fingerprint",
+        "side_effect_fingerprint_mismatch",
+        "the tool did something else",
+        "effects",
+    ),
 )
+Sources = tuple[Source | None, Source | None]
 
 
 def compare_traces(
@@ -60,28 +76,80 @@ def compare_traces(
     *,
     left_retrieval: Json = None,
     right_retrieval: Json = None,
+    left_recording: bytes | str | Iterable[bytes] | None = None,
+    right_recording: bytes | str | Iterable[bytes] | None = None,
+    level: Level = "contract",
     size_bytes_max: int = TRACE_BYTES_MAX,
 ) -> Report:
     """Compare two runs; return a report with every difference.
 
-    All four may be JSON text or plain data. Raises InvalidValue or LimitExceeded when text cannot be
-    read.
+    Traces and retrieval traces may be JSON text or plain data, recordings JSON lines. With the level
+    `full`, writes, replies of the model and scores are compared too. Raises InvalidValue or
+    LimitExceeded when text cannot be read, and InvalidInput when a recording is not that of its run.
     """
-    sides = (
+    return compare_runs(
         Examination(left, left_retrieval, size_bytes_max, parameter="left_retrieval"),
         Examination(right, right_retrieval, size_bytes_max, parameter="right_retrieval"),
+        (
+            named_source(left_recording, "left_recording"),
+            named_source(right_recording, "right_recording"),
+        ),
+        level,
     )
-    reasons = _reasons(*sides)
+
+
+def compare_runs(left: Examination, right: Examination, sources: Sources, level: Level) -> Report:
+    """Compare two runs whose traces were examined; show values from those recordings that fit."""
+    if level not in get_args(Level):
+        raise InvalidInput(f"there is no level {level!r:.80}; {told(get_args(Level))}")
+    reasons = _reasons(left, right)
     if len(reasons):
-        return reasons.report("equivalent", "ineligible")
-    differences = Failures()
-    before, after = (side.trace.checked for side in sides)
-    _compare_events(before, after, differences)
-    if sides[0].retrieval is not None and sides[1].retrieval is not None:
-        left_asked, right_asked = sides[0].retrieval.checked, sides[1].retrieval.checked
-        _compare_retrievals((before, left_asked), (after, right_asked), differences)
-    _compare_output(before, after, differences)
-    return differences.report("equivalent", "different")
+        return reasons.report("equivalent", "ineligible", level=level)
+    found = _Differences()
+    before, after = left.trace.checked, right.trace.checked
+    _compare_events(before, after, found)
+    if left.retrieval is not None and right.retrieval is not None:
+        asked = (before, left.retrieval.checked), (after, right.retrieval.checked)
+        _compare_retrievals(*asked, found, are_scores_compared=level == "full")
+    _compare_output(before, after, found)
+    if level == "full":
+        _compare_writes(before, after, found)
+        _compare_replies(before, after, found)
+    wanted = found.wanted(before, after) if any(sources) else []
+    add_values(found.listed, wanted, sources, (left.recording, right.recording))
+    return found.report("equivalent", "different", level=level)
+
+
+class _Differences(Failures):
+    """A list of differences that knows whose values a recording has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[tuple[int, Part, int, int]] = []  # failure, part, event, place in it
+        self._replies: list[tuple[int, int]] = []  # failure, number of the reply
+
+    def note_call(self, part: Part, index: int, place: int) -> None:
+        """Note that the difference that is added next is one of a tool call."""
+        if not self.is_full:
+            self._calls.append((len(self.listed), part, index, place))
+
+    def note_reply(self, number: int) -> None:
+        """Note that the difference that is added next is one of a reply of the model."""
+        if not self.is_full:
+            self._replies.append((len(self.listed), number))
+
+    def wanted(self, left: DeterminismTrace, right: DeterminismTrace) -> list[Wanted]:
+        """Return the recorded calls whose values belong to listed differences."""
+        if not self._calls and not self._replies:
+            return []
+        before, after = (
+            list(accumulate((len(event.tool_calls) for event in side.events), initial=0))
+            for side in (left, right)
+        )
+        return [
+            Wanted(failure, "tool", part, before[index] + place, after[index] + place)
+            for failure, part, index, place in self._calls
+        ] + [Wanted(failure, "model", "reply", number, number) for failure, number in self._replies]
 
 
 # -- whether they can be compared ---------------------------------------------------------------------
@@ -90,9 +158,13 @@ def compare_traces(
 def _reasons(left: Examination, right: Examination) -> Failures:
     """Return all reasons why the traces cannot be compared."""
     reasons = Failures()
+    # Both had the same replies, so the model's own do not matter.
+    is_replay = left.recording is not None and left.recording == right.recording
     for name, side in (("left", left), ("right", right)):
         tell = _teller(reasons, name)
         for failure in side.failures.listed:
+            if is_replay and failure.code == MODEL:
+                continue
             tell(failure.code, failure.pointer, failure.left, failure.message)
         reasons.more += side.failures.more
         for kind, artifact in (("trace", side.trace), ("retrieval", side.retrieval)):
@@ -145,7 +217,7 @@ def _compare_member(sides: Any, name: str, pointer: str, field: str, reasons: Fa
 # -- events -------------------------------------------------------------------------------------------
 
 
-def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
+def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: _Differences) -> None:
     if len(left.events) != len(right.events):
         message = (
             f"the left run has {len(left.events):,} events, the right one {len(right.events):,}"
@@ -162,7 +234,7 @@ def _compare_events(left: DeterminismTrace, right: DeterminismTrace, found: Fail
             _compare_event(index, a, b, found)
 
 
-def _compare_event(index: int, left: Event, right: Event, found: Failures) -> None:
+def _compare_event(index: int, left: Event, right: Event, found: _Differences) -> None:
     pointer = f"/events/{index}"
     for field in _EVENT_FIELDS:
         a, b = getattr(left, field), getattr(right, field)
@@ -186,8 +258,10 @@ def _compare_event(index: int, left: Event, right: Event, found: Failures) -> No
         )
 
 
-def _compare_call(index: int, place: int, left: ToolCall, right: ToolCall, found: Failures) -> None:
-    for field, code, words in _CALL_FIELDS:
+def _compare_call(
+    index: int, place: int, left: ToolCall, right: ToolCall, found: _Differences
+) -> None:
+    for field, code, words, part in _CALL_FIELDS:
         a, b = getattr(left, field), getattr(right, field)
         if a == b:
             continue
@@ -197,6 +271,8 @@ def _compare_call(index: int, place: int, left: ToolCall, right: ToolCall, found
                 continue
         pointer = f"/events/{index}/tool_calls/{place}/{field}"
         message = f"event {index}, tool call {place} ({left.tool_name:.80}): {words}"
+        if part is not None:
+            found.note_call(part, index, place)
         found.add(f"{code}:{index}:{place}", pointer, a, b, message)
 
 
@@ -213,7 +289,9 @@ def _decoded(arguments: Arguments) -> Json:
 def _compare_retrievals(
     left: tuple[DeterminismTrace, RetrievalTrace],
     right: tuple[DeterminismTrace, RetrievalTrace],
-    found: Failures,
+    found: _Differences,
+    *,
+    are_scores_compared: bool,
 ) -> None:
     lengths = len(left[1].events), len(right[1].events)
     if lengths[0] != lengths[1]:
@@ -224,6 +302,8 @@ def _compare_retrievals(
     places = [{event.event_id: event.index for event in side[0].events} for side in (left, right)]
     for index, (a, b) in enumerate(zip(left[1].events, right[1].events, strict=False)):
         _compare_retrieval(index, a, b, found)
+        if are_scores_compared:
+            _compare_scores(index, a, b, found)
         at = places[0][a.event_id], places[1][b.event_id]
         if at[0] != at[1]:
             message = (
@@ -235,7 +315,7 @@ def _compare_retrievals(
 
 
 def _compare_retrieval(
-    index: int, left: RetrievalEvent, right: RetrievalEvent, found: Failures
+    index: int, left: RetrievalEvent, right: RetrievalEvent, found: _Differences
 ) -> None:
     for field in _RETRIEVAL_FIELDS:
         a, b = getattr(left, field), getattr(right, field)
@@ -253,9 +333,51 @@ def _compare_retrieval(
         found.add(f"retrieval_record_order_mismatch:{index}", pointer, before, after, message)
 
 
-def _compare_output(left: DeterminismTrace, right: DeterminismTrace, found: Failures) -> None:
+def _compare_scores(
+    index: int, left: RetrievalEvent, right: RetrievalEvent, found: _Differences
+) -> None:
+    """Compare the scores of the records that both sides returned."""
+    before, after = (
+        {each.record_id: round(each.score, SCORE_DECIMALS) for each in side.selected_records}
+        for side in (left, right)
+    )
+    others = [id for id in before if id in after and before[id] != after[id]]
+    if others:
+        message = f"retrieval {index} gave {len(others):,} of its records another score"
+        pointer = f"/events/{index}/selected_records"
+        a, b = ({id: side[id] for id in others} for side in (before, after))
+        found.add(f"scores_mismatch:{index}", pointer, a, b, message)
+
+
+def _compare_output(left: DeterminismTrace, right: DeterminismTrace, found: _Differences) -> None:
     for field, words in _OUTPUT_FIELDS:
         a, b = getattr(left.output, field), getattr(right.output, field)
         if a != b:
             message = f"the output has another {words}"
             found.add(f"output_mismatch:{field}", f"/output/{field}", a, b, message)
+
+
+# -- beyond the contract ------------------------------------------------------------------------------
+
+
+def _compare_writes(left: DeterminismTrace, right: DeterminismTrace, found: _Differences) -> None:
+    field = "commit_payload_fingerprint"
+    a, b = getattr(left.metadata, field), getattr(right.metadata, field)
+    if a != b:
+        message = "the runs would write something else"
+        if a is None or b is None:
+            message = f"only the {'right' if a is None else 'left'} run says what it would write"
+        found.add("writes_mismatch", f"/metadata/{field}", a, b, message)
+
+
+def _compare_replies(left: DeterminismTrace, right: DeterminismTrace, found: _Differences) -> None:
+    replies = zip_longest(left.metadata.model_replies, right.metadata.model_replies)
+    for number, (a, b) in enumerate(replies):
+        if a == b:
+            continue
+        message = f"reply {number} of the model is another"
+        if a is None or b is None:
+            message = f"only the {'right' if a is None else 'left'} run has a reply {number}"
+        found.note_reply(number)
+        pointer = f"/metadata/model_replies/{number}"
+        found.add(f"model_reply_mismatch:{number}", pointer, a, b, message)

@@ -33,6 +33,8 @@ def conform(value: Any, kind: inspect.Type, pointer: str, prefix: str, failures:
             place = f"{pointer}/{field.encode_name}"
             if field.encode_name in value:
                 conform(value[field.encode_name], field.type, place, prefix, failures)
+            elif not field.required:
+                continue
             elif failures.is_full:
                 failures.more += 1
             else:

@@ -2,8 +2,8 @@
 
 These classes are the only definition. The decoder of valid artifacts, the check that names faults
 (conformance.py) and the published JSON Schemas (json_schemas.py) are made from them; the docstrings
-here are their descriptions. Frozen: another required member is a new version. Other members are
-allowed and never compared.
+here are their descriptions. Frozen: another required member is a new version. A member with a
+default may be missing. Other members are allowed and never compared.
 """
 
 from typing import Annotated, Any, Literal
@@ -33,6 +33,17 @@ class Metadata(Struct, frozen=True, gc=False):
 
     truncated: bool
     events_dropped: Count
+
+
+class RunMetadata(Metadata, frozen=True, gc=False):
+    """The number of events that were cut off, and facts about the run; these may be missing."""
+
+    model_fixed: bool = True  # whether the model gives the same replies again
+    replayed: bool = False  # whether the replies came from a recording
+    recording: Hash | None = None  # SHA-256 of all bytes of the recording
+    discarded: bool = False  # whether the block of the run raised
+    commit_payload_fingerprint: Hash | None = None  # null when the block raised
+    model_replies: list[Hash] = []  # fingerprints, in order
 
 
 class ContractVersions(Struct, frozen=True, gc=False):
@@ -90,7 +101,7 @@ class DeterminismTrace(Struct, frozen=True, gc=False):
     contract_versions: ContractVersions
     events: list[Event]
     output: Output
-    metadata: Metadata
+    metadata: RunMetadata
 
 
 class SelectedRecord(Struct, frozen=True, gc=False):

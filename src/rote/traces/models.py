@@ -1,8 +1,7 @@
 """The model of a run and its settings; comparable runs have the same. Frozen."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from rote.errors import InvalidInput
 from rote.values import Json, check_trace_name, fingerprint
@@ -48,14 +47,36 @@ class ModelConfig:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether the same question gets the same reply; deterministic modes need that."""
+        """Whether the same question gets the same reply; the claim that a run was deterministic needs
+        that."""
         return self.deterministic_provider or self.seed is not None
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the settings that identify it, without the tools; unset ones are null."""
-        given: Mapping[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the settings that identify it, without the tools; unset ones are null. A model that
+        nothing fixes is stochastic_unseeded, whether it was called so or not."""
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        given["stochastic_unseeded"] |= not self.is_deterministic
         rest = {name: value for name, value in given.items() if name not in _DECODING}
         return {**rest, "decoding": {name: given[name] for name in _DECODING}}
+
+    @classmethod
+    def from_dict(cls, settings: Json) -> Self:
+        """Return the model whose `to_dict` is given; InvalidInput for anything else."""
+        names = {field.name for field in fields(cls)}.difference(_DECODING)
+        if type(settings) is not dict or settings.keys() != {*names, "decoding"}:
+            raise InvalidInput("a model has the members of ModelConfig.to_dict", argument="model")
+        decoding = settings["decoding"]
+        if type(decoding) is not dict or decoding.keys() != {*_DECODING}:
+            raise InvalidInput(f"decoding has the members {', '.join(_DECODING)}", argument="model")
+        given: dict[str, Any] = {**settings, **decoding}
+        del given["decoding"]
+        return cls(**given)
+
+
+def is_fixed(model: ModelConfig | None, *, replayed: bool) -> bool:
+    """Return whether the replies of a run's model are the same each time: there is no model, it is
+    deterministic, or they come from a recording."""
+    return model is None or model.is_deterministic or replayed
 
 
 def model_config_id(model: ModelConfig | None, tool_runtime_profile_hash: str) -> str:

@@ -6,7 +6,7 @@ compared, in json-v1. So a request id or a duration can be left out of the compa
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from rote.errors import InvalidInput, LimitExceeded
 from rote.patch import find, parse_pointer
@@ -75,6 +75,20 @@ class ToolProfile:
             "hash_algorithm": HASH_ALGORITHM,
             "normalization_version": NORMALIZATION,
         }
+
+    @classmethod
+    def from_dict(cls, profile: Json) -> Self:
+        """Return the profile whose `to_dict` is given; InvalidInput for anything else."""
+        given: dict[str, Any] = dict(profile) if type(profile) is dict else {}
+        forms = (given.pop("hash_algorithm", None), given.pop("normalization_version", None))
+        if given.keys() != {"tool_name", "tool_profile_version", *_FIELDS}:
+            raise InvalidInput("a profile has the members of ToolProfile.to_dict", argument="tools")
+        if forms != (HASH_ALGORITHM, NORMALIZATION):
+            raise InvalidInput(
+                f"a profile has {HASH_ALGORITHM} and {NORMALIZATION}, not {forms!r:.120}",
+                argument="tools",
+            )
+        return cls(**given)
 
     def _chosen(self, fields: str, value: Json) -> dict[str, Json]:
         found = {

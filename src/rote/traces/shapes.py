@@ -4,7 +4,7 @@
     plan        {"type": "plan", "steps": [{"id": 1, "action": "analyze"}]}
     code_patch  {"type": "code_patch", "files": [{"path": "foo.py", "changes": []}]}
     none        {"type": "none"}      no output at all
-    error       {"type": "error"}
+    error       {"type": "error"}     with "error": "ValueError", the name of a class, where it is given
 
 Other members of an output are left out of its form.
 """
@@ -89,6 +89,11 @@ def _code_patch(output: dict[str, Json]) -> dict[str, Json]:
     return {"files": _parts(output, "files", ("path", "changes"))}
 
 
+def _error(output: dict[str, Json]) -> dict[str, Json]:
+    name = output.get("error")
+    return {"error": name} if type(name) is str else {}
+
+
 def _nothing(output: dict[str, Json]) -> dict[str, Json]:
     return {}
 
@@ -98,7 +103,7 @@ _OWN: dict[str, Former] = {
     "plan": _plan,
     "code_patch": _code_patch,
     "none": _nothing,
-    "error": _nothing,
+    "error": _error,
 }
 _registered: dict[str, Former] = {}
 

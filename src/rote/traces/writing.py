@@ -1,38 +1,52 @@
-"""Writing the two artifacts of a run: events are written one by one, and few are held in memory.
+"""Writing the two artifacts of a run: its events go into a partial file one by one (partial.py), and
+at its end both artifacts are composed from there, so that few events are held in memory.
 
     trace       {"contract_versions":…,"determinism_trace_schema_version":…,"events":[ … ],
-                 "memory_snapshot_id":…,"metadata":…,"model_config_id":…,"output":…, …}
+                 "memory_snapshot_id":…,"metadata":{…,"model_replies":[ … ], …},
+                 "model_config_id":…,"output":…, …}
     retrieval   {"events":[ … ],"metadata":…,"retrieval_trace_schema_version":…}
 
-Both are canonical JSON, so the members that are known only at the end (metadata and output) come
-after the events. Each artifact has a cap. An event stays when it and its retrievals fit. The first
-event that does not fit is cut from both artifacts, with everything after it, so that all links left
-lead somewhere.
+Both are canonical JSON. Each artifact has a cap. An event stays when it, its retrievals and the
+fingerprints of its model's replies fit. The first event that does not fit is cut from both artifacts,
+with everything after it, so that all links left lead somewhere.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from rote.contract.run_modes import Mode
 from rote.errors import LimitExceeded
 from rote.traces.formats import CONTRACT_VERSIONS, DETERMINISM_TRACE, RETRIEVAL_TRACE
+from rote.traces.partial import EVENT, REPLY, RETRIEVAL, event_lines, parts_of, start_line
 from rote.traces.shapes import describe_output
-from rote.values import Json, canonical, decode_canonical
-from rote.values.limits import INTEGER_MAX, TRACE_BYTES_MAX, TRACE_NAME_BYTES_MAX
+from rote.values import Json, canonical
+from rote.values.limits import (
+    INTEGER_MAX,
+    TRACE_BYTES_MAX,
+    TRACE_NAME_BYTES_MAX,
+    TRACE_WRITE_BYTES,
+)
 
-# The place of the events in an artifact without any. In both artifacts its first occurrence is the
-# right one, since only constants stand before it.
+# The places of the parts in an artifact without any. The first occurrence of each is the right one:
+# in front of it stand only members whose names are fixed, and a quote inside a text is escaped.
 _EVENTS = b'"events":[]'
+_REPLIES = b'"model_replies":[]'
 # A character of text takes at most six bytes in JSON.
 _ESCAPED_TIMES = 6
+_HASH = "0" * 64
+REPLY_BYTES = len(canonical(_HASH)) + 1  # with a comma
 
 
 class Sink(Protocol):
     """The target of the bytes of an artifact."""
 
     def write(self, data: bytes, /) -> object: ...
+
+
+# Begins the lines of the partial file from the first on.
+Lines = Callable[[], Iterable[bytes]]
 
 
 class Envelope(Struct, frozen=True):
@@ -44,49 +58,83 @@ class Envelope(Struct, frozen=True):
     visibility_mode: Mode
     model_config_id: str
     policy_set_id: str
+    model_fixed: bool = True
+    replayed: bool = False
+    model: dict[str, Any] | None = None  # for people, and to run it again; never compared
+    tools: Sequence[dict[str, Any]] = ()
 
 
-class _Held(Struct, frozen=True):
-    """An event that fits only if the end of the artifacts is short."""
+class Ending(Struct, frozen=True):
+    """The members of a trace's metadata that are known when its run ends."""
 
-    event: bytes
-    rows: Sequence[bytes]
+    commit_payload_fingerprint: str | None = None  # None when the block raised
+    recording: str | None = None  # SHA-256 of its bytes
+    discarded: bool = False  # the block raised
+
+
+class _Amount(Struct, frozen=True):
+    """A number of events, and all that they bring into both artifacts."""
+
+    events: int = 0
+    event_bytes: int = 0
+    replies: int = 0
+    rows: int = 0
+    row_bytes: int = 0
+
+    def plus(self, event: bytes, rows: Sequence[bytes], replies: Sequence[str]) -> "_Amount":
+        return _Amount(
+            self.events + 1,
+            self.event_bytes + len(event),
+            self.replies + len(replies),
+            self.rows + len(rows),
+            self.row_bytes + sum(map(len, rows)),
+        )
+
+    @property
+    def trace_bytes(self) -> int:
+        replies = max(self.replies * REPLY_BYTES - 1, 0)
+        return self.event_bytes + max(self.events - 1, 0) + replies
+
+    @property
+    def retrieval_bytes(self) -> int:
+        return self.row_bytes + max(self.rows - 1, 0)
 
 
 class TraceWriter:
-    """Writes both artifacts; one thread at a time."""
+    """Writes the partial file and then both artifacts; one thread at a time."""
 
     def __init__(
-        self,
-        envelope: Envelope,
-        *,
-        trace: Sink,
-        retrieval: Sink,
-        size_bytes_max: int = TRACE_BYTES_MAX,
+        self, envelope: Envelope, *, partial: Sink, size_bytes_max: int = TRACE_BYTES_MAX
     ) -> None:
         self.size_bytes_max = size_bytes_max
+        self._fields = _trace_fields(envelope)
+        self._metadata: dict[str, Json] = {
+            "model_fixed": envelope.model_fixed,
+            "replayed": envelope.replayed,
+            "model": envelope.model,
+            "tools": list(envelope.tools),
+        }
         self._output = describe_output({"type": "none"})
-        self._trace = _Artifact(trace, size_bytes_max, _trace_fields(envelope))
-        self._retrieval = _Artifact(retrieval, size_bytes_max, _retrieval_fields())
-        self._held: list[_Held] = []
+        self._reserve()
+        self._partial = partial
+        partial.write(start_line(self._fields, self._metadata))
+        # What fits with any end, and then what every further event makes of it.
+        self._totals = [_Amount()]
         self._events_dropped = 0
         self._rows_dropped = 0
-        longest = {**self._output, "output_type": "x" * TRACE_NAME_BYTES_MAX * _ESCAPED_TIMES}
-        shortest = {**self._output, "output_type": ""}
-        self._trace.reserve(shortest={"output": shortest}, longest={"output": longest})
-        self._retrieval.reserve(shortest={}, longest={})
 
-    def add(self, event: bytes, rows: Sequence[bytes]) -> None:
-        """Add the next event and its retrievals, as canonical bytes."""
-        if self._events_dropped:
+    def add(self, event: bytes, rows: Sequence[bytes], replies: Sequence[str] = ()) -> None:
+        """Add the next event with its retrievals, as canonical bytes, and with the fingerprints of its
+        model's replies."""
+        total = self._totals[-1].plus(event, rows, replies)
+        if self._events_dropped or not self._fits(total, self._shortest):
             self.cut(len(rows))
-        elif not self._held and self._trace.is_safe((event,)) and self._retrieval.is_safe(rows):
-            self._trace.write((event,))
-            self._retrieval.write(rows)
-        elif self._fits([*self._held, _Held(event, rows)]):
-            self._held.append(_Held(event, rows))
+            return
+        self._partial.write(event_lines(event, rows, replies))
+        if self._fits(total, self._longest):
+            self._totals = [total]
         else:
-            self.cut(len(rows))
+            self._totals.append(total)
 
     def cut(self, rows: int) -> None:
         """Count an event and its retrievals as dropped; all later events are dropped too."""
@@ -97,103 +145,107 @@ class TraceWriter:
         """Set the output of the run."""
         self._output = describe_output(output)
 
-    def finish(self) -> None:
-        """Write the held events and the end of both artifacts, which completes them."""
-        kept, trace_end, retrieval_end = self._ending()
-        self._trace.write([held.event for held in kept])
-        self._retrieval.write([row for held in kept for row in held.rows])
-        self._trace.end(trace_end)
-        self._retrieval.end(retrieval_end)
+    def compose(self, lines: Lines, ending: Ending, *, trace: Sink, retrieval: Sink) -> None:
+        """Write both artifacts, as they are when the run ends so, from the lines of the partial file."""
+        total, whole, whole_retrieval = self._ended(ending)
+        events = total.events
+        head, rest = _parted(whole, _EVENTS)
+        between, tail = _parted(rest, _REPLIES)
+        _write(trace, [head], _joined(parts_of(lines(), EVENT, events=events)), [between],
+               _joined(parts_of(lines(), REPLY, events=events)), [tail])  # fmt: skip
+        head, tail = _parted(whole_retrieval, _EVENTS)
+        _write(retrieval, [head], _joined(parts_of(lines(), RETRIEVAL, events=events)), [tail])
 
-    def trace(self, written: bytes) -> dict[str, Json]:
-        """Return the trace as if the run ended now, from the bytes that its sink holds."""
-        kept, ending, _ = self._ending()
-        return self._trace.value(written, [held.event for held in kept], ending)
+    def _ended(self, ending: Ending) -> tuple[_Amount, bytes, bytes]:
+        """Return the events that stay, and both artifacts without them."""
+        totals = list(self._totals)
+        while True:
+            total = totals.pop()
+            events_dropped = self._events_dropped + self._totals[-1].events - total.events
+            rows_dropped = self._rows_dropped + self._totals[-1].rows - total.rows
+            trace = self._trace(events_dropped, self._output, ending)
+            retrieval = _retrieval(rows_dropped)
+            if not totals or self._fits(total, (len(trace), len(retrieval))):
+                return total, trace, retrieval
 
-    def retrieval(self, written: bytes) -> dict[str, Json]:
-        kept, _, ending = self._ending()
-        return self._retrieval.value(written, [row for held in kept for row in held.rows], ending)
-
-    def _fits(self, held: Sequence[_Held]) -> bool:
-        """Whether these fit with the shortest possible end."""
-        return self._trace.may_take([one.event for one in held]) and self._retrieval.may_take(
-            [row for one in held for row in one.rows]
+    def _fits(self, total: _Amount, empty: tuple[int, int]) -> bool:
+        """Whether events fit into both artifacts, which have these sizes without them."""
+        trace, retrieval = empty
+        return (
+            trace + total.trace_bytes <= self.size_bytes_max
+            and retrieval + total.retrieval_bytes <= self.size_bytes_max
         )
 
-    def _ending(self) -> tuple[list[_Held], bytes, bytes]:
-        """Return the held events that stay, and the ends of both artifacts with them."""
-        kept = list(self._held)
-        events_dropped, rows_dropped = self._events_dropped, self._rows_dropped
-        while True:
-            trace_end = self._trace.ending(events_dropped, output=self._output)
-            retrieval_end = self._retrieval.ending(rows_dropped)
-            rows = [row for held in kept for row in held.rows]
-            if not kept or (
-                self._trace.takes([held.event for held in kept], trace_end)
-                and self._retrieval.takes(rows, retrieval_end)
-            ):
-                return kept, trace_end, retrieval_end
-            events_dropped += 1
-            rows_dropped += len(kept.pop().rows)
+    def _reserve(self) -> None:
+        """Set the least and the greatest sizes of both artifacts without events; LimitExceeded when the
+        greatest are over the cap."""
+        shortest = {**self._output, "output_type": ""}
+        longest = {**self._output, "output_type": "x" * TRACE_NAME_BYTES_MAX * _ESCAPED_TIMES}
+        soonest = Ending(discarded=True)
+        self._shortest = (
+            min(len(self._trace(dropped, shortest, soonest)) for dropped in (0, 1)),
+            min(len(_retrieval(dropped)) for dropped in (0, 1)),
+        )
+        self._longest = (
+            len(self._trace(INTEGER_MAX, longest, Ending(_HASH, _HASH))),
+            len(_retrieval(INTEGER_MAX)),
+        )
+        if max(self._longest) > self.size_bytes_max:
+            raise LimitExceeded(
+                "a trace without events", size=max(self._longest), limit=self.size_bytes_max
+            )
+
+    def _trace(self, dropped: int, output: dict[str, Json], ending: Ending) -> bytes:
+        metadata = {
+            **self._metadata,
+            **_cut(dropped),
+            "recording": ending.recording,
+            "discarded": ending.discarded,
+            "commit_payload_fingerprint": ending.commit_payload_fingerprint,
+            "model_replies": [],
+        }
+        return canonical({**self._fields, "events": [], "output": output, "metadata": metadata})
 
 
-class _Artifact:
-    """One capped JSON object whose events come one by one."""
+def _retrieval(dropped: int) -> bytes:
+    return canonical(
+        {
+            "retrieval_trace_schema_version": RETRIEVAL_TRACE,
+            "events": [],
+            "metadata": _cut(dropped),
+        }
+    )
 
-    def __init__(self, sink: Sink, size_bytes_max: int, fields: dict[str, Json]) -> None:
-        self._sink = sink
-        self._size_bytes_max = size_bytes_max
-        self._fields = fields
-        self._lead = b""  # written before the next event
-        head = canonical({**fields, "events": []}).partition(_EVENTS)[0]
-        self._size = 0
-        self._put(head + _EVENTS[:-1])
 
-    def reserve(self, *, shortest: dict[str, Json], longest: dict[str, Json]) -> None:
-        """Set the shortest and the longest possible end; LimitExceeded when the longest does not fit."""
-        self._end_shortest = min(len(self.ending(0, **shortest)), len(self.ending(1, **shortest)))
-        self._end_longest = len(self.ending(INTEGER_MAX, **longest))
-        size = self._size + self._end_longest
-        if size > self._size_bytes_max:
-            raise LimitExceeded("a trace without events", size=size, limit=self._size_bytes_max)
+def _cut(dropped: int) -> dict[str, Json]:
+    return {"truncated": dropped > 0, "events_dropped": dropped}
 
-    def is_safe(self, events: Sequence[bytes]) -> bool:
-        """Whether these fit with the longest possible end."""
-        return self._size_with(events) + self._end_longest <= self._size_bytes_max
 
-    def may_take(self, events: Sequence[bytes]) -> bool:
-        """Whether these fit with the shortest possible end."""
-        return self._size_with(events) + self._end_shortest <= self._size_bytes_max
+def _parted(artifact: bytes, place: bytes) -> tuple[bytes, bytes]:
+    """Return the bytes around the parts at a place."""
+    before, _, after = artifact.partition(place)
+    return before + place[:-1], place[-1:] + after
 
-    def takes(self, events: Sequence[bytes], ending: bytes) -> bool:
-        return self._size_with(events) + len(ending) <= self._size_bytes_max
 
-    def write(self, events: Sequence[bytes]) -> None:
-        for event in events:
-            self._put(self._lead + event)
-            self._lead = b","
+def _joined(parts: Iterable[bytes]) -> Iterator[bytes]:
+    lead = b""
+    for part in parts:
+        yield lead + part
+        lead = b","
 
-    def end(self, ending: bytes) -> None:
-        self._put(ending)
 
-    def ending(self, dropped: int, **fields: Json) -> bytes:
-        """Return the bytes that follow the events."""
-        metadata = {"truncated": dropped > 0, "events_dropped": dropped}
-        whole = canonical({**self._fields, **fields, "events": [], "metadata": metadata})
-        return _EVENTS[-1:] + whole.partition(_EVENTS)[2]
-
-    def value(self, written: bytes, events: Sequence[bytes], ending: bytes) -> dict[str, Json]:
-        between = self._lead if events else b""
-        value: dict[str, Json] = decode_canonical(written + between + b",".join(events) + ending)
-        return value
-
-    def _size_with(self, events: Sequence[bytes]) -> int:
-        commas = max(len(events) - (not self._lead), 0)
-        return self._size + commas + sum(map(len, events))
-
-    def _put(self, data: bytes) -> None:
-        self._sink.write(data)
-        self._size += len(data)
+def _write(sink: Sink, *pieces: Iterable[bytes]) -> None:
+    """Write pieces in batches."""
+    waiting: list[bytes] = []
+    size = 0
+    for group in pieces:
+        for piece in group:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= TRACE_WRITE_BYTES:
+                sink.write(b"".join(waiting))
+                waiting, size = [], 0
+    sink.write(b"".join(waiting))
 
 
 def _trace_fields(envelope: Envelope) -> dict[str, Json]:
@@ -207,7 +259,3 @@ def _trace_fields(envelope: Envelope) -> dict[str, Json]:
         "determinism_trace_schema_version": DETERMINISM_TRACE,
         "contract_versions": CONTRACT_VERSIONS,
     }
-
-
-def _retrieval_fields() -> dict[str, Json]:
-    return {"retrieval_trace_schema_version": RETRIEVAL_TRACE}

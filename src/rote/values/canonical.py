@@ -24,7 +24,7 @@ import orjson
 from msgspec import Struct
 
 from rote.values.depth import text_is_deeper
-from rote.values.exact import encode_exact
+from rote.values.exact import DECIMALS_V1, encode_exact
 from rote.values.limits import DEPTH_MAX
 from rote.values.types import Json
 
@@ -67,6 +67,7 @@ _small_negative = re.compile(rb"\xbe(?<=[g\xe7].{6}[\xb0-\xe4].)", re.DOTALL).se
 # character that ends a number, so few texts like "v1.0" match.
 _large = re.compile(rb"\+(?<=[0-9]e\+)(?:1[6-9]|20)(?=[,\]}]|\Z)").search
 _whole = re.compile(rb"\.0[,\]}]").search
+_long_fraction = re.compile(rb"\.[0-9]{%d}|e-" % (DECIMALS_V1 + 1)).search
 _written_short = re.compile(rb"e(-6|\+1[6-9]|\+20)(?=[,\]}]|\Z)")
 _NEGATIVE_ZERO = b"\x00\x00\x00\x00\x00\x00\x00\x80"  # the bytes of -0.0 in marshal
 _E, _N, _PLUS, _MINUS, _POINT, _DOUBLE_QUOTE = b'en+-."'
@@ -125,7 +126,7 @@ def canonical(value: Json, *, depth_max: int = DEPTH_MAX) -> bytes:
 def json_v1(value: Json) -> bytes:
     """Return the bytes for comparing behaviour: canonical after NFC and rounding to 6 decimals."""
     data = canonical(value)
-    if _has_fraction(data) or not _is_nfc(data):
+    if _has_long_fraction(data) or not _is_nfc(data):
         return encode_exact(value, depth_max=DEPTH_MAX, version_1=True)
     return data
 
@@ -228,12 +229,12 @@ def _replace_ends(text: bytes, old: bytes, new: bytes, start: int) -> bytes:
     return done + rest
 
 
-def _has_fraction(data: bytes) -> bool:
-    """Whether canonical bytes hold a float that rounding could change."""
+def _has_long_fraction(data: bytes) -> bool:
+    """Whether canonical bytes hold a float that rounding could change: one that has more decimals."""
     if _POINT not in data and _MINUS not in data:
         return False
     outside = b'"'.join(_quotes_plain(data).split(b'"')[::2])
-    return b"." in outside or b"e-" in outside
+    return _long_fraction(outside) is not None
 
 
 def _is_nfc(data: bytes) -> bool:

@@ -343,6 +343,8 @@ ANALYSED_CHARACTERS = 64 * KIB
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.
 TRACE_BYTES_MAX = 10 * MIB
+# Bytes of an artifact that are written at once when it is composed.
+TRACE_WRITE_BYTES = 16 * KIB
 # A trace nests as deep as a value may, plus its own levels around the value.
 TRACE_DEPTH_MAX = 2 * DEPTH_MAX
 # Names in a trace: of workflows, policies, roles, guardrails, tools, models.
@@ -372,16 +374,27 @@ VECTOR_DIMENSIONS_MAX = 65_536
 RUN_ID_CHARACTERS_MAX = 100
 # Calls, guardrails and retrievals of one event, each; the event is held in memory until it ends.
 EVENT_PARTS_MAX = 10_000
+# Threads on which the calls of one list are made: a model asks for a handful of tools at once.
+CALLS_AT_ONCE_MAX = 16
 # Arguments, result and effects of one call, each; larger data goes into blobs.
 CALL_BYTES_MAX = VALUE_BYTES_MAX
 # One line of a recording holds all three.
 RECORDING_LINE_BYTES_MAX = 4 * CALL_BYTES_MAX
 RECORDING_CALLS_MAX = 1_000_000
+# Errors that are looked through for the first cause of one.
+ERROR_CHAIN_MAX = 100
 # Unfinished artifacts of one process in one folder.
 DRAFTS_MAX = 10_000
 # Characters kept of the message of an error, and characters of a call that an error shows.
 ERROR_MESSAGE_CHARACTERS_MAX = 10_000
 CALL_CHARACTERS_SHOWN = 2_000
+# Characters of a recorded value that a report shows.
+RECORDED_CHARACTERS_SHOWN = 200
+# Characters of the values of one recording that are held to find where they differ. Of the values past
+# this number only their beginnings are held.
+RECORDED_CHARACTERS_HELD_MAX = 16 * MIB
+# Bytes of a recording whose calls a timeline shows; of the others it has fingerprints.
+RECORDING_SHOWN_BYTES_MAX = 64 * MIB
 # Entities, ranges and answers that one run may depend on: as many as one commit can check.
 RUN_READS_MAX = READS_MAX
 # Scans of a run or a transaction that were left in the middle and could go on.
@@ -415,3 +428,18 @@ VERIFY_PAGE_ROWS = 256
 VERIFY_PAGE_BYTES = 4 * MIB
 # A report with more faults would tell nobody anything more.
 FAULTS_MAX = 1_000
+
+# -- pages ----------------------------------------------------------------------------------------
+# Characters of one name and of one value that a page shows; it says how many there are.
+PAGE_NAME_CHARACTERS_MAX = 500
+PAGE_VALUE_CHARACTERS_MAX = 2_000
+# The report of a run or of a comparison, but for its last part and its frame.
+REPORT_BYTES_MAX = 8 * MIB
+# Events of one run that a report shows: half of them from its beginning, half from its end.
+REPORT_EVENTS_MAX = 1_000
+# Calls, retrievals or guardrails of one event, records of one retrieval, writes of one commit.
+REPORT_PARTS_MAX = 200
+# Differences that a report of a comparison shows with both values.
+REPORT_DIFFERENCES_MAX = 500
+# Pieces of two values that are compared each with each to mark what differs: their product.
+MARKED_PIECES_MAX = 200_000

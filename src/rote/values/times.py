@@ -67,7 +67,10 @@ def parse_time(text: Any) -> int:
 
 
 def format_time(micros: int) -> str:
-    """Return the time as `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
+    """Return the time as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+
+    OverflowError for an instant that is none: all that are given were checked, so it was damaged.
+    """
     seconds, fraction = divmod(micros, _SECOND)
     return f"{_second_text(seconds)}.{fraction:06d}Z"
 
@@ -75,10 +78,7 @@ def format_time(micros: int) -> str:
 @lru_cache(maxsize=SECONDS_REMEMBERED)
 def _second_text(seconds: int) -> str:
     # Many commits share a second, and this part is most of the cost of formatting.
-    try:
-        return (_EPOCH + timedelta(0, seconds)).isoformat()
-    except OverflowError:
-        raise InvalidInput(f"{seconds} seconds lie outside the years 1 to 9999") from None
+    return (_EPOCH + timedelta(0, seconds)).isoformat()
 
 
 def micros_of(moment: Any) -> int:

@@ -42,13 +42,24 @@ def test_several_entities_are_erased_by_one_commit(store: Path, named: tuple[str
     assert "request 17" in run_ok("history", IDS[1], store=store)
 
 
-@pytest.mark.parametrize("named", [(*IDS, "urn:none"), ("--prefix", "urn:person:")], ids=str)
+@pytest.mark.parametrize("named", [IDS, ("--prefix", "urn:person:")], ids=str)
 def test_a_dry_run_says_which_and_erases_nothing(store: Path, named: tuple[str, ...]) -> None:
     before = store.read_bytes()
     assert run_ok("erase", *named, *BECAUSE, "--dry-run", store=store).split() == list(IDS)
     assert run_json("erase", *named, *BECAUSE, "--dry-run", store=store) == {"ids": list(IDS)}
-    assert run("erase", "urn:none", *BECAUSE, "--dry-run", store=store).exit_code == 1
+    assert run("erase", "--prefix", "urn:none", *BECAUSE, "--dry-run", store=store).exit_code == 1
     assert store.read_bytes() == before
+
+
+def test_a_dry_run_says_what_the_erasure_will(store: Path) -> None:
+    """The dry run named entities beside one that the erasure refuses, and some that were erased before."""
+    refused = (*IDS, "urn:none", *BECAUSE)
+    told = error_of(run("erase", *refused, "--dry-run", store=store))
+    assert told == error_of(run("erase", *refused, store=store))
+    run_ok("erase", IDS[0], *BECAUSE, store=store)
+    assert run_ok("erase", *IDS, *BECAUSE, "--dry-run", store=store).split() == [IDS[1]]
+    assert run_json("erase", *IDS, *BECAUSE, store=store)["commit"]["event"]["id"] == IDS[1]
+    assert run("erase", *IDS, *BECAUSE, "--dry-run", store=store).exit_code == 1
 
 
 def test_words_say_what_stays_in_clear(store: Path) -> None:

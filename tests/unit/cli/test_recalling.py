@@ -1,5 +1,6 @@
 """`rote memory list, show, history, touch`: what was known then, who wrote it and why."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,35 @@ def test_show_tells_the_version_that_a_condition_takes(store: Path) -> None:
     assert "written at 4" in error_of(run(*update, "3", store=store))
     run_ok(*update, "4", store=store)
     assert "if-version" not in run_ok("memory", "show", *KEY, store=store)
+
+
+def test_show_tells_no_version_that_it_does_not_show(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process wrote the record in between. Whoever wrote with the version that was told took
+    that write back without having seen it."""
+    get = Memory.get
+
+    def write_then(memory: Memory, *key: str, **more: Any) -> Any:
+        found = get(memory, *key, **more)
+        with open_store(store, author="somebody") as other:
+            Memory(other.space("default")).put(*KEY, {"text": "Ada drinks water"})
+        return found
+
+    monkeypatch.setattr(Memory, "get", write_then)
+    shown = run_json("memory", "show", *KEY, store=store)
+    assert (shown["record"]["payload"], shown["author"]) == (
+        {"text": "Ada drinks coffee"},
+        "planner",
+    )
+    assert (shown["version"], shown["if_version"]) == (3, 4)
+
+
+def test_show_tells_that_a_deleted_record_must_not_be_there(store: Path) -> None:
+    run_ok("memory", "delete", *KEY, store=store)
+    gone = run("memory", "show", *KEY, "--json", store=store)
+    assert (gone.exit_code, json.loads(gone.stdout)["if_version"]) == (1, 0)
+    run_ok("memory", "put", *KEY, "{}", "--if-version", "0", store=store)
 
 
 def test_a_command_writes_as_the_author_of_the_environment(store: Path) -> None:

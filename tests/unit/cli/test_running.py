@@ -1,12 +1,10 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rote
 from rote.contract.commands import ListSides, PutSide
 from rote.runs.run_rows import LEASE, Lease
-from rote.values import decode
 from tests.unit.cli.command import error_of, run, run_json, run_ok
 
 A = "urn:entity:a"
@@ -71,9 +69,6 @@ def test_a_run_is_shown_by_its_id_or_how_that_begins(store: Path) -> None:
     shown = run_json("runs", "show", "first", store=store)
     assert (shown["state"], shown["version"], shown["validate"]) == ("commit_applied", 1, "answers")
     assert run_json("runs", "show", "fi", store=store) == shown
-    assert '"discarded": true' in run_ok("runs", "show", "second", store=store)
-    missing = run("runs", "show", "third", store=store)
-    assert (missing.exit_code, missing.stderr) == (1, "there is no run third\n")
 
 
 def test_runs_that_begin_alike_are_named(store: Path) -> None:
@@ -86,22 +81,6 @@ def test_runs_that_begin_alike_are_named(store: Path) -> None:
     )
 
 
-def test_who_looks_at_a_run_sees_where_it_began_and_where_its_trace_is(store: Path) -> None:
-    record = run_json("runs", "list", store=store)[0]
-    shown: Any = decode(run_ok("runs", "show", "first", store=store))
-    trace = store.with_name("observability") / "first"
-    assert shown == {
-        **record,
-        "space": "default",
-        "branch": "main",
-        "memory_snapshot_id": "main:0:none",
-        "policy_set_id": "p",
-        "traces": str(trace),
-    }
-    assert (trace / "trace.json").is_file()
-    assert "traces" not in decode(run_ok("runs", "show", "second", store=store))
-
-
 def test_programs_are_told_of_a_run_what_people_are(store: Path) -> None:
     """The JSON lacked what an aborted run conflicted with, and where it began."""
     with (
@@ -111,9 +90,7 @@ def test_programs_are_told_of_a_run_what_people_are(store: Path) -> None:
     ):
         third.set(A, third.get(A))
         opened.space("default").set(A, 2)
-    for run_id in ("first", "second", "third"):
-        shown = run_json("runs", "show", run_id, store=store)
-        assert shown == decode(run_ok("runs", "show", run_id, store=store))
+    shown = run_json("runs", "show", "third", store=store)
     assert (shown["space"], [each["id"] for each in shown["conflicts"]]) == ("default", [A])
 
 
@@ -123,7 +100,7 @@ def test_a_run_is_shown_with_its_own_space(store: Path) -> None:
         other.create_branch("idea")
         with other.on("idea").run(workflow_id="w", model=None, policy_set_id="q", run_id="third"):
             pass
-    shown: Any = decode(run_ok("runs", "show", "third", store=store))
+    shown = run_json("runs", "show", "third", store=store)
     assert (shown["space"], shown["branch"], shown["policy_set_id"]) == ("other", "idea", "q")
     assert shown["memory_snapshot_id"].startswith("idea:")
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+import rote
 from rote import check_trace, compare_traces
-from rote.bridges import trace_files
+from rote.bridges import trace_folders
 from rote.bridges.trace_keeping import find_old_runs, remove_run
 from rote.values import canonical, decode
 from tests.unit.cli.command import error_of, run
@@ -18,11 +19,13 @@ DAY = 86_400
 
 
 def write(folder: Path, made: Any, name: str = "x") -> Path:
-    """Write a trace and its companion to a folder."""
+    """Write a trace and its companion to a folder, and its recording if it has one."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_bytes(canonical(made["trace"]))
     if made["retrieval"] is not None:
         (folder / f"{name}.retrieval.json").write_bytes(canonical(made["retrieval"]))
+    if "recording" in made:
+        (folder / "recording.jsonl").write_bytes(made["recording"])
     return folder / f"{name}.json"
 
 
@@ -199,9 +202,11 @@ def test_folders_without_traces_do_not_pass(tmp_path: Path) -> None:
     assert run(*command).exit_code == 2
 
 
-def test_a_file_and_a_folder_cannot_be_compared(tmp_path: Path) -> None:
+def test_a_file_and_a_folder_that_is_no_run_cannot_be_compared(tmp_path: Path) -> None:
     path = write(tmp_path / "a", good_run())
     assert "two folders" in error_of(run("trace", "compare", str(path), str(tmp_path)))
+    folder = write(tmp_path / "run", good_run(), "trace").parent
+    assert run("trace", "compare", str(path), str(folder)).exit_code == 0
     both = ("trace", "compare", str(tmp_path), str(tmp_path), "--left-retrieval", str(path))
     assert "by their names" in error_of(run(*both))
 
@@ -211,7 +216,7 @@ def test_names_and_depth_in_a_folder_are_bounded(
 ) -> None:
     write(tmp_path / "/".join("abcdefghij"), good_run())
     assert "the limit is" in error_of(run("trace", "compare", str(tmp_path), str(tmp_path)))
-    monkeypatch.setattr(trace_files, "TRACE_NAMES_MAX", 1)
+    monkeypatch.setattr(trace_folders, "TRACE_NAMES_MAX", 1)
     write(tmp_path / "flat", good_run())
     flat = str(tmp_path / "flat")
     assert "the limit is" in error_of(run("trace", "compare", flat, flat))
@@ -309,15 +314,13 @@ def test_a_linked_folder_is_told_and_not_followed(
 
 
 @pytest.mark.parametrize("other", ["x.json", "."])
-def test_what_is_not_there_is_named_with_why_that_may_be(tmp_path: Path, other: str) -> None:
+def test_what_is_not_there_is_named_with_what_to_do(tmp_path: Path, other: str) -> None:
     write(tmp_path, good_run())
     there, gone = str(tmp_path / other), str(tmp_path / "gone")
-    why = "a run whose block raised leaves no trace\n"
+    why = "rote runs show ID names the files of a run\n"
     for paths in ((there, gone), (gone, there)):
         said = error_of(run("trace", "compare", *paths))
         assert said == f"error: there is no {gone}; {why}"
-    said = error_of(run("trace", "compare", f"{gone}-too", gone))
-    assert said == f"error: there is no {gone}-too and no {gone}; {why}"
 
 
 # -- prune --------------------------------------------------------------------------------------------
@@ -411,6 +414,35 @@ def test_one_young_file_keeps_its_run(traces: Path) -> None:
     assert "old" not in names(traces)
 
 
+def test_all_that_a_run_has_left_goes_with_it(traces: Path) -> None:
+    """Also of a run that was killed, which left no trace."""
+    for name in ("recording.jsonl", "recording.jsonl.partial", "trace.partial.jsonl"):
+        for run_id in ("old", "killed"):
+            (traces / run_id).mkdir(exist_ok=True)
+            (traces / run_id / name).write_bytes(b"x")
+            age(traces / run_id, 15)
+    assert pruned(traces)["runs"] == ["killed", "live-old", "old"]
+    assert names(traces) == {"young", "live"}
+
+
+def test_a_killed_run_stays_for_14_days(traces: Path) -> None:
+    (traces / "killed").mkdir()
+    (traces / "killed" / "trace.partial.jsonl").write_bytes(b"x")
+    age(traces / "killed", 13)
+    pruned(traces, "--days", "0")
+    assert "killed" in names(traces)
+
+
+def test_a_run_that_goes_on_is_not_pruned_however_long_it_was_silent(tmp_path: Path) -> None:
+    with rote.open(":memory:", traces=tmp_path) as store:
+        with store.space("s").run(workflow_id="w", model=None, policy_set_id="p") as going:
+            age(tmp_path / going.run_id, 90)
+            assert pruned(tmp_path)["runs"] == []
+            assert names(tmp_path) == {going.run_id}
+        age(tmp_path / going.run_id, 90)
+        assert pruned(tmp_path)["runs"] == [going.run_id]
+
+
 def test_what_was_written_after_it_was_looked_for_stays(traces: Path) -> None:
     """On a terminal the question in between may wait for any time."""
     found = find_old_runs(traces, days=14, now=time.time())
@@ -435,9 +467,11 @@ def test_names_that_are_not_utf8_can_be_told(tmp_path: Path) -> None:
     write_run(tmp_path, odd, days=20)
     left, right = str(tmp_path), str(tmp_path / odd)
     compared = run("trace", "compare", left, right, "--json")
-    assert compared.exit_code == 2
+    assert compared.exit_code == 0
     told: Any = decode(compared.stdout)
-    assert [pair["name"] for pair in told["pairs"]] == ["trace.json", "\\xff/trace.json"]
+    [pair] = told["pairs"]
+    assert pair["name"] == "triage: \\xff/trace.json and trace.json"
+    assert (pair["left"], pair["right"]) == ("\\xff/trace.json", "trace.json")
     assert pruned(tmp_path)["runs"] == ["\\xff"]
 
 

@@ -1,9 +1,6 @@
 """The events of a run: calls, retrievals, output, and the files that record them."""
 
-import resource
-import stat
 import threading
-import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -13,12 +10,11 @@ from typing import Any
 import pytest
 
 from rote import Effects, ModelConfig, ToolProfile
-from rote.errors import InvalidInput, InvalidValue, LimitExceeded, NotFound, Unavailable
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded
 from rote.runs.events import RunEvents
 from rote.runs.recordings import Recording
-from rote.values import canonical, decode, fingerprint
+from rote.values import fingerprint
 from rote.values.limits import CALL_BYTES_MAX, EVENT_PARTS_MAX
-from tests.lanes import examples
 
 SEEDED = ModelConfig("acme", "large-1", seed=7)
 NAMES = {"role": "planner", "interceptor": "before_tool", "decision_type": "tool_call"}
@@ -42,6 +38,10 @@ def begin(**changes: Any) -> RunEvents:
 
 def retrieval(**ids: str) -> dict[str, Any]:
     return {**ids, "selected_records": []}
+
+
+def dropped(trace: dict[str, Any]) -> tuple[bool, int]:
+    return trace["metadata"]["truncated"], trace["metadata"]["events_dropped"]
 
 
 def hashed(text: str) -> str:
@@ -83,6 +83,7 @@ def test_a_trace_tells_what_was_done_in_order() -> None:
             ],
             "guardrails_triggered": ["pii", "pii"],
             "retrieval_event_ids": ["retrieval-0"],
+            "model_calls": 0,
         },
         {
             "event_id": "event-1",
@@ -93,6 +94,7 @@ def test_a_trace_tells_what_was_done_in_order() -> None:
             "tool_calls": [],
             "guardrails_triggered": [],
             "retrieval_event_ids": ["retrieval-1"],
+            "model_calls": 0,
         },
     ]
     assert trace["output"]["output_type"] == "text"
@@ -373,16 +375,47 @@ def test_a_run_has_one_output() -> None:
     run.discard()
 
 
-@pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write"])
-def test_a_deterministic_mode_needs_a_model_that_is(mode: str, tmp_path: Path) -> None:
-    unseeded = ModelConfig("acme", "large-1", temperature=0)
-    recording = Recording(tmp_path / "r.jsonl", memory_snapshot_id="main:0:none")
-    with pytest.raises(InvalidInput, match="seed"):
-        begin(mode=mode, model=unseeded, recording=recording, folder=tmp_path / "traces")
-    assert list(tmp_path.iterdir()) == []
-    begin(mode="live_read_write", model=unseeded).discard()
-    begin(mode=mode, model=None).discard()
-    begin(mode=mode, model=ModelConfig("acme", "m", deterministic_provider=True)).discard()
+MODELS = {
+    "none": (None, True),
+    "seeded": (SEEDED, True),
+    "guaranteed": (ModelConfig("acme", "m", deterministic_provider=True), True),
+    "unfixed": (ModelConfig("acme", "large-1", temperature=0), False),
+    "stochastic": (ModelConfig("acme", "large-1", stochastic_unseeded=True), False),
+}
+
+
+@pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write", "live_read_write"])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_mode_takes_every_model_and_the_trace_says_whether_it_was_fixed(
+    mode: str, model: str
+) -> None:
+    config, is_fixed = MODELS[model]
+    run = begin(mode=mode, model=config)
+    run.finish(PAYLOAD)
+    metadata = run.trace["metadata"]
+    assert (metadata["model_fixed"], metadata["replayed"]) == (is_fixed, False)
+    assert metadata["model"] == (None if config is None else config.to_dict())
+    assert metadata["tools"] == [ToolProfile("search", "1").to_dict()]
+
+
+def test_the_trace_names_its_model_s_replies_its_payload_and_its_recording(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    run = begin(recording=Recording(path, memory_snapshot_id="main:0:none"))
+    with run.event(**NAMES) as event:
+        event.model(lambda: {"text": "a"})
+        event.call("search", search, query="no model")
+    with run.event(**NAMES) as event, pytest.raises(ZeroDivisionError):
+        event.model(lambda: 1 // 0)
+    soon = run.trace["metadata"]
+    run.finish(PAYLOAD)
+    metadata = run.trace["metadata"]
+    message = "integer division or modulo by zero"
+    failed = '{"error":{"message":"' + message + '","type":"ZeroDivisionError"}}'
+    assert metadata["model_replies"] == [hashed('{"text":"a"}'), hashed(failed)]
+    assert metadata["recording"] == sha256(path.read_bytes()).hexdigest()
+    assert (metadata["commit_payload_fingerprint"], metadata["discarded"]) == (PAYLOAD, False)
+    # Before the end, what only the end can tell is not there.
+    assert soon == {**metadata, "recording": None, "commit_payload_fingerprint": None}
 
 
 @pytest.mark.parametrize(
@@ -424,128 +457,3 @@ def test_an_event_has_so_many_parts_and_no_more() -> None:
         with pytest.raises(LimitExceeded, match="another event"):
             event.guardrail("pii")
     run.discard()
-
-
-# -- files ----------------------------------------------------------------------------------------
-
-
-def test_files_take_their_places_when_the_run_ends_and_only_their_owner_reads_them(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "observability"
-    run = begin(folder=folder)
-    run.retrieval(retrieval)
-    assert [file for file in (folder / "r1").iterdir() if file.suffix == ".json"] == []
-    run.finish(PAYLOAD)
-    files = sorted((folder / "r1").iterdir())
-    assert [file.name for file in files] == ["trace.json", "trace.retrieval.json"]
-    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
-    assert [stat.S_IMODE(place.stat().st_mode) for place in (folder, folder / "r1")] == [0o700] * 2
-    assert [file.read_bytes() for file in files] == [
-        canonical(run.trace),
-        canonical(run.retrieval_trace),
-    ]
-
-
-def test_traces_of_another_run_of_the_same_id_stay(tmp_path: Path) -> None:
-    begin(folder=tmp_path).finish(PAYLOAD)
-    files = {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()}
-    with pytest.raises(InvalidInput, match="another run_id") as caught:
-        begin(folder=tmp_path)
-    assert caught.value.details["argument"] == "run_id"
-    assert {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()} == files
-
-
-def test_the_same_run_is_told_by_the_same_bytes_in_files_and_in_memory(tmp_path: Path) -> None:
-    runs = [begin(folder=tmp_path), begin()]
-    for run in runs:
-        run.retrieval(retrieval)
-        run.finish(PAYLOAD)
-    assert (tmp_path / "r1" / "trace.json").read_bytes() == canonical(runs[1].trace)
-
-
-def test_a_discarded_run_leaves_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "observability"
-    recording = Recording(tmp_path / "r.jsonl", memory_snapshot_id="main:0:none")
-    run = begin(folder=folder, recording=recording)
-    with run.event(**NAMES) as event:
-        event.call("search", search, query="a")
-        run.discard()
-        run.discard()
-    assert [path.name for path in tmp_path.rglob("*")] == ["observability"]
-    with pytest.raises(NotFound):
-        _ = run.trace
-
-
-def test_a_trace_that_was_taken_away_is_not_found(tmp_path: Path) -> None:
-    run = begin(folder=tmp_path)
-    run.finish(PAYLOAD)
-    (tmp_path / "r1" / "trace.json").unlink()
-    with pytest.raises(NotFound):
-        _ = run.trace
-
-
-def test_a_folder_that_cannot_be_is_refused_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput):
-        begin(folder=tmp_path / "file")
-    (tmp_path / "r1" / "trace.retrieval.json").mkdir(parents=True)
-    with pytest.raises(InvalidInput, match="folder"):
-        begin(folder=tmp_path)
-    assert [path.name for path in (tmp_path / "r1").iterdir()] == ["trace.retrieval.json"]
-
-
-@pytest.mark.parametrize("size", [100, 100_000], ids=["at the end", "on the way"])
-def test_a_full_disk_is_told_and_nothing_half_written_stays(size: int, tmp_path: Path) -> None:
-    """Files may not grow beyond a few bytes here; the system's error is the same as for a full disk."""
-    folder = tmp_path / "observability"
-    recording = Recording(tmp_path / "r.jsonl", memory_snapshot_id="main:0:none")
-    run = begin(folder=folder, recording=recording)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
-    try:
-        with pytest.raises(Unavailable, match="cannot write"):
-            with run.event(**NAMES) as event:
-                event.call("search", search, query="x" * size)
-            run.finish(PAYLOAD)
-        run.discard()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert [path.name for path in tmp_path.rglob("*")] == ["observability"]
-
-
-def test_an_event_larger_than_the_cap_is_not_held_and_cut_with_its_retrievals() -> None:
-    run = begin(size_bytes_max=20_000)
-    run.retrieval(retrieval)
-    with run.event(**NAMES) as event:
-        for _ in range(30):
-            event.call("search", search, query="x" * 1_000)
-        run.retrieval(retrieval)
-        assert event._to_dict()["tool_calls"] == []
-    run.retrieval(retrieval)
-    run.finish(PAYLOAD)
-    assert [event["index"] for event in run.trace["events"]] == [0]
-    assert run.trace["metadata"] == {"truncated": True, "events_dropped": 2}
-    assert len(run.retrieval_trace["events"]) == 1
-    assert run.retrieval_trace["metadata"] == {"truncated": True, "events_dropped": 2}
-
-
-def test_many_events_are_written_in_little_memory(tmp_path: Path) -> None:
-    """The trace is much larger than the memory that the run takes while it writes it."""
-    count = examples(2_500, 50_000)
-    run = begin(folder=tmp_path, size_bytes_max=200 * count * 4)
-    tracemalloc.start()
-    try:
-        for number in range(count):
-            with run.event(**NAMES) as event:
-                event.call("search", search, query=str(number))
-            run.retrieval(retrieval)
-        run.finish(PAYLOAD)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    size = (tmp_path / "r1" / "trace.json").stat().st_size
-    assert peak < 200_000 < size / 5
-    trace = decode((tmp_path / "r1" / "trace.json").read_bytes())
-    assert [event["index"] for event in trace["events"]] == list(range(2 * count))
-    assert trace["metadata"] == {"truncated": False, "events_dropped": 0}

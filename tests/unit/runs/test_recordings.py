@@ -4,7 +4,10 @@ import json
 import os
 import pickle
 import stat
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from rote import Effects, ModelConfig, ToolProfile
 from rote.errors import InvalidInput, NotFound, RecordedError, RoteError, RunAborted
 from rote.runs import recordings
 from rote.runs.events import Event, RunEvents
-from rote.runs.recordings import Recording, Replay
+from rote.runs.recordings import Recording, Replay, RunEnd
 from rote.values import canonical, decode
 from rote.values.limits import DEPTH_MAX
 
@@ -40,6 +43,13 @@ def begin(recording: Recording | Replay | None, **changes: Any) -> RunEvents:
         "recording": recording,
     }
     return RunEvents(**{**given, **changes})
+
+
+def told(run: RunEvents) -> dict[str, Any]:
+    """Return the trace without saying whether it is that of a replay."""
+    trace = run.trace
+    del trace["metadata"]["replayed"]
+    return trace
 
 
 def fail(**args: Any) -> None:
@@ -101,18 +111,36 @@ def test_a_replay_gives_what_was_given_and_tells_the_same(path: Path, tmp_path: 
         expected = program(event, live=True)
     live.finish(PAYLOAD)
     replay = Replay(path)
-    assert (replay.memory_snapshot_id, replay.payload_fingerprint) == (SNAPSHOT, PAYLOAD)
+    assert replay.memory_snapshot_id == SNAPSHOT
+    assert replay.end == RunEnd(payload_fingerprint=PAYLOAD)
     run = begin(replay)
     with run.event(**NAMES) as event:
         assert canonical(program(event, live=False)) == canonical(expected)
     run.finish(PAYLOAD)
-    assert run.trace == live.trace
+    assert told(run) == told(live)
+    assert [each.trace["metadata"]["replayed"] for each in (live, run)] == [False, True]
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
 
 
-def test_a_replay_may_ask_a_model_that_is_not_deterministic(path: Path) -> None:
-    run = begin(Replay(path), model=ModelConfig("acme", "large-1", stochastic_unseeded=True))
-    run.discard()
+@pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write"])
+def test_an_unfixed_model_is_recorded_and_its_replay_is_fixed(mode: Any, tmp_path: Path) -> None:
+    file, model = tmp_path / "r.jsonl", ModelConfig("acme", "large-1", temperature=0)
+    traces = []
+    for begun in (lambda: Recording(file, memory_snapshot_id=SNAPSHOT), lambda: Replay(file)):
+        run = begin(begun(), model=model, mode=mode)
+        with run.event(**NAMES) as event:
+            event.model(lambda: str(object()))
+        run.finish(PAYLOAD)
+        traces.append(run.trace)
+    first, again = (trace.pop("metadata") for trace in traces)
+    assert traces[0] == traces[1]  # with one model_config_id
+    assert [(each["model_fixed"], each["replayed"]) for each in (first, again)] == [
+        (False, False),
+        (True, True),
+    ]
+    assert first["recording"] == again["recording"] == sha256(file.read_bytes()).hexdigest()
+    assert first["model_replies"] == again["model_replies"]
+    assert first["model"] == again["model"] == model.to_dict()
 
 
 # -- differences ----------------------------------------------------------------------------------
@@ -220,7 +248,7 @@ def test_the_deepest_values_are_recorded_told_and_replayed(tmp_path: Path) -> No
             with pytest.raises(RoteError, match="nested deeper"):
                 event.call("write", lambda text: nested(most + 1), text="too deep")
         run.finish(PAYLOAD)
-        seen.append(run.trace)
+        seen.append(told(run))
     assert seen[:2] == seen[2:]
     assert seen[0] == nested(most)
 
@@ -334,6 +362,53 @@ def test_a_recording_replaces_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_recording_grows_beside_its_place_and_replaces_no_other_that_does(
+    tmp_path: Path,
+) -> None:
+    file, partial = tmp_path / "r.jsonl", tmp_path / "r.jsonl.partial"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
+    with run.event(**NAMES) as event:
+        event.model(str)
+        lines = partial.read_bytes().splitlines()
+        assert [decode(line)["kind"] for line in lines] == ["recording/1", "model"]
+        assert stat.S_IMODE(partial.stat().st_mode) == 0o600
+        with pytest.raises(InvalidInput, match="there already"):
+            Recording(file, memory_snapshot_id=SNAPSHOT)
+        with pytest.raises(InvalidInput, match="it ends in the middle"):
+            Replay(partial)
+    run.finish(PAYLOAD)
+    assert file.read_bytes().splitlines()[:2] == lines
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_call_that_returns_after_the_run_has_failed_is_in_no_recording(tmp_path: Path) -> None:
+    """A thread of its own makes it; the file was closed under its hands."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        inside.set()
+        assert go_on.wait(30)
+        return "late"
+
+    file = tmp_path / "r.jsonl"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT), folder=tmp_path / "traces")
+    with ThreadPoolExecutor(1) as pool, run.event(**NAMES) as event:
+        event.model(str)
+        late = pool.submit(event.model, wait)
+        assert inside.wait(30)
+        run.fail(ZeroDivisionError())
+        go_on.set()
+        with pytest.raises(InvalidInput, match="has ended"):
+            late.result(30)
+    assert [decode(line)["kind"] for line in file.read_bytes().splitlines()] == [
+        "recording/1",
+        "model",
+        "end",
+    ]
+    assert len(run.trace["metadata"]["model_replies"]) == 1
+    assert run.trace["events"][0]["index"] == 0
+
+
 def test_recordings_beside_each_other_do_not_meet(tmp_path: Path) -> None:
     left_behind = tmp_path / f".rote-{os.getpid()}-0.draft"
     left_behind.write_text("of another time")
@@ -430,6 +505,12 @@ FOREIGN: dict[str, Callable[[list[bytes]], list[bytes]]] = {
     "error without a message": changed(4, error={"type": "a"}),
     "more in a call": changed(1, more=1),
     "no hash": changed(5, payload_fingerprint="F" * 64),
+    "no end": changed(5, payload_fingerprint=...),
+    "two ends": changed(5, error={"type": "ValueError"}),
+    "error without a type": changed(5, payload_fingerprint=..., error={}),
+    "error with a message": changed(
+        5, payload_fingerprint=..., error={"type": "ValueError", "message": "no"}
+    ),
     "a call missing": lambda lines: [*lines[:2], *lines[3:]],
     "calls exchanged": lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
     "start twice": lambda lines: [lines[0], *lines],

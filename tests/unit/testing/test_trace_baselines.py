@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from rote.errors import InvalidInput
 from rote.testing.trace_baselines import TraceBaseline
-from rote.values import canonical
-from tests.unit.traces.traces import Change, changed, changing, good_run, without
+from rote.values import canonical, fingerprint
+from tests.unit.traces.traces import Change, changed, changing, good_run, recorded_run, without
 
 CONFTEST = 'pytest_plugins = ["rote.testing.trace_baselines"]\n'
 TEST = """
@@ -27,9 +28,11 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
-def check(folder: Path, made: Any, *, is_updating: bool = False, name: str = "triage") -> None:
+def check(
+    folder: Path, made: Any, *, is_updating: bool = False, name: str = "triage", **options: Any
+) -> None:
     baseline = TraceBaseline(folder, is_updating=is_updating)
-    baseline.check(name, made["trace"], made["retrieval"])
+    baseline.check(name, made["trace"], made["retrieval"], **options)
 
 
 def refused(folder: Path, made: Any, **options: Any) -> str:
@@ -51,6 +54,54 @@ def test_a_run_that_did_something_else_fails_with_every_difference(kept: Path) -
         "event_mismatch:1:role at /events/1/role: event 1 has another role",
         "output_mismatch:output_type at /output/output_type: the output has another type",
     ]
+
+
+def answering(folder: Path, run: str, answer: Any) -> tuple[Any, Path]:
+    """Return a run whose first tool gives this answer, and the path of its recording."""
+    place = ("trace", "events", 0, "tool_calls", 0, "tool_result_fingerprint")
+    made = changing(changed(*place, to=fingerprint(answer)), run)
+    recorded_run(made, [{"kind": "tool", "result": answer}, *[{"kind": "tool", "result": 0}] * 5])
+    path = folder / f"{run}.jsonl"
+    path.write_bytes(made["recording"])
+    return made, path
+
+
+def test_a_failure_shows_the_values_that_were_recorded(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    first, recording = answering(tmp_path, "first", {"hits": ["a"]})
+    check(kept, first, is_updating=True, recording=recording)
+    assert (kept / "triage.recording.jsonl").read_bytes() == recording.read_bytes()
+    second, path = answering(tmp_path, "second", {"hits": ["\u202e"]})
+    words = (
+        "tool_result_fingerprint_mismatch:0:0 at /events/0/tool_calls/0/tool_result_fingerprint:"
+        " event 0, tool call 0 (search): the tool answered otherwise"
+    )
+    assert refused(kept, second, recording=str(path)).splitlines()[1:] == [
+        words, '  kept: {"hits":["a"]}', "  now:  '{\"hits\":[\"\\u202e\"]}'",
+    ]  # fmt: skip
+    # Without one of the recordings the other is shown, without both neither.
+    assert refused(kept, second).splitlines()[1:] == [
+        words,
+        '  kept: {"hits":["a"]}',
+        "  now:  unknown",
+    ]
+    check(kept, first, is_updating=True)
+    assert not (kept / "triage.recording.jsonl").exists()
+    assert refused(kept, second).splitlines()[1:] == [words]
+
+
+def test_a_recording_of_another_run_is_no_recording_of_this_one(tmp_path: Path) -> None:
+    made, path = answering(tmp_path, "first", 1)
+    check(tmp_path / "kept", made, is_updating=True, recording=path)
+    path.write_bytes(b"{}")
+    with pytest.raises(InvalidInput, match="is not the recording of its trace"):
+        check(tmp_path / "kept", made, recording=path)
+
+
+def test_the_full_level_compares_more(kept: Path) -> None:
+    made = changing(changed("trace", "metadata", "model_replies", to=["a" * 64]), "second")
+    check(kept, made)
+    assert "model_reply_mismatch:0" in refused(kept, made, level="full")
 
 
 def test_a_run_of_something_else_fails(kept: Path) -> None:

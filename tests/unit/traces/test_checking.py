@@ -64,6 +64,11 @@ LISTS = [
     ("trace", "events"), (*EVENT, "tool_calls"), (*EVENT, "guardrails_triggered"),
     (*EVENT, "retrieval_event_ids"), ("retrieval", "events"), (*ASKED, "selected_records"),
 ]  # fmt: skip
+METADATA = ("trace", "metadata")
+# Members that may be missing.
+OPTIONAL_BOOLEANS = [(*METADATA, name) for name in ("model_fixed", "replayed", "discarded")]
+OPTIONAL_HASHES = [(*METADATA, name) for name in ("recording", "commit_payload_fingerprint")]
+REPLIES = (*METADATA, "model_replies")
 SCORE = (*RECORD, "score")
 FILTERS = [
     (*ASKED, "applied_filters", name) for name in ("namespace", "tags", "trust", "scope", "ttl")
@@ -148,6 +153,49 @@ def test_a_switch_is_true_or_false(path: tuple[str | int, ...]) -> None:
         assert_told(path, changed(*path, to=wrong), "type")
 
 
+@pytest.mark.parametrize("path", OPTIONAL_BOOLEANS, ids=name)
+def test_a_switch_that_may_be_missing_is_true_or_false(path: tuple[str | int, ...]) -> None:
+    wrongs: list[Any] = [0, 1, "false", None, [], {}]
+    for wrong in wrongs:
+        assert_told(path, changed(*path, to=wrong), "type")
+
+
+@pytest.mark.parametrize("path", OPTIONAL_HASHES, ids=name)
+def test_a_fingerprint_that_may_be_missing_has_64_digits_or_is_null(
+    path: tuple[str | int, ...],
+) -> None:
+    wrongs: list[Any] = [0, False, [], {}]
+    for wrong in wrongs:
+        assert_told(path, changed(*path, to=wrong), "type")
+    for text in ("", "A" * 64, "a" * 65):
+        assert_told(path, changed(*path, to=text), "value")
+
+
+def test_replies_are_a_list_of_fingerprints() -> None:
+    wrongs: list[Any] = [None, "a" * 64, {}, 1]
+    for wrong in wrongs:
+        assert_told(REPLIES, changed(*REPLIES, to=wrong), "type")
+    assert_told((*REPLIES, 1), changed(*REPLIES, to=["a" * 64, 5]), "type")
+    assert_told((*REPLIES, 1), changed(*REPLIES, to=["a" * 64, ""]), "value")
+
+
+def test_an_unfixed_model_is_refused_with_what_to_do() -> None:
+    run = changing(changed(*METADATA, "model_fixed", to=False))
+    [failure] = check_trace(run["trace"], run["retrieval"]).failures
+    assert (failure.code, failure.pointer) == ("trace:model", "/metadata/model_fixed")
+    assert (failure.left, failure.right) == (False, True)
+    for advice in ("a seed", "deterministic_provider=True", "compare it with its replay"):
+        assert advice in failure.message
+
+
+def test_a_report_says_that_a_trace_is_cut() -> None:
+    for part in ("trace", "retrieval"):
+        run = changing(changed(part, "metadata", "truncated", to=True))
+        report = check_trace(run["trace"], run["retrieval"])
+        told = {"ok": True, "status": "valid", "failures": [], "truncated": True}
+        assert report.to_dict() == told
+
+
 @pytest.mark.parametrize("path", [*OBJECTS, *LISTS], ids=name)
 def test_a_container_is_of_its_kind(path: tuple[str | int, ...]) -> None:
     other: Any = {} if path in LISTS else []
@@ -185,6 +233,9 @@ def test_what_is_no_object_is_no_trace(whole: Any) -> None:
 
 RULES: list[tuple[str, str, Change]] = [
     ("live", "trace:mode", changed("trace", "visibility_mode", to="live_read_write")),
+    ("unfixed model", "trace:model", changed(*METADATA, "model_fixed", to=False)),
+    ("not even replayed", "trace:model",
+     lambda run: place(run, *METADATA).update(model_fixed=False, replayed=False)),
     ("no mode", "trace:mode", changed("trace", "visibility_mode", to="READ_ONLY")),
     ("index", "trace:index", changed(*EVENT, "index", to=2)),
     ("index twice", "trace:index", changed("trace", "events", 2, "index", to=1)),
@@ -249,6 +300,13 @@ ALLOWED: list[tuple[str, Change]] = [
         run["trace"].update(extra=1), place(run, *CALL).update(extra={}),
         place(run, *RECORD).update(position=3), run["retrieval"]["metadata"].update(more=None))),
     ("truncated", changed("trace", "metadata", to={"truncated": True, "events_dropped": 9})),
+    ("facts about the run", lambda run: place(run, *METADATA).update(
+        model_fixed=True, replayed=True, recording="a" * 64, discarded=True,
+        commit_payload_fingerprint="b" * 64, model_replies=["c" * 64, "d" * 64],
+        model={"seed": 7}, tools=[{"tool_name": "search"}])),
+    ("no facts about the run", lambda run: place(run, *METADATA).update(
+        recording=None, commit_payload_fingerprint=None, model_replies=[])),
+    ("replayed replies", lambda run: place(run, *METADATA).update(model_fixed=False, replayed=True)),
     ("scores equal at 9 decimals", changed(*ASKED, "selected_records", 2, "score", to=1.0000000001)),
     ("integers as scores", changed(*ASKED, "selected_records", 0, "score", to=2)),
     ("another mode of retrieval", changed(*ASKED, "retrieval_mode", to="graph_walk")),
@@ -448,7 +506,7 @@ PLACES = [path for path in every_place(good_run()) if path]
 
 
 @settings(max_examples=examples(120, 20_000))
-@given(path=st.sampled_from(PLACES), junk=JUNK)
+@given(path=st.sampled_from([*PLACES, *OPTIONAL_BOOLEANS, *OPTIONAL_HASHES, REPLIES]), junk=JUNK)
 def test_junk_at_any_place_never_crashes_and_both_ways_to_judge_agree(
     path: tuple[str | int, ...], junk: Any
 ) -> None:

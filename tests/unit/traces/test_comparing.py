@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote import compare_traces
-from rote.errors import InvalidValue
+from rote.errors import InvalidInput, InvalidValue
 from rote.traces import Report
 from rote.traces.formats import CONTRACT_VERSIONS
 from rote.values import canonical
@@ -22,10 +22,10 @@ ASKED = ("retrieval", "events", 1)
 OTHER = "0" * 64
 
 
-def compared(left: Any, right: Any) -> Report:
+def compared(left: Any, right: Any, level: Any = "contract") -> Report:
     return compare_traces(
         left["trace"], right["trace"],
-        left_retrieval=left["retrieval"], right_retrieval=right["retrieval"],
+        left_retrieval=left["retrieval"], right_retrieval=right["retrieval"], level=level,
     )  # fmt: skip
 
 
@@ -35,7 +35,9 @@ def codes_of(report: Report) -> list[str]:
 
 def test_two_runs_that_did_the_same_are_equivalent_whatever_their_ids() -> None:
     report = compared(good_run("left"), good_run("right"))
-    assert report.to_dict() == {"ok": True, "status": "equivalent", "failures": []}
+    assert report.to_dict() == {
+        "ok": True, "status": "equivalent", "failures": [], "level": "contract",
+    }  # fmt: skip
 
 
 def drop_last(run: Any) -> None:
@@ -214,6 +216,127 @@ SAME: list[tuple[str, Change]] = [
 @pytest.mark.parametrize("change", [each[1] for each in SAME], ids=[each[0] for each in SAME])
 def test_what_may_differ_is_not_told(change: Change) -> None:
     assert compared(good_run("left"), changing(change, "right")).status == "equivalent"
+
+
+# -- level full ---------------------------------------------------------------------------------------
+
+METADATA = ("trace", "metadata")
+SCORES = (*ASKED, "selected_records")
+
+
+def with_facts(run: str, change: Change = lambda run: None) -> Any:
+    """Return a good run that says what it wrote and what its model replied, after a change."""
+    made = good_run(run)
+    replies = ["1" * 64, "2" * 64]
+    made["trace"]["metadata"].update(commit_payload_fingerprint="3" * 64, model_replies=replies)
+    change(made)
+    return made
+
+
+FULL: list[tuple[list[tuple[str, str, Any, Any]], Change]] = [
+    ([("writes_mismatch", "/metadata/commit_payload_fingerprint", "3" * 64, OTHER)],
+     changed(*METADATA, "commit_payload_fingerprint", to=OTHER)),
+    ([("writes_mismatch", "/metadata/commit_payload_fingerprint", "3" * 64, None)],
+     changed(*METADATA, "commit_payload_fingerprint", to=None)),
+    ([("writes_mismatch", "/metadata/commit_payload_fingerprint", "3" * 64, None)],
+     without(*METADATA, "commit_payload_fingerprint")),
+    ([("model_reply_mismatch:1", "/metadata/model_replies/1", "2" * 64, OTHER)],
+     changed(*METADATA, "model_replies", 1, to=OTHER)),
+    ([("model_reply_mismatch:1", "/metadata/model_replies/1", "2" * 64, None)],
+     changed(*METADATA, "model_replies", to=["1" * 64])),
+    ([("model_reply_mismatch:0", "/metadata/model_replies/0", "1" * 64, "2" * 64),
+      ("model_reply_mismatch:1", "/metadata/model_replies/1", "2" * 64, "1" * 64),
+      ("model_reply_mismatch:2", "/metadata/model_replies/2", None, OTHER)],
+     changed(*METADATA, "model_replies", to=["2" * 64, "1" * 64, OTHER])),
+    ([("scores_mismatch:1", "/events/1/selected_records", {"b": 1.5}, {"b": 9.5})],
+     changed(*SCORES, 0, "score", to=9.5)),
+    ([("scores_mismatch:1", "/events/1/selected_records", {"b": 1.5}, {"b": 1.500000001})],
+     changed(*SCORES, 0, "score", to=1.500000001)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "change"), FULL)
+def test_what_the_contract_leaves_out_is_told_by_the_full_level(told: Any, change: Change) -> None:
+    left, right = with_facts("left"), with_facts("right", change)
+    assert compared(left, right).status == "equivalent"
+    report = compared(left, right, "full")
+    assert report.status == "different"
+    assert [(each.code, each.pointer, each.left, each.right) for each in report.failures] == told
+    mirrored = compared(right, left, "full")
+    assert codes_of(mirrored) == codes_of(report)
+    assert [each.right for each in mirrored.failures] == [each.left for each in report.failures]
+
+
+def test_a_report_says_its_level() -> None:
+    left, right = (
+        with_facts("left"),
+        with_facts("right", changed(*METADATA, "model_replies", to=[])),
+    )
+    for level in ("contract", "full"):
+        assert compared(left, left, level).to_dict() == {
+            "ok": True, "status": "equivalent", "failures": [], "level": level,
+        }  # fmt: skip
+        assert compared(left, right, level).level == level
+        ineligible = changing(changed("trace", "workflow_id", to="other"))
+        assert compared(left, ineligible, level).to_dict()["level"] == level
+
+
+@pytest.mark.parametrize("level", ["", "Full", "strict", None, 1, True, ["full"], {}])
+def test_an_unknown_level_is_refused(level: Any) -> None:
+    with pytest.raises(InvalidInput, match="there are contract, full"):
+        compared(good_run(), good_run(), level)
+
+
+def test_scores_are_compared_at_9_decimals_and_of_records_on_both_sides() -> None:
+    right = good_run("right")
+    for number, score in enumerate((1.5 + 4e-10, 1.0 + 4e-10, 1.0 - 4e-10)):
+        place(right, *SCORES, number)["score"] = score
+    assert compared(good_run("left"), right, "full").ok
+    other_records(right)
+    assert codes_of(compared(good_run("left"), right, "full")) == [
+        "retrieval_record_order_mismatch:1"
+    ]
+
+
+def test_traces_that_tell_nothing_of_writes_and_replies_agree_in_them() -> None:
+    assert compared(good_run("left"), good_run("right"), "full").ok
+
+
+# -- a run and its replay -----------------------------------------------------------------------------
+
+
+def of_an_unfixed_model(run: str, **metadata: Any) -> Any:
+    return changing(
+        lambda made: made["trace"]["metadata"].update(model_fixed=False, **metadata), run
+    )
+
+
+def test_a_run_of_an_unfixed_model_compares_with_its_replay_alone() -> None:
+    """Both had the same replies. Another run had replies of its own, which prove nothing."""
+    recorded, replayed = of_an_unfixed_model("left", recording="a" * 64), good_run("right")
+    replayed["trace"]["metadata"].update(recording="a" * 64, replayed=True)
+    for level in ("contract", "full"):
+        assert compared(recorded, replayed, level).status == "equivalent"
+        assert compared(replayed, recorded, level).status == "equivalent"
+    for other in ("b" * 64, None):
+        replayed["trace"]["metadata"]["recording"] = other
+        report = compared(recorded, replayed)
+        assert (report.status, codes_of(report)) == ("ineligible", ["trace:model"])
+        assert report.failures[0].message.startswith("left: the model may reply otherwise")
+    neither = [of_an_unfixed_model(name) for name in ("left", "right")]
+    assert codes_of(compared(*neither)) == ["trace:model", "trace:model"]
+    nulls = [of_an_unfixed_model(name, recording=None) for name in ("left", "right")]
+    assert codes_of(compared(*nulls)) == ["trace:model", "trace:model"]
+
+
+def test_a_replay_may_fail_nothing_else() -> None:
+    recorded = of_an_unfixed_model("left", recording="a" * 64)
+    replayed = of_an_unfixed_model("right", recording="a" * 64, replayed=True)
+    recorded["trace"]["visibility_mode"] = replayed["trace"]["visibility_mode"] = "live_read_write"
+    assert codes_of(compared(recorded, replayed)) == ["trace:mode", "trace:mode"]
+    recorded["trace"]["visibility_mode"] = replayed["trace"]["visibility_mode"] = "read_only"
+    replayed["trace"]["events"][0]["role"] = "critic"
+    assert compared(recorded, replayed).status == "different"
 
 
 # -- what cannot be compared --------------------------------------------------------------------------

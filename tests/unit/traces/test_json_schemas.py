@@ -14,6 +14,9 @@ from tests.unit.traces.test_checking import (
     INTEGERS,
     LISTS,
     OBJECTS,
+    OPTIONAL_BOOLEANS,
+    OPTIONAL_HASHES,
+    REPLIES,
     REQUIRED,
     TEXTS,
     VERSIONS,
@@ -73,6 +76,8 @@ def test_what_lacks_a_member_does_not_conform(path: tuple[str | int, ...]) -> No
 WRONG: list[tuple[list[Any], Any]] = [
     (TEXTS, ""), (TEXTS, 1), (HASHES, "A" * 64), (HASHES, "a" * 64 + "\n"), (VERSIONS, "v2"),
     (INTEGERS, True), (INTEGERS, "1"), (INTEGERS, -1), (BOOLEANS, 1), (OBJECTS, []), (LISTS, {}),
+    (OPTIONAL_BOOLEANS, 1), (OPTIONAL_BOOLEANS, None), (OPTIONAL_HASHES, "A" * 64),
+    (OPTIONAL_HASHES, 1), ([REPLIES], None), ([REPLIES], [""]),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Models: those that a deterministic mode may ask, and the fields that identify them."""
+"""Models: those whose replies are fixed, and the fields that identify them."""
 
 from hashlib import sha256
 from typing import Any
@@ -7,6 +7,8 @@ import pytest
 
 from rote.errors import InvalidInput
 from rote.traces import ModelConfig, model_config_id
+from rote.traces.models import is_fixed
+from rote.values import canonical, decode
 
 TOOLS = "0" * 64
 
@@ -65,6 +67,22 @@ def test_a_seed_or_the_guarantee_of_the_provider_makes_a_model_deterministic() -
     assert not ModelConfig("acme", "m", stochastic_unseeded=True).is_deterministic
 
 
+def test_a_model_that_nothing_fixes_is_the_same_whether_it_is_called_stochastic_or_not() -> None:
+    plain, called = ModelConfig("acme", "m"), ModelConfig("acme", "m", stochastic_unseeded=True)
+    assert plain.to_dict() == called.to_dict()
+    assert plain.to_dict()["stochastic_unseeded"] is True
+    assert model_config_id(plain, TOOLS) == model_config_id(called, TOOLS)
+    assert ModelConfig("acme", "m", seed=0).to_dict()["stochastic_unseeded"] is False
+
+
+def test_replies_are_fixed_without_a_model_by_a_deterministic_one_or_by_a_recording() -> None:
+    unfixed = ModelConfig("acme", "m")
+    assert is_fixed(None, replayed=False)
+    assert is_fixed(ModelConfig("acme", "m", seed=0), replayed=False)
+    assert not is_fixed(unfixed, replayed=False)
+    assert is_fixed(unfixed, replayed=True)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -95,3 +113,46 @@ def test_a_configuration_cannot_be_changed() -> None:
     model = ModelConfig("acme", "m")
     with pytest.raises(AttributeError):
         model.seed = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ModelConfig("acme", "large-1"),
+        ModelConfig("acme", "large-1", stochastic_unseeded=True, top_p=0.5),
+        ModelConfig("acme", "m", model_revision="2", temperature=0, max_tokens=9, seed=-7),
+        ModelConfig("acme", "m", deterministic_provider=True, presence_penalty=-1.5),
+    ],
+    ids=str,
+)
+def test_a_model_is_made_again_from_its_dictionary(model: ModelConfig) -> None:
+    again = ModelConfig.from_dict(decode(canonical(model.to_dict())))
+    assert again.to_dict() == model.to_dict()
+    assert model_config_id(again, TOOLS) == model_config_id(model, TOOLS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"more": 1},
+        {"seed": "7"},
+        {"seed": True},
+        {"provider_name": ""},
+        {"deterministic_provider": 1},
+        {"stochastic_unseeded": True, "seed": 7},
+        {"decoding": {}},
+        {"decoding": None},
+        {"temperature": 0},
+    ],
+    ids=str,
+)
+def test_another_dictionary_makes_no_model(change: dict[str, Any]) -> None:
+    settings = ModelConfig("acme", "large-1", seed=7).to_dict()
+    with pytest.raises(InvalidInput):
+        ModelConfig.from_dict({**settings, **change})
+
+
+@pytest.mark.parametrize("settings", [None, [], "acme", {}, {"provider_name": "acme"}], ids=str)
+def test_a_model_lacks_no_member(settings: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"has the members of ModelConfig\.to_dict"):
+        ModelConfig.from_dict(settings)

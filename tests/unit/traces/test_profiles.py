@@ -109,3 +109,41 @@ def test_a_profile_cannot_be_changed_through_what_it_was_made_from() -> None:
     assert hash(profile) == hash(ToolProfile("t", "1", normalized_args_fields=("/a",)))
     with pytest.raises(AttributeError):
         profile.tool_name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        ToolProfile("search", "1"),
+        ToolProfile(
+            "mail", "2", normalized_args_fields=["/to"], side_effect_fingerprint_fields=[""]
+        ),
+    ],
+    ids=str,
+)
+def test_a_profile_is_made_again_from_its_dictionary(profile: ToolProfile) -> None:
+    assert ToolProfile.from_dict(profile.to_dict()) == profile
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"more": 1},
+        {"tool_name": ""},
+        {"tool_profile_version": 1},
+        {"normalized_args_fields": "/to"},
+        {"normalized_args_fields": ["to"]},
+        {"hash_algorithm": "md5"},
+        {"normalization_version": "json-v2"},
+    ],
+    ids=str,
+)
+def test_another_dictionary_makes_no_profile(change: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        ToolProfile.from_dict({**ToolProfile("search", "1").to_dict(), **change})
+
+
+@pytest.mark.parametrize("profile", [None, [], "search", {}, {"tool_name": "search"}], ids=str)
+def test_a_profile_lacks_no_member(profile: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"has the members of ToolProfile\.to_dict"):
+        ToolProfile.from_dict(profile)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any
 
 from rote.traces.formats import CONTRACT_VERSIONS, DETERMINISM_TRACE, RETRIEVAL_TRACE
-from rote.values import fingerprint
+from rote.values import canonical, fingerprint
 
 Change = Callable[[Any], object]  # made to {"trace": …, "retrieval": …}
 
@@ -36,6 +37,18 @@ def good_run(run: str = "run-1") -> Any:
             "metadata": {"truncated": False, "events_dropped": 0},
         },
     }
+
+
+def recorded_run(made: Any, calls: list[dict[str, Any]]) -> Any:
+    """Give a run a recording of these calls, and the name of that to its trace; return the run."""
+    lines = [
+        {"kind": "recording/1", "memory_snapshot_id": made["trace"]["memory_snapshot_id"]},
+        *({"seq": seq, "name": "n", "args": {}, **call} for seq, call in enumerate(calls)),
+        {"kind": "end", "payload_fingerprint": "a" * 64},
+    ]
+    made["recording"] = b"".join(canonical(line) + b"\n" for line in lines)
+    made["trace"]["metadata"]["recording"] = sha256(made["recording"]).hexdigest()
+    return made
 
 
 def changed(*path: str | int, to: Any) -> Change:

@@ -113,7 +113,7 @@ def test_datetimes_without_a_zone_and_out_of_range_are_refused(moment: Any) -> N
 
 @pytest.mark.parametrize("micros", [MICROS_MIN - 1, MICROS_MAX + 1, 10**30, -(10**30)])
 def test_instants_outside_the_calendar_are_refused(micros: int) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(OverflowError):
         format_time(micros)
     with pytest.raises(InvalidInput):
         datetime_of(micros)

@@ -35,8 +35,10 @@ from rote.engines.sqlite.reading import SqliteReading
 from rote.errors import Busy, Corrupt, InvalidInput, Unavailable
 from rote.values.limits import LOOKS_MAX, SQLITE_READER_CACHE_KIB, WAKE_SECONDS_MAX
 
-# Of the store, its log and its shared memory: inode, size and time of change; None where one is missing.
-_Status = tuple[int, int, int] | None
+# Of the store, its log and its shared memory: device, inode, size and time of change; None where one
+# is missing.
+_Status = tuple[int, int, int, int] | None
+_SIZE = 2
 Mark = tuple[_Status, _Status, _Status]
 _GONE: Mark = (None, None, None)  # the mark of a connection that was closed
 
@@ -153,14 +155,14 @@ class LookingReader(SqliteReader):
 
     def _connected(self) -> apsw.Connection:
         mark = _mark_of(self._filename)
-        _, log, shared = mark
+        self._file, log, shared = mark
         self._mark = (
             None if log and shared else mark
         )  # of the files, where SQLite does not watch them
         self._wants_mark = self._mark is None
         if self._mark is None:
             connection = _connect(self._filename, "?readonly_shm=1", vfs=self._vfs)
-        elif log is None or log[1] == 0:
+        elif log is None or log[_SIZE] == 0:
             connection = _connect(self._filename, "?immutable=1", vfs=self._vfs)
         else:
             connection = _connect(self._filename, vfs=_NO_LOCKS, unshared=True)
@@ -181,10 +183,11 @@ class LookingReader(SqliteReader):
                 self.in_use.release()
 
     def _is_of(self, filename: str) -> bool:
-        try:
-            return Path(filename).samefile(self._filename)
-        except OSError:
-            return False  # one of them is gone
+        """Whether a file is the one that is looked at, which may have another name by now."""
+        other, own = _status(filename), _status(self._filename)
+        return other is not None and other[:_SIZE] in [
+            each[:_SIZE] for each in (self._file, own) if each is not None
+        ]
 
     def _look_for_commits(self) -> object:
         return super()._look_for_commits() if self._mark is None else _mark_of(self._filename)
@@ -238,4 +241,4 @@ def _status(path: str) -> _Status:
         found = Path(path).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -6,16 +6,16 @@ from rote.contract import Commit
 from rote.engines import Contended, OutcomeUnknown
 from rote.engines.inside import Inside
 from rote.engines.rows import HeadRow
-from rote.errors import Busy, Conflict, InternalError, RoteError, Unavailable, invariant
+from rote.errors import Busy, Conflict, RoteError, Unavailable, invariant
 from rote.kernel.committing.commit_queue import CommitQueue, Group
 from rote.kernel.committing.drafts import Draft
 from rote.kernel.committing.jobs import Job, fail
 from rote.kernel.committing.plans import plan
+from rote.kernel.log.nonsense import is_of_caller, unreadable
 from rote.kernel.log.outcomes import settle
 from rote.kernel.reading import indexes
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceWriter
-from rote.values import micros_of
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, OPTIMISTIC_ATTEMPTS_MAX
 
 _EMPTY = HeadRow(0, b"", 0)  # the head of a space without commits
@@ -37,8 +37,7 @@ class Committer:
     def __init__(self, space: OpenSpace) -> None:
         self._space = space
         wiring = space.wiring
-        self._clock = wiring.clock
-        self._ids = wiring.ids
+        self._wiring = wiring
         self._indexes = tuple(wiring.indexes.values())
         self._followed = tuple(index.prefix for index in self._indexes)
         # Whether a plan may be made without the lock. It may then draw a salt for an entity that
@@ -156,7 +155,7 @@ class Committer:
 
     def _plan(self, draft: Draft, group: Group, answers: list[tuple[Job, Commit | None]]) -> None:
         """Plan the waiting jobs and those that join meanwhile. A task is planned alone."""
-        planned, jobs = 0, group.jobs
+        planned, jobs, wiring = 0, group.jobs, self._wiring
         while True:
             group.grow()
             if planned == len(jobs):
@@ -166,8 +165,7 @@ class Committer:
                 if job.task is not None and draft.commits:
                     return
                 try:
-                    now = micros_of(self._clock.now())
-                    answers.append((job, plan(draft, job, now, self._ids)))
+                    answers.append((job, plan(draft, job, wiring.now(), wiring)))
                 except Contended:
                     raise
                 except RoteError as error:
@@ -180,8 +178,11 @@ class Committer:
                     if job.task is not None:
                         raise _Undone() from None
                 except (TypeError, KeyError, AttributeError) as error:
-                    # A bug of ours, or a command that nobody checked: it fails its own job alone.
-                    job.error = InternalError(f"planning a commit failed: {error!r}")
+                    if is_of_caller(error):
+                        raise
+                    # Nonsense in the rows, a bug of ours, or a command that nobody checked: it fails
+                    # its own job alone.
+                    job.error = unreadable(error)
                     if job.task is not None:
                         raise _Undone() from None
                 if job.task is not None and draft.commits:

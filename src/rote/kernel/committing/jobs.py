@@ -97,7 +97,7 @@ def job_of(command: MakeCommit, caller: Caller, attempt: bytes) -> Job:
     reads = [] if command.reads == () else parse_reads(command.reads, branch)
     payload = None
     if key is not None and command.call is not None:
-        payload = call_digest({**command.call, "branch": branch})
+        payload = call_digest_on(branch, command.call)
     elif key is not None:
         payload = payload_digest(branch, operations)
     check_structs(guards, Guard, "guards")
@@ -141,6 +141,13 @@ def check_structs(parts: Any, kind: type, name: str) -> None:
 def call_digest(call: Mapping[str, Json]) -> str:
     """Return the digest of a call that a key stands for."""
     return digest({"kind": "call_payload/1", "call": call})
+
+
+def call_digest_on(branch: str, call: Mapping[str, Json]) -> str:
+    """Return the digest of a call that a caller names, on a branch."""
+    if type(call) is not dict:
+        raise InvalidInput("the call that a key stands for is an object", argument="call")
+    return call_digest({**call, "branch": branch})
 
 
 def _guard_body(guard: Guard) -> bytes:

@@ -6,7 +6,7 @@ from rote.contract import Commit
 from rote.contract.commands import GetMade
 from rote.engines.rows import CommitRow, FactRow
 from rote.errors import Corrupt, PayloadMismatch
-from rote.kernel.committing.jobs import call_digest
+from rote.kernel.committing.jobs import call_digest_on
 from rote.kernel.log.commits import commit_of
 from rote.kernel.log.key_rows import meaning_of
 from rote.kernel.log.seals import KEY
@@ -18,7 +18,7 @@ from rote.values import check_branch_name, check_key
 def get_made(space: OpenSpace, command: GetMade) -> Commit | None:
     check_key(command.key)
     check_branch_name(command.branch)
-    payload = call_digest({**command.call, "branch": command.branch})
+    payload = call_digest_on(command.branch, command.call)
     reads = space.reader()
     return reads.steadily(None, lambda _: _made(reads, command, payload))
 

@@ -31,8 +31,9 @@ from rote.values.ranges import IdRange, holds_ids
 def commit_with_answers(space: OpenSpace, command: MakeCommit, caller: Caller) -> Commit:
     attempt, committer = space.wiring.tokens.token(), space.part(Committer)
     answers = _Answers(space, command)
+    plain = command.reads or ()  # null reads are none
     for _ in range(ANSWER_ROUNDS_MAX):
-        reads = [*command.reads, *answers.reads()]
+        reads = [*plain, *answers.reads()]
         try:
             return committer.commit(job_of(structs.replace(command, reads=reads), caller, attempt))
         except Conflict as conflict:
@@ -59,7 +60,7 @@ class _Answers:
         self._asked = [_Asked(read, read.version) for read in command.answers]
         self._plain = {
             (read.get("branch"), read["from"], read.get("to"))
-            for read in command.reads
+            for read in command.reads or ()
             if "from" in read
         }
 

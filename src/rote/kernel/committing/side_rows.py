@@ -13,6 +13,7 @@ from rote.kernel.log.seals import COMPACTION, KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import canonical, decode_canonical
+from rote.values.times import MICROS_MIN
 
 # Kinds that only the kernel writes.
 KERNEL_KINDS = frozenset({KEY, SCRUB, COMPACTION, CHECKPOINT})
@@ -120,7 +121,7 @@ def _check_unerased(reads: SpaceReader, row: SideRow, since: int) -> None:
 
 def _is_changed(rule: SideRule, row: SideRow, ids: Sequence[str]) -> bool:
     """Whether an erasure of these entities would change the row."""
-    erased = Erased(frozenset(ids), at="", since=0, has_written=lambda version: False)
+    erased = Erased(frozenset(ids), at="", since=MICROS_MIN, has_written=lambda version: False)
     return rule.erased(row, erased) is not None
 
 

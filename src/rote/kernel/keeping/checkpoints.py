@@ -38,6 +38,7 @@ def make_checkpoint(space: OpenSpace, _: MakeCheckpoint) -> dict[str, Any]:
 def signer(space: OpenSpace, keys: KeyRing) -> Identity:
     identity = keys.load(space.did)
     if identity is None:
+        space.reader().sync()  # NotFound when the space was erased, and its key with it
         raise Denied(
             f"the key of space {space.name!r} is not in {keys.place}; put its file there to sign",
             space=space.did,

@@ -30,13 +30,13 @@ from rote.kernel.keeping.selections import Selection, selection_of, too_many
 from rote.kernel.keeping.space_erasures import drop_store_notes, store_notes
 from rote.kernel.log.branches import NEWEST, Branches
 from rote.kernel.log.erased_facts import erased_row, remains_in
-from rote.kernel.log.events import BranchMerged, erase_event, erased_by, event_rows, read_event
+from rote.kernel.log.events import BranchMerged, erase_event, erased_by, event_of, event_rows
 from rote.kernel.log.foundations import foundation_of
 from rote.kernel.log.key_rows import key_record, meaning_of
 from rote.kernel.log.seals import KEY, SCRUB, side_record
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
-from rote.values import Json, canonical, check_key, check_reason, decode_canonical, format_time
+from rote.values import Json, canonical, check_key, check_reason, format_time
 from rote.values.limits import COMMIT_BYTES_MAX, ERASE_CHUNK_FACTS, ERASE_ENTITIES_MAX, PAGE_MAX
 from rote.values.times import MICROS_MIN
 
@@ -271,7 +271,7 @@ def _merges(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
     not write it.
     """
     for row in event_rows(reads, space, after=after):
-        if isinstance(read_event(decode_canonical(row.event or b"")), BranchMerged):
+        if isinstance(event_of(row), BranchMerged):
             yield row
 
 

@@ -72,16 +72,19 @@ class Matching(Selection, frozen=True):
     version: int
 
     def ids(self, draft: Draft) -> Iterable[str]:
-        """Yield what was found, and look again only at what was written since."""
+        """Yield what was found, and look again only at what was written since.
+
+        It may have been erased in between too, and what is written now may meet the conditions no more.
+        """
         reads, until = draft.reads, draft.version
         changed = reads.rows.changed(
             reads.number, after=self.version, until=until, limit=CACHE_CATCH_UP_MAX
         )
         if len(changed) >= CACHE_CATCH_UP_MAX:
             return ids_that_met(reads, self.conditions, self.prefix, after=None, until=until)
-        new = {id for _, id in changed if id.startswith(self.prefix)} - self.found
-        met = {id for id in new if has_met(reads, self.conditions, id, until=until)}
-        return sorted(self.found | met)
+        written = {id for _, id in changed if id.startswith(self.prefix)}
+        met = {id for id in written if has_met(reads, self.conditions, id, until=until)}
+        return sorted((self.found - written) | met)
 
     def not_found(self, id: str | None) -> NotFound:
         return NotFound("nothing that was ever written meets the conditions", prefix=self.prefix)

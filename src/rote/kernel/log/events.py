@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
 from rote.contract import Commit
 from rote.engines import Reader
 from rote.engines.rows import CommitRow
-from rote.errors import InvalidInput
+from rote.errors import Corrupt, InvalidInput
 from rote.values import Json, decode_canonical
 from rote.values.limits import PAGE_MAX
 
@@ -81,6 +81,14 @@ def read_event(event: Any) -> Happening:
     if isinstance(happening, EntityErased):
         _check_erased(happening)
     return happening
+
+
+def event_of(row: CommitRow) -> Happening:
+    """Return the event of a stored commit; Corrupt when it is malformed."""
+    try:
+        return read_event(decode_canonical(row.event or b""))
+    except InvalidInput as error:
+        raise Corrupt(f"the event of version {row.version} was damaged: {error}") from error
 
 
 def _check_erased(erased: EntityErased) -> None:
@@ -163,7 +171,7 @@ def erasures(reads: Reader, space: int, *, after: int) -> Iterator[tuple[int, st
 def compactions_above(reads: Reader, space: int, *, after: int) -> Iterator[CommitRow]:
     """Yield the commits above a version that record compactions, oldest first."""
     for row in event_rows(reads, space, after=after):
-        if isinstance(read_event(decode_canonical(row.event or b"")), SpaceCompacted):
+        if isinstance(event_of(row), SpaceCompacted):
             yield row
 
 

@@ -12,6 +12,17 @@ NONSENSE = (
     RecursionError, MemoryError,
 )  # fmt: skip
 
+_OF_CALLER = "a function, or a value, that was given to Rote has raised this"
+
+
+def note_of_caller(error: Exception) -> None:
+    """Note that an exception comes from the caller's own code: it is passed on as it is."""
+    error.add_note(_OF_CALLER)
+
+
+def is_of_caller(error: Exception) -> bool:
+    return _OF_CALLER in getattr(error, "__notes__", ())
+
 
 def unreadable(error: Exception) -> Corrupt:
     told = f"{type(error).__name__}: {error}"

@@ -3,11 +3,10 @@
 from rote.contract import Head
 from rote.contract.commands import GetSnapshot
 from rote.engines.rows import MAIN, CommitRow, Line
-from rote.kernel.log.events import BranchMerged, EntityErased, event_rows, read_event
+from rote.kernel.log.events import BranchMerged, EntityErased, event_of, event_rows
 from rote.kernel.reading.history import EMPTY, commit_row
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader
-from rote.values import decode_canonical
 
 
 def snapshot(space: OpenSpace, command: GetSnapshot) -> Head:
@@ -33,7 +32,7 @@ def _snapshot(reads: SpaceReader, branch: str, version: int) -> Head:
 
 def _counts(row: CommitRow, line: Line) -> bool:
     """Whether a commit with an event changed what the line shows: by a merge or an erasure."""
-    happening = read_event(decode_canonical(row.event or b""))
+    happening = event_of(row)
     if isinstance(happening, EntityErased):
         return any(branch == MAIN and row.version <= cap for branch, cap in line)
     is_own = any(branch == row.branch and row.version <= cap for branch, cap in line)

@@ -164,6 +164,8 @@ class SpaceReader:
             self.sync()  # another process may have made the branch
         known, line = space.known, space.branches.line(branch)
         rows = self.rows.newest(self.number, (id,), line)
+        if not rows:
+            self.rows.head(self.number)  # NotFound when another process has erased the space
         try:
             entry = entry_of(self.rows, self.number, rows[0], line) if rows else ABSENT
         except Corrupt:

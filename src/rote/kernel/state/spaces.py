@@ -120,7 +120,7 @@ class Spaces:
     def _make(self, name: str) -> SpaceRow:
         """Make a space. Its key is kept before the space exists, so that no space is without one."""
         check_writable(self.wiring.engine)
-        seed = self._seed if self._seed is not None else self.wiring.ids.random_bytes(SEED_BYTES)
+        seed = self._seed if self._seed is not None else self.wiring.random_bytes(SEED_BYTES)
         did = Identity.from_seed(seed).did
         self.check_not_erased(did)
         is_new = self.wiring.keys.load(did) is None

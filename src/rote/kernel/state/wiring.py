@@ -17,6 +17,7 @@ from rote.contract import (
     TokenSource,
 )
 from rote.engines import Engine
+from rote.kernel.log.nonsense import NONSENSE, note_of_caller
 from rote.values import micros_of
 
 
@@ -39,7 +40,20 @@ class Wiring(Struct, frozen=True, eq=False):
 
     def now(self) -> int:
         """Return the time by the store's clock, in microseconds since the epoch."""
-        return micros_of(self.clock.now())
+        try:
+            moment = self.clock.now()
+        except NONSENSE as error:
+            note_of_caller(error)
+            raise
+        return micros_of(moment)
+
+    def random_bytes(self, count: int, /) -> bytes:
+        """Return bytes of the store's source of ids."""
+        try:
+            return self.ids.random_bytes(count)
+        except NONSENSE as error:
+            note_of_caller(error)
+            raise
 
     def shared_now(self) -> int:
         """Return the time by the clock that all processes share: the database's, if it has one."""

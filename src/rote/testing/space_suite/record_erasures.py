@@ -188,6 +188,43 @@ class RecordErasureTests(RecordGround):
         monkeypatch.setattr(Committer, "run", write_first)
         assert ids(self.erase_records(filters=OF_ADA)) == ["1", "2", "changed"]
 
+    def test_what_another_call_erases_meanwhile_is_not_told_as_erased_by_this_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The answer was the commit of the other call, with its version and its records."""
+        for id in "12":
+            self.put_fact(id, ADA)
+        commit = Committer.run
+
+        def erase_first(committer: Committer, job: Job) -> Commit | None:
+            monkeypatch.undo()
+            self.space.erase([Memory.entity_id("long_term", "fact", id) for id in "12"], reason="x")
+            return commit(committer, job)
+
+        monkeypatch.setattr(Committer, "run", erase_first)
+        assert self.erase_records(filters=OF_ADA) == {"ok": True, "erased": [], "version": None}
+        assert self.space.version == 3
+
+    @pytest.mark.parametrize("most", [4_096, 1])
+    def test_a_record_that_comes_after_another_erasure_is_judged_by_itself(
+        self, monkeypatch: pytest.MonkeyPatch, most: int
+    ) -> None:
+        """The record was erased with what had matched under its id before."""
+        for id in ("new", "old"):
+            self.put_fact(id, ADA)
+        commit = Committer.run
+        monkeypatch.setattr(selections, "CACHE_CATCH_UP_MAX", most)
+
+        def erase_and_put(committer: Committer, job: Job) -> Commit | None:
+            monkeypatch.setattr(Committer, "run", commit)
+            self.space.erase(Memory.entity_id("long_term", "fact", "new"), reason="meanwhile")
+            self.put_fact("new", {"tags": ["bob"]})
+            return commit(committer, job)
+
+        monkeypatch.setattr(Committer, "run", erase_and_put)
+        assert ids(self.erase_records(filters=OF_ADA)) == ["old"]
+        assert self.listed("long_term", filters={"tags_any": ["bob"]}) == ["new"]
+
     # -- bad input ---------------------------------------------------------------------------------
 
     @pytest.mark.parametrize(

@@ -273,6 +273,11 @@ class RecordListTests(RecordGround):
                     page = Memory(space).list("ops", **asked, filters=filters)["items"]
                     assert page == whole[offset : offset + 3]
 
+    def test_an_offset_goes_with_a_prefix_that_ends_in_a_star(self) -> None:
+        """The prefix was looked up as if it were an id, and no id ends so."""
+        self._put_all(["a", "a*1", "a*2", "a*3"])
+        assert self.listed("ops", "k", "a*", filters={"offset": 1}) == ["a*2", "a*3"]
+
     def test_an_offset_is_counted_and_not_read(self) -> None:
         self._put_all([f"{number:02}" for number in range(40)], ttl_seconds=60)
         self._put_all([f"{number:02}" for number in range(0, 40, 2)], ttl_seconds=1)

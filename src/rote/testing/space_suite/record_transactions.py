@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rote.errors import Conflict, InvalidInput
+from rote.errors import Conflict, InvalidInput, Unavailable
 from rote.records.memory import Memory
 from rote.space.own_hits import OwnHits
 from rote.testing.space_suite.ground import Unchanged
@@ -126,6 +126,27 @@ class RecordTransactionTests(RecordGround):
                 found = [item["record_id"] for item in items]
                 assert found == (expected[::-1] if descending else expected)
         assert len(asked) == 10
+
+    def test_a_search_that_failed_forgets_no_own_write(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Own writes whose terms could not be asked for counted as known, and were found no more."""
+        tags = {"tags": ["x"]}
+        self.memory.put("ops", "k", "stored", {}, None, tags)
+
+        def broken(hits: OwnHits, index: str, states: Any) -> Any:
+            raise Unavailable("the store is out of reach")
+
+        with self.space.transaction() as tx:
+            memory = Memory(tx)
+            for id in ("own", "stored"):
+                memory.put("ops", "k", id, {}, None, tags)
+            monkeypatch.setattr(OwnHits, "_terms", broken)
+            with pytest.raises(Unavailable):
+                memory.list("ops", filters={"tags_any": ["x"]})
+            monkeypatch.undo()
+            found = memory.list("ops", filters={"tags_any": ["x"]})["items"]
+            assert [item["record_id"] for item in found] == ["own", "stored"]
 
     def test_expired_records_are_pruned_with_the_transaction(self) -> None:
         self.memory.put("ops", "note", "old", {}, ttl_seconds=10)

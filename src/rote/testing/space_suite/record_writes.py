@@ -20,6 +20,7 @@ from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing.space_suite.ground import Unchanged, logged
 from rote.testing.space_suite.records import AT, BAD_METADATA, KEY, LATER, RecordGround
+from rote.values.limits import INTEGER_MAX
 
 Write = Callable[..., Any]
 RUN: dict[str, Any] = {
@@ -522,6 +523,14 @@ class RecordWriteTests(RecordGround):
         self.memory.put(*KEY, OrderedDict(text="tea"), metadata=OrderedDict(tags=["a"]))
         self.memory.append("ops", "log", "1", OrderedDict(n=1))
         assert self.record()["payload"] == {"text": "tea"}
+        filters = OrderedDict(tags_any=["a"])
+        assert len(self.memory.list(KEY[0], filters=filters)["items"]) == 1
+        assert len(self.memory.erase(filters=filters, reason="asked to")["erased"]) == 1
+
+    def test_a_count_of_accesses_stays_at_the_largest_integer(self) -> None:
+        """A merge leaves it there; then nobody could note a use any more."""
+        self.memory.put(*KEY, {}, metadata={"access_count": INTEGER_MAX})
+        assert self.memory.touch(*KEY)["access_count"] == INTEGER_MAX
 
     def test_put_many_names_the_record_with_bad_metadata(self) -> None:
         records = [

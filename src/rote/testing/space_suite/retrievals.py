@@ -10,7 +10,7 @@ from rote.bridges import write_export
 from rote.contract.commands import ListSides, PutSide
 from rote.errors import InvalidInput, NotFound
 from rote.records.memory import Memory
-from rote.retrieval import receipt, retrieve
+from rote.retrieval import receipt, retrieve, retrieving
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.states import CorpusKey
@@ -131,6 +131,39 @@ class RetrievalTests(SpaceGround):
         self.space.compact(before=self.space.version)
         self.space.erase(memory.entity_id("ops", "k", "1"), reason="asked to")
         assert [each["data"]["package_hash"] for each in self.store.receipts()] == [None]
+
+    @pytest.mark.parametrize("in_run", [False, True])
+    def test_a_receipt_of_a_retrieval_that_an_erasure_overlaps_has_no_hash(
+        self, monkeypatch: pytest.MonkeyPatch, *, in_run: bool
+    ) -> None:
+        """The erasure had looked for receipts before this one was added."""
+        Memory(self.space).put("ops", "k", "1", {"text": "word 4711"})
+        self.space.set("urn:other", 1)
+        self.space.erase("urn:other", reason="before it: it takes nothing away")
+        build: Any = vars(retrieving)["build_package"]
+
+        def erase_first(*arguments: Any, **more: Any) -> Any:
+            self.space.erase(Memory.entity_id("ops", "k", "1"), reason="asked to")
+            return build(*arguments, **more)
+
+        def ask() -> Any:
+            if not in_run:
+                return retrieve(_request("rote:notes"), store=self.store)
+            with self.space.run(workflow_id="w", model=None, policy_set_id="p") as run:
+                return run.retrieve(_request("rote:notes"))
+
+        packages = [ask()]
+        monkeypatch.setattr(retrieving, "build_package", erase_first)
+        self.clock.move(seconds=1)
+        packages.append(ask())
+        assert len(packages[1]["selection"]["selected"]) == 1
+        left = [receipt(package) for package in packages]
+        for each in left:
+            each["data"] |= {"package_hash": None, "erased": True}
+        assert self.store.receipts() == left
+        monkeypatch.undo()
+        package = ask()
+        assert self.store.receipts()[-1]["data"]["package_hash"] == package["package_hash"]
 
     def test_receipts_of_a_copy_lose_their_hash_when_the_erasure_arrives(self) -> None:
         memory = Memory(self.space)

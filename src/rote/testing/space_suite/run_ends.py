@@ -226,14 +226,22 @@ class RunEndTests(RunGround):
             self.begin("live_read_write", record=path)
         assert not path.exists()
 
-    def test_what_a_policy_raises_leaves_neither_trace_nor_recording(self, tmp_path: Path) -> None:
+    def test_what_a_policy_raises_leaves_the_trace_and_the_recording_of_a_run_that_ended(
+        self, tmp_path: Path
+    ) -> None:
+        """The block has come to its end: the trace says so, and a replay does not ask the policy."""
         path = tmp_path / "run.jsonl"
-        run = self.begin(record=path, commit_policy=lambda _: 1 // 0)
-        with pytest.raises(ZeroDivisionError), run:
-            run.set(A, 1)
-        assert run.discarded
-        assert not path.exists()
-        assert not [each for each in tmp_path.rglob("*") if run.run_id in str(each)]
+        for policy, kind in ((lambda _: 1 // 0, ZeroDivisionError), (lambda _: 1, InvalidInput)):
+            run = self.begin(record=path, commit_policy=policy)
+            with pytest.raises(kind), run:
+                run.set(A, 1)
+            assert (run.discarded, self.notes.version) == (True, 0)
+            metadata: Any = run.trace["metadata"]
+            assert metadata["discarded"] is False
+            assert metadata["commit_payload_fingerprint"] == run.payload_fingerprint
+            with self.begin(replay=path) as again:
+                again.set(A, 1)
+            path.unlink()
 
     # -- threads -----------------------------------------------------------------------------------
 

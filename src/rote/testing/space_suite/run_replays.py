@@ -1,5 +1,7 @@
 """Runs that are recorded, replayed and compared."""
 
+import threading
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from rote.traces import ModelConfig, ToolProfile, check_trace, compare_traces
 
 MODEL = ModelConfig("acme", "large-1", temperature=0, seed=7)
 TOOLS = (ToolProfile("search", "1"),)
+EVENT = {"role": "r", "interceptor": "i", "decision_type": "d"}
 
 
 @each_test_uses("agency")
@@ -79,6 +82,30 @@ class RunReplayTests(RunGround):
         )  # fmt: skip
         assert report.status == "equivalent", report.failures
 
+    def test_calls_side_by_side_read_the_run_and_are_replayed_in_their_order(self) -> None:
+        self.begin_with_memory()
+        path, barrier = self.place / "run.jsonl", threading.Barrier(4)
+        live = True
+
+        def look(number: int) -> list[Any]:
+            assert live
+            barrier.wait(60)
+            return [number, run.get(A), self.notes.get(A)]
+
+        def work() -> None:
+            with run.event(role="r", interceptor="i", decision_type="d") as event:
+                calls = [("search", look, {"number": number}) for number in range(4)]
+                run.set(B, event.calls(calls))
+
+        with self.begin(tools=TOOLS, record=path) as run:
+            work()
+        assert self.notes.get(B) == [[number, "keys", "keys"] for number in range(4)]
+        first, live = run, False
+        with self.begin(tools=TOOLS, replay=path) as run:
+            work()
+        assert run.payload_fingerprint == first.payload_fingerprint
+        assert compare_traces(first.trace, run.trace).status == "equivalent"
+
     def test_a_replay_that_would_write_something_else_is_aborted(self) -> None:
         self.begin_with_memory()
         path = self.place / "run.jsonl"
@@ -110,14 +137,30 @@ class RunReplayTests(RunGround):
         with pytest.raises(InvalidInput, match="past"):
             self.begin("live_read_write", replay=path)
 
-    def test_a_run_that_fails_leaves_no_recording_and_no_trace(self) -> None:
-        path = self.place / "run.jsonl"
-        with pytest.raises(ZeroDivisionError), self.begin(record=path):
-            raise ZeroDivisionError
-        assert not path.exists()
-        with pytest.raises(InvalidInput, match="seed"), self.begin(model=ModelConfig("a", "b")):
-            pass
-        assert [record.discarded for record in self.agents.runs()] == [True]
+    @pytest.mark.parametrize("mode", ["off", "read_only", "buffered_write"])
+    def test_an_unfixed_model_is_recorded_and_replayed_in_every_mode(self, mode: str) -> None:
+        path, model = self.place / "run.jsonl", ModelConfig("acme", "large-1", temperature=0.7)
+        runs = []
+        for how in ("record", "replay"):
+            terms: dict[str, Any] = {"model": model, how: path}
+            with self.begin(mode, **terms) as run, run.event(**EVENT) as event:
+                event.model(lambda: str(object()))
+            runs.append(run)
+        first, again = (run.trace["metadata"] for run in runs)
+        assert [(each["model_fixed"], each["replayed"]) for each in (first, again)] == [
+            (False, False),
+            (True, True),
+        ]
+        assert first["recording"] == again["recording"] == sha256(path.read_bytes()).hexdigest()
+        assert first["model_replies"] == again["model_replies"]
+        assert runs[0].model_config_id == runs[1].model_config_id
+        assert [self.record_of(run).replayed for run in runs] == [False, True]
+
+    def test_a_live_run_takes_an_unfixed_model_too(self) -> None:
+        model = ModelConfig("acme", "large-1")
+        with self.begin("live_read_write", model=model) as run, run.event(**EVENT) as event:
+            event.model(lambda: "hello")
+        assert run.trace["metadata"]["model_fixed"] is False
 
     def test_a_write_inside_of_a_recorded_call_is_refused(self) -> None:
         """A replay would not make the write."""

@@ -1,5 +1,8 @@
 """The traces of runs: fit for a deterministic claim, unless the run saw writes of others."""
 
+from pathlib import Path
+from typing import Any, get_args
+
 import pytest
 
 from rote.errors import Denied
@@ -9,6 +12,7 @@ from rote.testing.marks import each_test_uses
 from rote.testing.space_suite.ground import A
 from rote.testing.space_suite.run_ground import VAULT, RunGround
 from rote.traces import ModelConfig, ToolProfile, check_trace, compare_traces
+from rote.traces.reports import Level
 
 TOOLS = (
     ToolProfile("search", "1", normalized_args_fields=["/query"]),
@@ -56,6 +60,53 @@ class RunTraceTests(RunGround):
         )  # fmt: skip
         assert (same.ok, same.status) == (False, "ineligible")
         assert {failure.code for failure in same.failures} == {"trace:mode"}
+
+    def test_a_run_of_an_unfixed_model_proves_nothing_alone_and_compares_with_its_replay(
+        self, tmp_path: Path
+    ) -> None:
+        path, model, runs = tmp_path / "run.jsonl", ModelConfig("acme", "large-1"), []
+        ways: list[dict[str, Any]] = [{"record": path}, {"replay": path}, {}]
+        for how in ways:
+            # Nothing is applied, so all begin with the same memory.
+            with (
+                self.begin(model=model, commit_policy=lambda _: False, **how) as run,
+                run.event(role="planner", interceptor="loop", decision_type="act") as event,
+            ):
+                run.set(A, event.model(lambda: str(object())))
+            runs.append(run.trace)
+        first, again, other = runs
+        assert [failure.code for failure in check_trace(first).failures] == ["trace:model"]
+        assert check_trace(again).ok
+        for level in get_args(Level):
+            report = compare_traces(first, again, level=level)
+            assert (report.status, report.level) == ("equivalent", level)
+        report = compare_traces(again, other)
+        assert [failure.code for failure in report.failures] == ["trace:model"]
+
+    def test_two_recorded_runs_show_the_values_that_differ(self, tmp_path: Path) -> None:
+        model, runs, recordings = ModelConfig("acme", "large-1", seed=7), [], []
+        for word in ("vault", "drawer"):
+            path = tmp_path / f"{word}.jsonl"
+            terms: dict[str, Any] = {"commit_policy": lambda _: False, "record": path}
+            with (
+                self.begin(model=model, tools=TOOLS, **terms) as run,
+                run.event(role="planner", interceptor="loop", decision_type="act") as event,
+            ):
+                plan = event.model(lambda word=word: f"look into the {word}")
+                event.call("send", lambda to, plan=plan: Effects(plan, {"to": plan}), to="ada")
+                run.set(A, plan)
+            runs.append(run.trace)
+            recordings.append(path.read_bytes())
+        report = compare_traces(
+            *runs, left_recording=recordings[0], right_recording=recordings[1], level="full"
+        )
+        vault, drawer = (f'"look into the {word}"' for word in ("vault", "drawer"))
+        assert [(each.code, each.left_value, each.right_value) for each in report.failures] == [
+            ("tool_result_fingerprint_mismatch:0:0", vault, drawer),
+            ("side_effect_fingerprint_mismatch:0:0", f'{{"to":{vault}}}', f'{{"to":{drawer}}}'),
+            ("writes_mismatch", None, None),
+            ("model_reply_mismatch:0", vault, drawer),
+        ]
 
     def test_a_run_that_names_no_mode_cannot_write_whatever_is_enabled(self) -> None:
         for space in (self.notes, self.open().space("notes")):

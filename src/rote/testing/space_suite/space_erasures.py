@@ -1,5 +1,6 @@
 """Erasing a whole space: nothing of it is left but one signed row of the store."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -231,6 +232,33 @@ class SharedSpaceErasureTests(SpaceErasureTests):
                 call()
         assert self.store.space("new").get(A) == "of another"
         assert self.store.space("new").verify().ok
+
+    def test_nothing_is_read_from_a_space_that_others_have_erased(self) -> None:
+        """An entity that was not cached was absent, as if the space were there."""
+        self.space.set(A, 1)
+        self.space.set(B, 1)
+        held = self.open().space("notes")
+        assert held.get(A) == 1
+        past, records = held.at(1), Memory(held)
+        self.erase_space()
+        calls: list[Callable[[], Any]] = [
+            lambda: held.get(A),
+            lambda: held.get(B),
+            lambda: held.read("urn:never"),
+            lambda: held.read_many([A, B]),
+            lambda: list(held.scan()),
+            lambda: held.history(B),
+            lambda: past.get(B),
+            lambda: records.get("ops", "k", "1"),
+            lambda: records.list("ops"),
+            lambda: records.delete("ops", "k", "1"),
+            lambda: records.erase("ops", reason="asked to"),
+            held.checkpoint,
+            held.verify,
+        ]
+        for call in calls:
+            with pytest.raises(NotFound):
+                call()
 
     def test_a_run_in_an_erased_space_ends_with_not_found(self) -> None:
         others = self.open(modes=("buffered_write",))

@@ -48,6 +48,7 @@ from rote.testing.space_suite.rehearsals import RehearsalTests
 from rote.testing.space_suite.retrievals import RetrievalTests, SharedRetrievalTests
 from rote.testing.space_suite.run_conflicts import RunConflictTests
 from rote.testing.space_suite.run_ends import RunEndTests
+from rote.testing.space_suite.run_failures import RunFailureTests
 from rote.testing.space_suite.run_interruptions import SharedRunInterruptionTests
 from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_reads import RunReadTests
@@ -120,6 +121,7 @@ class SpaceSuite(
     RunReadTests,
     RunLedgerTests,
     RunEndTests,
+    RunFailureTests,
     RunReplayTests,
     RunTraceTests,
 ):

@@ -1,0 +1,128 @@
+"""Functions that users name on the command line as MODULE:FUNCTION, and where one of them failed."""
+
+import importlib
+import inspect
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from rote.bridges.folders import shown_name
+from rote.errors import InvalidInput
+from rote.values.limits import ERROR_MESSAGE_CHARACTERS_MAX
+from rote.values.names import told
+
+_FORM = "name a function as MODULE:FUNCTION, such as agent:answer or package.agent:answer"
+_OURS = str(Path(__file__).parents[1])
+_PYTHON = sysconfig.get_paths()["stdlib"]
+_SITE = "site-packages"
+_ABSENT = object()
+
+
+@contextmanager
+def importing_here() -> Iterator[str]:
+    """Import as Python does in the working folder, and yield that folder; what is printed goes to
+    stderr, because stdout has the answer of the command."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield here
+    finally:
+        if here in sys.path:  # nobody else has taken it out
+            sys.path.remove(here)
+
+
+def split_name(named: str) -> tuple[str, list[str]]:
+    """Return the module and the attributes that lead to a function in it."""
+    module, _, rest = named.partition(":")
+    attributes = rest.split(".")
+    if module.endswith(".py"):
+        raise InvalidInput(f"{named} names a file; {_FORM}")
+    if not all(part.isidentifier() for part in (*module.split("."), *attributes)):
+        raise InvalidInput(f"{named!r:.120} is no function; {_FORM}")
+    return module, attributes
+
+
+def load_function(named: str, here: str) -> Callable[[Any], object]:
+    """Import a function of one argument; InvalidInput says why that is not possible.
+
+    here  the working folder, of which the error names a line
+    """
+    module, attributes = split_name(named)
+    try:
+        found: Any = importlib.import_module(module)
+        for attribute in attributes:
+            inner = getattr(found, attribute, _ABSENT)
+            if inner is _ABSENT:
+                break
+            found = inner
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module may do anything, sys.exit included
+        place = place_of(error, here)
+        words = described(error) if place is None else f"{described(error)} ({place})"
+        raise InvalidInput(f"cannot import {module}: {words}") from error
+    if inner is _ABSENT:
+        public = sorted(name for name in dir(found) if not name.startswith("_"))
+        raise InvalidInput(f"{named}: there is no {attribute}; {told(public)}")
+    _check_takes_a_run(named, found)
+    function: Callable[[Any], object] = found
+    return function
+
+
+def _check_takes_a_run(named: str, found: Any) -> None:
+    if not callable(found):
+        raise InvalidInput(f"{named} is a {type(found).__name__} and cannot be called; {_FORM}")
+    if (
+        inspect.iscoroutinefunction(found)
+        or inspect.isgeneratorfunction(found)
+        or inspect.isasyncgenfunction(found)
+    ):
+        raise InvalidInput(
+            f"{named} does nothing when it is called alone; name a function that does the work, such"
+            " as lambda run: asyncio.run(function(run))"
+        )
+    try:
+        inspect.signature(found).bind(None)
+    except TypeError as error:
+        raise InvalidInput(
+            f"{named} is called with the run alone, and that does not fit it: {error}"
+        ) from None
+    except ValueError:
+        pass  # a function of C that does not tell
+
+
+def described(error: BaseException) -> str:
+    """Return the type of an error and what it says, on one line."""
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # an error that cannot even tell itself
+        message = ""
+    return f"{type(error).__name__}: {message}"[:ERROR_MESSAGE_CHARACTERS_MAX].removesuffix(": ")
+
+
+def place_of(error: BaseException, here: str) -> str | None:
+    """Return file and line of the user's code where an error came up; None when it was elsewhere.
+
+    Code in the folder `here` comes first: what it calls may be installed, and fail far below.
+    """
+    lines = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _is_users(frame.f_code.co_filename)
+    ]
+    own = [(name, line) for name, line in lines if name.startswith(here) and _SITE not in name]
+    for name, line in reversed(own or lines):
+        return f"{shown_name(name)}, line {line}"
+    return None
+
+
+def _is_users(name: str) -> bool:
+    """Whether a file of code is not Rote's, and not a part of Python."""
+    is_python = name.startswith("<") or (name.startswith(_PYTHON) and _SITE not in name)
+    return not is_python and not name.startswith(_OURS)

@@ -1,0 +1,302 @@
+"""A run as a person reads it: its head, then every event with its retrievals, calls and guardrails.
+
+A trace has fingerprints where a recording has the values. The recording has all calls in the order in
+which they were made; the nth call of its kind `tool` is the nth tool call of the trace.
+
+    recording   model   tool   tool   model   tool   model
+    trace       └── event 0 ──────┘   └─ event 1 ┘   └ rest: no event of the trace has it
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, to_builtins
+
+from rote.errors import InvalidInput
+from rote.traces.artifacts import Document, member, members, read_artifact
+from rote.traces.documents import DeterminismTrace, Event, RetrievalEvent, RetrievalTrace, ToolCall
+from rote.traces.recorded import Source
+from rote.traces.recorded_calls import Raised, Recorded, RecordedCall, read_recorded
+from rote.traces.reports import Failures
+from rote.values import Json, decode
+from rote.values.limits import TRACE_DEPTH_MAX
+
+
+class TimelineCall(Struct, frozen=True, kw_only=True):
+    """A call of a tool or of the model; without a recording its reply is not known."""
+
+    kind: str  # tool or model
+    name: str
+    args: Json  # as recorded; without a recording, the compared ones
+    result: Json | UnsetType = UNSET
+    error: Raised | UnsetType = UNSET
+    effects: Json | UnsetType = UNSET
+    result_fingerprint: str | UnsetType = (
+        UNSET  # of the compared parts; of a tool call in the trace
+    )
+    side_effect_fingerprint: str | UnsetType = UNSET
+
+    @property
+    def is_recorded(self) -> bool:
+        return self.result is not UNSET or self.error is not UNSET
+
+
+class TimelineRecord(Struct, frozen=True):
+    """A memory that was returned."""
+
+    rank: int
+    record_id: str
+    record_type: str
+    score: float
+
+
+class TimelineRetrieval(Struct, frozen=True):
+    """A question to memory, and the records that answered it."""
+
+    policy_id: str
+    policy_version: str
+    retrieval_mode: str
+    query_fingerprint: str
+    candidate_count: int
+    filters: dict[str, Json]  # those that were used
+    records: tuple[TimelineRecord, ...]
+
+
+class TimelineEvent(Struct, frozen=True):
+    """One step of a run."""
+
+    index: int
+    role: str
+    interceptor: str
+    decision_type: str
+    retrievals: tuple[TimelineRetrieval, ...]
+    calls: tuple[TimelineCall, ...]
+    guardrails: tuple[str, ...]
+
+    @property
+    def tool_calls(self) -> list[TimelineCall]:
+        return [call for call in self.calls if call.kind == "tool"]
+
+
+class Writes(Struct, frozen=True):
+    """The commit of a run, as its space tells it."""
+
+    version: int
+    facts: tuple[dict[str, Json], ...]  # op, id and body of each
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """A run and everything that it did, in order."""
+
+    run_id: str
+    workflow_id: str
+    memory_snapshot_id: str
+    visibility_mode: str
+    policy_set_id: str
+    model: Json  # its settings; null when there is none, or when the trace does not tell
+    model_config_id: str
+    model_fixed: bool
+    replayed: bool
+    discarded: bool
+    truncated: bool
+    events_dropped: int
+    output_type: str
+    output_shape_hash: str
+    commit_payload_fingerprint: str | None
+    has_recording: bool
+    is_recording_cut: bool  # it is so long that its last calls are not here
+    events: tuple[TimelineEvent, ...]
+    rest: tuple[TimelineCall, ...]  # recorded calls that no event of the trace has
+    writes: Writes | None = None  # its commit, where somebody has looked it up
+
+    def to_dict(self) -> dict[str, Json]:
+        builtins: dict[str, Json] = to_builtins(self)
+        return builtins
+
+
+def make_timeline(trace: Json, retrieval: Json = None, recording: Source | None = None) -> Timeline:
+    """Return the timeline of a run, whose traces are JSON text or plain data.
+
+    InvalidInput when one of them is not in order, or when a user named a recording of another run. One
+    that was found and does not fit is not used.
+    """
+    value, checked = _read(trace, DeterminismTrace, "trace")
+    asked = None if retrieval is None else _read(retrieval, RetrievalTrace, "retrieval")[1]
+    run = _Run(value, checked, asked)
+    if recording is None:
+        return run.timeline(None)
+    try:
+        metadata = checked.metadata
+        calls = read_recorded(recording, metadata.recording, is_partial=metadata.truncated)
+        if calls.memory_snapshot_id != checked.memory_snapshot_id:
+            raise InvalidInput(f"it began at {calls.memory_snapshot_id:.200}")
+        return run.timeline(calls)
+    except InvalidInput as error:
+        if recording.is_named:
+            raise InvalidInput(
+                f"{recording.name} is not the recording of its trace: {error}"
+            ) from None
+        return run.timeline(None)
+
+
+def _read(source: Any, kind: type[Document], prefix: str) -> tuple[Any, Document]:
+    """Return an artifact as plain data and typed; InvalidInput when a member is not in order."""
+    failures = Failures()
+    artifact = read_artifact(source, kind, prefix, failures)
+    if len(failures):
+        raise InvalidInput(
+            f"the trace is not in order: {failures.listed[0].message}; rote trace check lists all"
+            " that is wrong with it",
+            codes=[failure.code for failure in failures.listed[:10]],
+        )
+    return artifact.value, artifact.checked
+
+
+class _Run(Struct, frozen=True):
+    """The traces of a run."""
+
+    value: Any  # of the trace, with the members that no schema names
+    trace: DeterminismTrace
+    retrieval: RetrievalTrace | None
+
+    def timeline(self, recorded: Recorded | None) -> Timeline:
+        trace, metadata = self.trace, self.trace.metadata
+        calls = _Pairing(() if recorded is None else recorded.calls)
+        return Timeline(
+            run_id=trace.run_id,
+            workflow_id=trace.workflow_id,
+            memory_snapshot_id=trace.memory_snapshot_id,
+            visibility_mode=trace.visibility_mode,
+            policy_set_id=trace.policy_set_id,
+            model=member(member(self.value, "metadata"), "model"),
+            model_config_id=trace.model_config_id,
+            model_fixed=metadata.model_fixed,
+            replayed=metadata.replayed,
+            discarded=metadata.discarded,
+            truncated=metadata.truncated,
+            events_dropped=metadata.events_dropped,
+            output_type=trace.output.output_type,
+            output_shape_hash=trace.output.output_shape_hash,
+            commit_payload_fingerprint=metadata.commit_payload_fingerprint,
+            has_recording=recorded is not None,
+            is_recording_cut=recorded is not None and recorded.is_cut,
+            events=tuple(self._events(calls)),
+            rest=tuple(calls.rest()),
+        )
+
+    def _events(self, calls: "_Pairing") -> Iterator[TimelineEvent]:
+        asked = [] if self.retrieval is None else self.retrieval.events
+        rows = {row.retrieval_event_id: row for row in asked}
+        values = members(self.value, "events")
+        for event, value in zip(self.trace.events, values, strict=True):
+            models = member(value, "model_calls")
+            taken = calls.take(event.tool_calls, models if type(models) is int else None)
+            yield _event(event, rows, taken)
+
+
+class _Pairing:
+    """The calls of a recording on their way to the events of the trace."""
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._waiting = deque(calls)
+
+    def take(self, tool_calls: Sequence[ToolCall], models: int | None) -> tuple[TimelineCall, ...]:
+        """Return the calls of the next event in the order in which they were made.
+
+        models  how often it asked the model; None when the trace does not tell: then the model is
+                asked by the event whose tool call comes next
+        """
+        taken: list[TimelineCall] = []
+        expected = deque(tool_calls)
+        while self._waiting and (expected or models):
+            if self._waiting[0].kind == "tool":
+                if not expected:
+                    raise InvalidInput("an event calls fewer tools than it")
+                taken.append(_paired(expected.popleft(), self._waiting.popleft()))
+            elif models == 0:
+                raise InvalidInput("an event asks the model less often than it")
+            else:
+                models = None if models is None else models - 1
+                taken.append(_told(self._waiting.popleft()))
+        return (*taken, *map(_unrecorded, expected))
+
+    def rest(self) -> Iterator[TimelineCall]:
+        return map(_told, self._waiting)
+
+
+def _event(
+    event: Event, rows: dict[str, RetrievalEvent], calls: tuple[TimelineCall, ...]
+) -> TimelineEvent:
+    asked = [rows[id] for id in event.retrieval_event_ids if id in rows]
+    return TimelineEvent(
+        index=event.index,
+        role=event.role,
+        interceptor=event.interceptor,
+        decision_type=event.decision_type,
+        retrievals=tuple(map(_retrieval, asked)),
+        calls=calls,
+        guardrails=tuple(event.guardrails_triggered),
+    )
+
+
+def _retrieval(row: RetrievalEvent) -> TimelineRetrieval:
+    filters: dict[str, Json] = to_builtins(row.applied_filters)
+    return TimelineRetrieval(
+        policy_id=row.policy_id,
+        policy_version=row.policy_version,
+        retrieval_mode=row.retrieval_mode,
+        query_fingerprint=row.query_fingerprint,
+        candidate_count=row.candidate_count,
+        filters={name: value for name, value in filters.items() if value is not None},
+        records=tuple(
+            TimelineRecord(each.rank, each.record_id, each.record_type, each.score)
+            for each in row.selected_records
+        ),
+    )
+
+
+def _paired(call: ToolCall, line: RecordedCall) -> TimelineCall:
+    if call.tool_name != line.name:
+        raise InvalidInput(
+            f"it calls {line.name!r:.120} where the trace calls {call.tool_name!r:.120}"
+        )
+    return TimelineCall(
+        kind=line.kind,
+        name=line.name,
+        args=line.args,
+        result=line.result,
+        error=line.error,
+        effects=line.effects,
+        **_fingerprints(call),
+    )
+
+
+def _told(line: RecordedCall) -> TimelineCall:
+    """Return a call that only the recording has."""
+    return TimelineCall(
+        kind=line.kind,
+        name=line.name,
+        args=line.args,
+        result=line.result,
+        error=line.error,
+        effects=line.effects,
+    )
+
+
+def _unrecorded(call: ToolCall) -> TimelineCall:
+    """Return a call that only the trace has. A profile that compares all arguments has them under
+    the empty pointer."""
+    args = {
+        pointer: decode(bytes(raw), size_bytes_max=len(bytes(raw)), depth_max=TRACE_DEPTH_MAX)
+        for pointer, raw in call.normalized_args.items()
+    }
+    whole = args[""] if list(args) == [""] else args
+    return TimelineCall(kind="tool", name=call.tool_name, args=whole, **_fingerprints(call))
+
+
+def _fingerprints(call: ToolCall) -> dict[str, Any]:
+    return {
+        "result_fingerprint": call.tool_result_fingerprint,
+        "side_effect_fingerprint": call.side_effect_fingerprint or UNSET,
+    }
