@@ -1,1 +1,1 @@
-"""Which memories answer best, by the policies of ranking? Frozen as `lexical-1`."""
+"""Ranking: the memories that answer best, by words. Frozen as `lexical-1`."""

@@ -16,7 +16,7 @@ _AFTER, _BEFORE = (6, 4, 2), (5, 3, 1)
 
 
 class Telling(Struct, frozen=True):
-    """How much each term of a question tells, over the memories of all stores."""
+    """The weight of each term of a question, over the memories of all stores."""
 
     terms: tuple[str, ...]  # of the question, distinct
     idf: Mapping[str, int]  # of those that some memory has

@@ -1,1 +1,1 @@
-"""Which words does a text hold? Frozen as `words-1`: scores and packages depend on it."""
+"""The words of a text, as terms. Frozen as `words-1`: scores and packages depend on it."""
