@@ -16,7 +16,7 @@ NAMES = [
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
     "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
-    "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
+    "fingerprint", "json_v1", "open", "package_text", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -71,6 +71,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
+        "last_change": None,
         "log": "(self, *, since, before, limit, newest)",
         "made": "(self, key, call, ids)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",

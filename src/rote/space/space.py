@@ -35,6 +35,7 @@ from rote.contract.commands import (
     GetHead,
     GetHistory,
     GetMade,
+    GetSnapshot,
     GetTimes,
     GlanceAt,
     ListBranches,
@@ -136,6 +137,11 @@ class Space(Upkeep):
     def head(self) -> str | None:
         """The hash of that version's commit; None when the space is empty."""
         return self._head().hash
+
+    @property
+    def last_change(self) -> int:
+        """The version of the newest commit that changed what this view shows; 0 without one."""
+        return self._port.answer(self.did, GetSnapshot(self._view)).version
 
     @property
     def now(self) -> datetime:
