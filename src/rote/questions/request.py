@@ -17,6 +17,7 @@ SPACE_SCHEME = "rote:"
 
 PHASE6: Final = "phase6-v1"
 LEXICAL: Final = "lexical-1"
+POLICIES: Final = (PHASE6, LEXICAL)
 ENGLISH: Final = "english"
 LANGUAGES: Final = (ENGLISH, "none")
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from msgspec.structs import asdict
 
 from rote.errors import InvalidInput
-from rote.questions import LEXICAL, PHASE6, Request, parse_request
+from rote.questions import PHASE6, POLICIES, Request, parse_request
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
@@ -81,7 +81,7 @@ def receipt(package: Package, request: Mapping[str, Any] | None = None) -> dict[
     """
     asked = None
     if request is not None:
-        asked = parse_request(request, has_store=True, policies=(PHASE6, LEXICAL))
+        asked = parse_request(request, has_store=True, policies=POLICIES)
     try:
         if asked and sha256_hex(asked.normal_query.encode()) != package["query"]["query_hash"]:
             raise InvalidInput("the package answers another question; give its own request")

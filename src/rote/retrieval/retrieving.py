@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.questions import LEXICAL, PHASE6, SPACE_SCHEME, parse_request
-from rote.retrieval.asked import Asked, NamedCorpus
+from rote.questions import LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
+from rote.retrieval.asked import Answered, Asked, NamedCorpus
 from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import join
 from rote.retrieval.files import check_file, read_file
@@ -34,18 +34,22 @@ _LEDGER = "default"
 class Examined(Struct, frozen=True):
     """A retrieval, and details about how it was made."""
 
-    package: Package
-    reasons: list[Reasons]  # the reasons for the score of each selected memory
+    answered: Answered
+    names: Mapping[str, str]  # the paths that were asked, each with the name that the package has
     spaces: list[Space]  # those that were read
     since: int | None  # the version of the first of them before it was read
     receipt: dict[str, Any]  # with all stores that were asked, also those that held nothing
+
+    @property
+    def package(self) -> Package:
+        return self.answered.package
 
 
 class Policy(Struct, frozen=True):
     """A way to answer."""
 
     read_space: Callable[[Named], NamedCorpus]
-    answer: Callable[[Asked], tuple[Package, list[Reasons]]]
+    answer: Callable[[Asked], Answered]
     dropped: Dropped  # how the dropped are told unless the caller says it
     counts_tokens: bool  # whether the caller may bring what counts them
 
@@ -87,13 +91,12 @@ def explain(
         dropped=dropped,
         cache=cache,
         count_tokens=count_tokens,
-        policies=tuple(_POLICIES),
     )
     if store is not None and not store.read_only:
         ledgers = found.spaces or store.spaces()
         ledger = ledgers[0].did if ledgers else _LEDGER
         store.add_receipt(ledger, found.receipt, since=found.since)
-    return found.package, found.reasons
+    return found.package, found.answered.reasons
 
 
 def examine(
@@ -104,7 +107,7 @@ def examine(
     dropped: str | None,
     cache: str | os.PathLike[str] | None = None,
     count_tokens: TokenCounter | None = None,
-    policies: Collection[str] = (PHASE6,),
+    policies: Collection[str] = POLICIES,
 ) -> Examined:
     """Return the same for a caller that knows the state behind a path to a space; leave no receipt."""
     told, folder = None if dropped is None else check_dropped(dropped), _root(root)
@@ -120,6 +123,7 @@ def examine(
     since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
     stores: dict[str, NamedCorpus] = {}
+    names: dict[str, str] = {}
     for place, path in zip(places, parsed.store_paths, strict=True):
         found = (
             policy.read_space(place)
@@ -127,18 +131,19 @@ def examine(
             else NamedCorpus(path, read_file(place, path, CORPORA, sidecars))
         )
         stores.setdefault(found.name, found)
+        names[path] = found.name
     ordered = [stores[name] for name in sorted(stores)]
     asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens)
-    package, reasons = policy.answer(asked)
-    receipt = receipt_of(package, [each.name for each in ordered])
-    return Examined(package, reasons, spaces, since, receipt)
+    answered = policy.answer(asked)
+    receipt = receipt_of(answered.package, [each.name for each in ordered])
+    return Examined(answered, names, spaces, since, receipt)
 
 
 def _read_state(named: Named) -> NamedCorpus:
     return NamedCorpus(named.path, read_state(named, CORPORA))
 
 
-def _answer_by_seed(asked: Asked) -> tuple[Package, list[Reasons]]:
+def _answer_by_seed(asked: Asked) -> Answered:
     request = asked.request
     corpora = [each.corpus for each in asked.stores]
     held = [each.name for each in asked.stores if len(each.corpus) or each.corpus.invalid]
@@ -146,7 +151,12 @@ def _answer_by_seed(asked: Asked) -> tuple[Package, list[Reasons]]:
     ranking = rank(request, corpus, asked.denials.rows(corpus))
     selected, reason = select(ranking, request.budget)
     package = build_package(request, ranking, selected, reason, held=held, dropped=asked.dropped)
-    return package, [reasons_of(request, corpus, item.row) for item in selected]
+    rows = [item.row for item in selected]
+    return Answered(
+        package,
+        [reasons_of(request, corpus, row) for row in rows],
+        [corpus.tags[row] for row in rows],
+    )
 
 
 _POLICIES = {

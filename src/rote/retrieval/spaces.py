@@ -24,6 +24,7 @@ class Named(Struct, frozen=True):
     space: Space  # on its branch, at its head
     view: Space | None  # pinned; None for the newest
     path: str
+    now: int | None = None  # by which records have expired; the view's own time when left out
 
 
 def open_state(store: Store, path: str) -> Named:
@@ -93,12 +94,21 @@ def _entry_text(entry: dict[str, Json]) -> str:
     return text if who is None else f"{who}: {text}"
 
 
-def key_of(memory_id: str) -> tuple[str, str, str]:
+Key = tuple[str, str, str]
+
+
+def key_of(memory_id: str) -> Key:
     """Return the namespace, kind and id of the record behind a memory of a space."""
     namespace, kind, id = (
         part.replace("%2F", "/").replace("%25", "%") for part in memory_id.split("/")
     )
     return namespace, kind, id
+
+
+def entry_of(memory_id: str) -> tuple[Key, int | None]:
+    """Return the same for the policies of ranking, and the number of the entry if it is one."""
+    record, mark, number = memory_id.partition("#")
+    return key_of(record.replace("%23", "#")), int(number) if mark else None
 
 
 def memory_line(record: Envelope) -> bytes:

@@ -337,6 +337,9 @@ WORDS_REMEMBERED = 65_536
 # budget are passed over. Frozen with the policies of ranking.
 EXCERPT_ATTEMPTS_MAX = 17
 MISFITS_MAX = 16
+# Memories in the answer of one search, and the tokens of each excerpt.
+SEARCH_LIMIT_MAX = 1_000
+SEARCH_EXCERPT_TOKENS = 256
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
 

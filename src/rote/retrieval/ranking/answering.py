@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from rote.questions import NO_INSTANT, Request, normal_time
-from rote.retrieval.asked import Asked, NamedCorpus
+from rote.retrieval.asked import Answered, Asked, NamedCorpus
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, TRUST_DENIED, Package
@@ -49,8 +49,8 @@ class Outcome(Struct, frozen=True):
         }
 
 
-def answer(asked: Asked) -> tuple[Package, list[Reasons]]:
-    """Return the package, and for each of its memories the reasons for its score."""
+def answer(asked: Asked) -> Answered:
+    """Return the package, and more about each of its memories."""
     request = asked.request
     scoring, budget = request.scoring, request.budget
     language = scoring.language
@@ -76,7 +76,13 @@ def answer(asked: Asked) -> tuple[Package, list[Reasons]]:
         package["selection"]["dropped"] = [
             asdict(drop) for drop in _dropped(outcomes, selection, ranking)
         ]
-    return package, [_reasons(request, telling, each.candidate) for each in selection.selected]
+    selected = [each.candidate for each in selection.selected]
+    return Answered(
+        package,
+        [_reasons(request, telling, each) for each in selected],
+        [each.corpus.tags[each.row] for each in selected],
+        frozenset(telling.idf),
+    )
 
 
 def _outcome(asked: Asked, store: NamedCorpus, telling: Telling) -> Outcome:

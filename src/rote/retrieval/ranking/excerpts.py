@@ -153,6 +153,15 @@ class Excerpts:
         return best[1], best[2]
 
 
+def highlights(text: str, terms: frozenset[str], language: str) -> list[list[int]]:
+    """Return the start and end, in characters, of each piece of an excerpt that has one of the terms."""
+    return [
+        list(piece.span())
+        for piece in _find_pieces(text)
+        if not terms.isdisjoint(analyse(piece[0], language))
+    ]
+
+
 def utf8_4(text: str) -> int:
     """Return an estimate that is the same on every machine."""
     return -(-len(text.encode()) // _TOKEN_BYTES)

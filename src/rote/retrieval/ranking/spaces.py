@@ -14,7 +14,7 @@ from rote.values import micros_of
 def read_memories(named: Named) -> NamedCorpus:
     """Return the memories of the state that a path names, under the one name of that state."""
     if named.view is not None:
-        return _read(named.view, micros_of(named.view.now))
+        return _read(named.view, micros_of(named.view.now) if named.now is None else named.now)
     now = micros_of(named.space.now)
     return of_newest(named.space, lambda view: _read(view, now))
 
