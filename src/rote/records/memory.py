@@ -181,7 +181,8 @@ class Memory(RecordWriter):
         included = check_included(include)
         named = filters.get("namespaces") if type(filters) is dict else None
         for name in named if type(named) is list else ():
-            self.check_namespace(name)
+            if type(name) is str:  # what is no name is refused with the filters
+                self.check_namespace(name)
         if self.namespaces != NAMESPACES:  # a host of its own shows nothing of others
             filters = within(filters, self.namespaces)
         view = self.space if at is None else self.space.at(at)

@@ -73,6 +73,8 @@ def _members(
     found: dict[Key, dict[str, Json]] = {}
     for key, state in zip(distinct, states, strict=True):
         record = record_of(state)
-        known: dict[str, Any] = {} if record is None else {**record, _VERSION: state.version}
+        known: dict[str, Any] = (
+            {} if record is None else {**record, _VERSION: state.version or None}
+        )
         found[key] = {name: known.get(name) for name in included}
     return found
