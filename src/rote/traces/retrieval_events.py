@@ -69,6 +69,8 @@ def ranked(records: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
 def _check_question(request: Request, package: Mapping[str, Any]) -> None:
     if package["query"]["query_hash"] != sha256_hex(request.normal_query.encode()):
         raise InvalidInput("the package answers another query than the request asks")
+    if package["controller_version"] != request.policy:
+        raise InvalidInput("the package is by another policy than the request asks for")
 
 
 def _seed_policy(request: Request, package: Mapping[str, Any]) -> dict[str, Json]:
@@ -83,8 +85,6 @@ def _seed_policy(request: Request, package: Mapping[str, Any]) -> dict[str, Json
 
 def _ranking_policy(request: Request, package: Mapping[str, Any]) -> dict[str, Json]:
     policy = package["policy"]
-    if policy["name"] != request.policy:
-        raise InvalidInput("the package is of another policy than the request asks for")
     question = {
         "query": request.normal_query,
         "terms": package["query"]["terms"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -219,26 +220,23 @@ class RunSearchTests(RunGround):
             vault.put("ops", "fact", "x#/%", {"text": "others have the keys"})
         assert run.state == "commit_applied"
 
-    @pytest.mark.parametrize(
-        "wrong",
-        [
+    def test_a_bad_request_by_lexical_1_is_refused_as_outside_of_a_run(self) -> None:
+        faults: list[dict[str, Any]] = [
             {"policy": "lexical-2"},
             {"policy": 5},
             {"filters": []},
             {"filters": {"after": object()}},
             {"scoring": {"enable_tag_overlap": True}},
             {"budget": None},
-        ],
-    )
-    def test_a_bad_request_by_lexical_1_is_refused_as_outside_of_a_run(self, wrong: Any) -> None:
-        errors = []
-        request = {**VAULTS, "store_paths": ["rote:notes"], **wrong}
+        ]
         with self.begin() as run:
-            for ask in (run.retrieve, lambda asked: retrieve(asked, store=self.agents)):
-                with pytest.raises(InvalidInput) as caught:
-                    ask(request)
-                errors.append((caught.value.code, str(caught.value)))
-            assert errors[0] == errors[1]
+            for wrong in faults:
+                request, errors = {**VAULTS, "store_paths": ["rote:notes"], **wrong}, []
+                for ask in (run.retrieve, partial(retrieve, store=self.agents)):
+                    with pytest.raises(InvalidInput) as caught:
+                        ask(request)
+                    errors.append((caught.value.code, str(caught.value)))
+                assert errors[0] == errors[1]
             with pytest.raises(InvalidInput):
                 run.memory.search("")
         assert run.retrieval_trace["events"] == []

@@ -81,7 +81,9 @@ class SearchTests(RecordGround):
             "ts_utc": NORMAL_AT,
             "tags": ["ops", "vault"],
         }
-        turn = dict(zip(("namespace", "record_kind", "record_id"), CHAT, strict=True))
+        turn: dict[str, Any] = dict(
+            zip(("namespace", "record_kind", "record_id"), CHAT, strict=True)
+        )
         turn |= {"ts_utc": "2026-02-01T00:00:00Z", "tags": []}
         assert second == {
             **turn, "entry": 1, "excerpt": "Ada: Who deploys on Friday?", "highlights": [[9, 16]]
@@ -271,7 +273,7 @@ class SearchTests(RecordGround):
         self, monkeypatch: pytest.MonkeyPatch, kind: type[Command[Any]]
     ) -> None:
         self.put_searched()
-        versions = []
+        versions: list[int] = []
 
         def late(space: str, command: Any, answer: Any) -> Any:
             if not versions:
