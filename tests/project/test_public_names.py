@@ -71,6 +71,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
+        "is_pinned": None,
         "last_change": None,
         "log": "(self, *, since, before, limit, newest)",
         "made": "(self, key, call, ids)",
@@ -90,6 +91,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+        "searching": None,
         "scan_range": "(self, start, end, *, after, limit, descending)",
         "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
@@ -121,6 +123,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata, *, key, if_version)",
         "put_many": "(self, records, *, key)",
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
+        "search": "(self, text, *, limit, filters, at, include, scoring)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
         "update": (
