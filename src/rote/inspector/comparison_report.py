@@ -56,6 +56,9 @@ _STATUSES = {
     "different": "The runs differ",
     "ineligible": "The runs cannot be compared",
 }
+_BEYOND = "Arguments and replies are marked where they differ, also where they are not compared."
+# Faults of one side, which make runs ineligible: there is nothing to hold against each other.
+_FAULTS = ("trace:", "retrieval:")
 _STRETCHES_MAX = 2 * REPORT_EVENTS_MAX
 _Pair = tuple[TimelineEvent | None, TimelineEvent | None]
 
@@ -67,7 +70,7 @@ def comparison_report(report: Report, left: Timeline, right: Timeline) -> bytes:
         _header(report, left, right),
         None if report.ok else _differences(report, found),
         _heads(left, right),
-        _events(report, left, right, {each.event for each in found}),
+        _events(left, right, {each.event for each in found}),
         data_page="comparison",
     )
     return page(f"{_STATUSES[report.status]}: {left.run_id}, {right.run_id}", body)
@@ -95,10 +98,12 @@ def _differences(report: Report, found: Sequence[Difference]) -> Html:
 def _difference(difference: Difference) -> Html:
     """Return a difference: where, what, and both values side by side."""
     left, right = show_difference(difference.left, difference.right)
+    sides = div(_side("left", left), _side("right", right), class_="sides")
+    is_fault = difference.code.startswith(_FAULTS)
     return article(
         h3(_place(difference)),
         p(name(difference.message), " ", code(difference.code), class_="message"),
-        div(_side("left", left), _side("right", right), class_="sides"),
+        None if is_fault else sides,
         class_="call",
         data_code=difference.code,
     )
@@ -139,47 +144,54 @@ def _state(before: str, after: str) -> str:
     return "same" if before == after else "differs"
 
 
-def _events(report: Report, left: Timeline, right: Timeline, differing: set[int | None]) -> Html:
+def _events(left: Timeline, right: Timeline, differing: set[int | None]) -> Html:
     """Return the events side by side; those that are the same on both sides once, and folded.
 
-    Where the runs cannot be compared, events are the same when they look the same.
+    An event may differ in what is not compared, such as the words of a model.
     """
     pairs = list(zip_longest(left.events, right.events))
-    differs = [
-        None in pair
-        or index in differing
-        or (report.status == "ineligible" and encode(pair[0]) != encode(pair[1]))
-        for index, pair in enumerate(pairs)
-    ]
-    shown = _Shown(pairs, differs, Room(REPORT_BYTES_MAX // 2))
+    ranks = [_rank(pair, index in differing) for index, pair in enumerate(pairs)]
+    shown = _Shown(pairs, ranks, Room(REPORT_BYTES_MAX // 2))
     stretches = [
-        ([index for index, _ in group], is_different)
-        for is_different, group in groupby(enumerate(differs), key=lambda each: each[1])
+        ([index for index, _ in group], is_same)
+        for is_same, group in groupby(enumerate(ranks), key=lambda each: each[1] == _SAME)
     ]
     # Stretches come by turns, so all events that differ and have room are in the first ones.
     first, rest = stretches[:_STRETCHES_MAX], stretches[_STRETCHES_MAX:]
     more = left_out(sum(len(indexes) for indexes, _ in rest), "event")
     parts = [shown.stretch(*each) for each in first]
-    return section(h2("Event by event"), *parts, more)
+    words = p(_BEYOND, class_="sub")
+    beyond = _LOOKS_DIFFERENT in ranks
+    return section(h2("Event by event"), words if beyond else None, *parts, more)
+
+
+# Events in the order in which they take room.
+_DIFFERENT, _LOOKS_DIFFERENT, _SAME = range(3)
+
+
+def _rank(pair: _Pair, is_different: bool) -> int:
+    if is_different or None in pair:
+        return _DIFFERENT
+    return _SAME if encode(pair[0]) == encode(pair[1]) else _LOOKS_DIFFERENT
 
 
 class _Shown:
     """The events that there is room for: those that differ first, then the others in order."""
 
-    def __init__(self, pairs: Sequence[_Pair], differs: Sequence[bool], room: Room) -> None:
+    def __init__(self, pairs: Sequence[_Pair], ranks: Sequence[int], room: Room) -> None:
         self._made: dict[int, Html] = {}
-        order = sorted(range(len(pairs)), key=lambda index: not differs[index])
+        order = sorted(range(len(pairs)), key=lambda index: ranks[index])
         for index in order[:REPORT_EVENTS_MAX]:
             if room.is_full:
                 break
-            make = _pair if differs[index] else _single
+            make = _single if ranks[index] == _SAME else _pair
             self._made[index] = make(index, pairs[index], room)
 
-    def stretch(self, indexes: Sequence[int], is_different: bool) -> Html:
+    def stretch(self, indexes: Sequence[int], is_same: bool) -> Html:
         """Return neighbouring events that all differ, or that are all the same."""
         made = [self._made[index] for index in indexes if index in self._made]
         parts = joined([*made, left_out(len(indexes) - len(made), "event")])
-        if is_different:
+        if not is_same:
             return parts
         numbers = f"event {indexes[0]:,}"
         if len(indexes) > 1:

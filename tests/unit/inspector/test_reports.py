@@ -117,7 +117,11 @@ def test_a_run_without_anything_has_a_page() -> None:
 def test_differences_come_first_with_both_values() -> None:
     sides = [
         timeline(
-            side, events=[event(i, "x", call("read", args={"n": i, "who": who})) for i in range(3)]
+            side,
+            events=[
+                event(i, "x", call("read", args={"n": i, "who": who if i == 1 else "x"}))
+                for i in range(3)
+            ],
         )
         for side, who in (("monday", "Ada"), ("tuesday", "Bob"))
     ]
@@ -180,6 +184,17 @@ def test_what_differs_is_marked_also_where_runs_cannot_be_compared() -> None:
     assert "event 0: the same on both sides" in read_page(content).text
 
 
+def test_what_is_not_compared_is_marked_too() -> None:
+    """The words of a model are not compared, and yet nobody may read that they were the same."""
+    sides = [
+        timeline(side, events=[event(0, "x"), event(1, "x", call("large", "model", result=side))])
+        for side in ("monday", "tuesday")
+    ]
+    content = comparison_report(Report(True, "equivalent", level="contract"), *sides)
+    assert b"<mark>tuesday</mark>" in content
+    assert "also where they are not compared." in read_page(content).text
+
+
 def test_equivalent_runs_have_a_page_without_differences() -> None:
     sides = [timeline(side, events=[event(i, "x") for i in range(4)]) for side in "ab"]
     page = compared(Report(True, "equivalent", level="full"), *sides)
@@ -195,10 +210,10 @@ SIZE_MAX = REPORT_BYTES_MAX + 2 * MIB
 
 
 def long_run(name: str, count: int = 10_000, *, differing: int | None = None) -> Timeline:
-    """Return a run of many events; one in a hundred has values of a megabyte."""
+    """Return a run of many events; one in five hundred has values of a megabyte."""
 
     def one(index: int) -> Any:
-        text = LONG if index % 100 == 7 else "x"
+        text = LONG if index % 500 == 7 else "x"
         args = {"text": text, "n": -index if index == differing else index}
         return event(index, "x", call("y", args=args, result={"text": text}))
 

@@ -515,7 +515,7 @@ import sys
 import apsw
 from tests.unit.testing.test_faults import add_transaction
 connection = apsw.Connection(sys.argv[1])
-connection.set_busy_timeout(10_000)
+connection.set_busy_timeout(120_000)  # of two writers one may starve for long
 connection.pragma("synchronous", "full")
 while True:
     print(add_transaction(connection, lambda number: None), flush=True)

@@ -142,6 +142,8 @@ def killed(folder: Path, program: Program) -> Path:
 
 def test_a_run_that_was_killed_tells_its_events_and_the_calls_after_them(tmp_path: Path) -> None:
     place = killed(tmp_path, [["model", "search"], ["search"]])
+    with (place / "recording.jsonl.partial").open("ab") as file:
+        file.write(b'{"args":{"n":100,"to":"a')  # what a kill in the middle of a write leaves
     run = read_timeline(place / "trace.partial.jsonl")
     assert [numbers(event.calls) for event in run.events] == [[("model", 0), ("search", 1)]]
     assert numbers(run.rest) == [("search", 99)]
