@@ -173,7 +173,7 @@ class RunSearchTests(RunGround):
     def test_an_excerpt_that_would_be_another_one_now_aborts(
         self, vault: Memory, ask: Callable[[Run], Any]
     ) -> None:
-        """Which part of a long text is shown depends on how rare the words are elsewhere."""
+        """The part of a long text that is shown depends on how rare its words are elsewhere."""
         text = f"keys {'a ' * 700}vault"
         vault.put("ops", "fact", "x#/%", {"text": text}, None, {"valid_at": "2026-01-01T00:00:00Z"})
         vault.put("ops", "fact", "y", {"text": f"vault {'b ' * 300}"})
