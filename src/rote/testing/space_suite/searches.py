@@ -262,6 +262,8 @@ class SearchTests(RecordGround):
             assert (own["payload"], own["version"]) == ({"text": "deploy by hand"}, None)
             assert result["version"] == 3
             assert self.search_ids("deploy", memory, at=1) == [("a/b#1%", None)]
+            # Its own writes are in no commit yet.
+            assert (tx.space.last_change, tx.space.at(1).last_change) == (3, 1)
         with pytest.raises(Conflict), self.space.transaction() as tx:
             Memory(tx).search("deploy")
             tx.set("urn:result", 1)
