@@ -25,6 +25,18 @@ def naive_excerpt(
     return "", 0, 0
 
 
+def naive_highlights(
+    excerpt: str, terms: set[str], analyse: Callable[[str], list[str]]
+) -> list[list[int]]:
+    """Return the pieces of an excerpt that have terms: their start and end in characters."""
+    pieces = [
+        (_cut(excerpt, 0, begin), _cut(excerpt, begin, end)) for begin, end in _pieces(excerpt)
+    ]
+    return [
+        [len(before), len(before + piece)] for before, piece in pieces if terms & {*analyse(piece)}
+    ]
+
+
 def _tokens(excerpt: str, count_tokens: Any) -> int:
     if count_tokens is None:
         return math.ceil(len(excerpt.encode()) / 4)

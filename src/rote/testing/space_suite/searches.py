@@ -1,6 +1,7 @@
 """Searches in a memory: lexical-1 on one state, with the records behind it, and nothing written."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -9,11 +10,16 @@ import pytest
 from rote.bridges import write_export
 from rote.contract.commands import Command, Read, Scan
 from rote.errors import Conflict, InvalidInput, NotFound, Unavailable, VersionNotFound
+from rote.questions import LANGUAGES
 from rote.records.memory import Memory
 from rote.retrieval import retrieve
 from rote.space import Space, Store
 from rote.testing.intercepting import intercept
+from rote.testing.naive_excerpts import naive_highlights
+from rote.testing.naive_retrieval import naive_read
+from rote.testing.naive_words import naive_analyse, naive_memory_terms
 from rote.testing.ranking_draws import RankedMemories
+from rote.testing.ranking_histories import plain_memories
 from rote.testing.space_suite.ground import port_of
 from rote.testing.space_suite.records import AT, RecordGround
 from rote.values import canonical
@@ -138,11 +144,24 @@ class SearchTests(RecordGround):
         version = self.space.version - 9
         states = ((self.space, "rote:notes"), (branch, "rote:notes@side"))
         views = [*states, (self.space.at(version), f"rote:notes:{version}")]
-        for seed in range(12):
-            for view, path in views:
-                self.check_search(RankedMemories(seed), view, path)
+        highlighted = 0
+        for view, path in views:
+            memories, _ = naive_read(b"\n".join(map(canonical, plain_memories(view))), path)
+            known = {
+                language: {term for each in memories for term in naive_memory_terms(each, language)}
+                for language in LANGUAGES
+            }
+            for seed in range(12):
+                highlighted += self.check_search(RankedMemories(seed), view, path, known)
+        assert highlighted > 50
 
-    def check_search(self, draws: RankedMemories, view: Space, path: str) -> None:
+    def check_search(
+        self, draws: RankedMemories, view: Space, path: str, known: dict[str, set[str]]
+    ) -> int:
+        """Compare a search with the retrieval that it is; return the number of highlights.
+
+        `known` are the terms of all memories by language.
+        """
         request, limit = draws.request([path]), draws.random.choice((1, 3, 10))
         request["budget"] = {"max_excerpt_tokens": 256 * limit, "max_items": limit}
         request["now_utc"] = view.now
@@ -163,6 +182,14 @@ class SearchTests(RecordGround):
             for item in result["items"]
         ] == [item["memory_id"] for item in package["selection"]["selected"]]
         assert result["version"] == view.version
+        language = package["policy"]["language"]
+        terms, analyse = {*package["query"]["terms"]}, partial(naive_analyse, language=language)
+        marks = [item["highlights"] for item in result["items"]]
+        assert marks == [
+            naive_highlights(item["excerpt"], terms & known[language], analyse)
+            for item in result["items"]
+        ]
+        return sum(map(len, marks))
 
     def test_an_answer_has_ten_items_of_256_tokens_unless_one_says_otherwise(self) -> None:
         text = f"{'first ' * 200} vault {'last ' * 200}"
