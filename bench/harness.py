@@ -45,6 +45,7 @@ class Result:
     ratio: float
     low: float  # the lowest and the highest ratio of one round
     high: float
+    decimals: int = 0  # of both values, as they are shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ def table_of(rows: Sequence[Row]) -> Table:
         bound = "<=" if benchmark.direction == "at most" else ">="
         table.add_row(
             benchmark.operation,
-            f"{result.raw:,.0f} {result.unit}",
-            f"{result.rote:,.0f} {result.unit}",
+            f"{result.raw:,.{result.decimals}f} {result.unit}",
+            f"{result.rote:,.{result.decimals}f} {result.unit}",
             f"{result.ratio:.2f}",
             f"{result.low:.2f} {result.high:.2f}",
             f"{bound} {benchmark.floor:g}",

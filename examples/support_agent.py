@@ -1,8 +1,9 @@
 """A support agent answers the same question on two days, and Rote says why its answers differ.
 
 Run it: python examples/support_agent.py [FOLDER]. It needs nothing but Rote: no key and no network. The
-model client has the shape of a real one, and a few rules in the place of a model. With a new FOLDER, its
-store stays there; look at it with the commands that the program prints.
+model client has the shape of a real one, and a few rules in the place of a model. As most models it has
+no seed, so two of its runs prove nothing about each other; the comparison shows what differs all the same.
+With a new FOLDER, its store stays there; look at it with the commands that the program prints.
 """
 
 import shlex
@@ -14,7 +15,7 @@ from typing import Any
 import rote
 from rote import ModelConfig, Run, Space, ToolProfile
 
-MODEL = ModelConfig("acme", "chat-large", temperature=0, seed=7)
+MODEL = ModelConfig("acme", "chat-large")
 CHAT = "urn:chat:ada"
 TURNS_MAX = 8
 COMMANDS = (
@@ -114,9 +115,10 @@ def show(folder: Path) -> None:
         left_retrieval=monday.retrieval_trace, right_retrieval=tuesday.retrieval_trace,
         left_recording=recording_of(folder, "monday"), right_recording=recording_of(folder, "tuesday"),
     )  # fmt: skip
-    for failure in report.failures:
-        print(f"{report.status}: {failure.message}")
-        print(f"  monday:  {failure.left_value}\n  tuesday: {failure.right_value}")
+    print(f"{report.status}, but this differs:")
+    for difference in report.differences:
+        print(difference.message)
+        print(f"  monday:  {difference.left_value}\n  tuesday: {difference.right_value}")
 
 
 def recording_of(folder: Path, run_id: str) -> bytes:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rote.errors import ReadConflict, RoteError
     from rote.opening import open
     from rote.records.memory import Memory
-    from rote.retrieval import receipt, retrieve
+    from rote.retrieval import package_text, receipt, retrieve
     from rote.runs.calls import Effects
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
@@ -76,6 +76,7 @@ __all__ = [
     "fingerprint",
     "json_v1",
     "open",
+    "package_text",
     "patch",
     "receipt",
     "retrieve",
@@ -120,6 +121,7 @@ _PLACES = {
     "fingerprint": "rote.values",
     "json_v1": "rote.values",
     "open": "rote.opening",
+    "package_text": "rote.retrieval",
     "receipt": "rote.retrieval",
     "retrieve": "rote.retrieval",
 }

@@ -92,10 +92,11 @@ def test_a_support_agent_says_which_tool_made_its_answer_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = printed_by("support_agent.py", str(tmp_path / "new" / "folder"))
-    assert lines[:5] == [
+    assert lines[:6] == [
         "monday:  Your teapot arrives on Tuesday.",
         "tuesday: Your teapot is lost. We refund it today.",
-        "different: event 1, tool call 1 (track_parcel): the tool answered otherwise",
+        "ineligible, but this differs:",
+        "event 1, tool call 1 (track_parcel): the tool answered otherwise",
         '  monday:  {"arrives":"Tuesday","state":"on its way"}',
         '  tuesday: {"state":"lost"}',
     ]
@@ -105,7 +106,7 @@ def test_a_support_agent_says_which_tool_made_its_answer_another_one(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     said = [run(*shlex.split(line)[1:]) for line in lines if line.startswith("rote ")]
     show, compare, replay = said
-    assert [each.exit_code for each in said] == [0, 1, 0]
+    assert [each.exit_code for each in said] == [0, 2, 0]
     assert '{"text":"Your teapot arrives on Tuesday.","tool_calls":[]}' in show.stdout
     for code in (
         "tool_result_fingerprint_mismatch:1:1",

@@ -64,11 +64,12 @@ def check_files(folder: Path) -> set[str]:
         )
         codes = {failure.code for failure in rote.check_trace(trace, retrieval).failures}
         assert codes <= {"trace:model"}
-        recording = (folder / "recording.jsonl").read_bytes()
-        assert trace["metadata"]["recording"] == sha256(recording).hexdigest()
-    assert ("recording.jsonl" in names) is ("trace.json" in names)
+        digest = trace["metadata"]["recording"]
+        assert (digest is not None) is ("recording.jsonl" in names)
+        assert digest is not None or trace["metadata"]["discarded"] is True
     assert "recording.jsonl.partial" not in names
     if "recording.jsonl" in names:
+        assert digest == sha256((folder / "recording.jsonl").read_bytes()).hexdigest()
         Replay(folder / "recording.jsonl").discard()
     return names
 
@@ -77,8 +78,8 @@ def check_files(folder: Path) -> set[str]:
 def test_a_disk_that_is_full_from_any_byte_on_leaves_nothing_half(
     how: str, store: rote.Store, tmp_path: Path
 ) -> None:
-    space, limit, seen = store.space(NAME), 0, set[str]()
-    while "trace.json" not in seen:
+    space, limit, seen, outcomes = store.space(NAME), 0, set[str](), set[bool]()
+    while "recording.jsonl" not in seen:
         limit += STEP
         version, raised = space.version, None
         run = space.run(**TOLD)
@@ -89,7 +90,7 @@ def test_a_disk_that_is_full_from_any_byte_on_leaves_nothing_half(
             except (RoteError, ZeroDivisionError) as error:
                 raised = error
         seen = check_files(tmp_path / "traces" / run.run_id)
-        if "trace.json" in seen:
+        if "recording.jsonl" in seen:
             assert type(raised) is (ZeroDivisionError if how == "raises" else type(None))
             continue
         assert isinstance(raised, Unavailable | ZeroDivisionError)
@@ -97,12 +98,16 @@ def test_a_disk_that_is_full_from_any_byte_on_leaves_nothing_half(
         if not any(record.run_id == run.run_id for record in store.runs()):
             assert seen == set()  # it never began
             continue
-        assert (run.discarded, seen) == (True, {"trace.partial.jsonl"})
-        assert run.trace["metadata"]["truncated"] is True
+        is_cut = run.trace["metadata"]["truncated"]
+        expected = {"trace.partial.jsonl"} if is_cut else {"trace.json", "trace.retrieval.json"}
+        assert (run.discarded, seen) == (True, expected)
+        outcomes.add(is_cut)
         if isinstance(raised, ZeroDivisionError):
             assert how == "raises"
-            assert any("not completed: cannot write" in note for note in raised.__notes__)
+            missing = "not completed: cannot write" if is_cut else "no recording: cannot write"
+            assert any(missing in note for note in raised.__notes__)
     assert limit > 2_000
+    assert outcomes == {True, False}  # also when only the recording had no room
 
 
 @pytest.mark.parametrize("how", ["ends", "raises"])

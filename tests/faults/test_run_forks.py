@@ -7,6 +7,7 @@ import pytest
 
 import rote
 from rote.errors import Unavailable
+from rote.runs.drafts import FileDraft
 from tests.faults.children import LEFT, NAME, RIGHT
 from tests.faults.run_children import MODES
 from tests.faults.test_run_kills import PLACES
@@ -65,6 +66,25 @@ def _in_child(run: rote.Run, how: str) -> int:
     except Unavailable:
         return 0
     return 1
+
+
+def test_a_fork_that_reads_the_trace_takes_no_line_from_who_reads_it_in_the_parent(
+    tmp_path: Path,
+) -> None:
+    """The place in the file was shared: the end of the run in the parent left events out, while a fork
+    read run.trace."""
+    path = tmp_path / "lines"
+    draft = FileDraft(path, durable=False, partial=path)
+    expected = [b"%d" % number * 100 + b"\n" for number in range(5_000)]
+    draft.write(b"".join(expected))
+    lines = draft.lines()
+    first = next(lines)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if list(draft.lines()) == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [first, *lines] == expected
+    draft.drop()
 
 
 @pytest.mark.parametrize("how", ["leaves", "raises"])

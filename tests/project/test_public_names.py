@@ -16,7 +16,7 @@ NAMES = [
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
     "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",
     "Transaction", "VerifyReport", "canonical", "check_trace", "compare_traces", "digest", "errors",
-    "fingerprint", "json_v1", "open", "patch", "receipt", "retrieve", "traces",
+    "fingerprint", "json_v1", "open", "package_text", "patch", "receipt", "retrieve", "traces",
 ]  # fmt: skip
 
 SIGNATURES: dict[Callable[..., object], str] = {
@@ -71,6 +71,8 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "glance": "(self, id, *, values, sizes, may_be_new, is_noted)",
         "head": None,
         "history": "(self, id, *, limit)",
+        "is_pinned": None,
+        "last_change": None,
         "log": "(self, *, since, before, limit, newest)",
         "made": "(self, key, call, ids)",
         "merge": "(self, source, *, on_conflict, resolutions, dry_run, key)",
@@ -89,6 +91,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "run": "(self, *, workflow_id, model, policy_set_id, mode, tools, validate, run_id,"
         " commit_policy, record, replay)",
         "scan": "(self, prefix, *, after, limit)",
+        "searching": None,
         "scan_range": "(self, start, end, *, after, limit, descending)",
         "skip": "(self, prefix, count)",
         "set": "(self, id, value, *, key)",
@@ -120,6 +123,7 @@ MEMBERS: dict[type, dict[str, str | None]] = {
         "put": "(self, namespace, kind, id, payload, ttl_seconds, metadata, *, key, if_version)",
         "put_many": "(self, records, *, key)",
         "retention_report": "(self, expire_soon_seconds, namespace, kinds)",
+        "search": "(self, text, *, limit, filters, at, include, scoring)",
         "stats": "(self)",
         "touch": "(self, namespace, kind, id)",
         "update": (
@@ -212,7 +216,9 @@ FIELDS: dict[type, list[str]] = {
     rote.Failure: [
         "code", "pointer", "left", "right", "message", "left_value", "right_value", "has_values",
     ],
-    rote.Report: ["ok", "status", "failures", "more", "level", "truncated", "to_dict"],
+    rote.Report: [
+        "ok", "status", "failures", "more", "level", "truncated", "differences", "to_dict",
+    ],
     rote.Fault: ["kind", "version", "id", "message"],
     rote.Effects: ["result", "effects"],
     rote.ModelConfig: [

@@ -2,7 +2,8 @@
 
     jsonl       one canonical envelope a line
     json        the same lines as the elements of one array
-    retrieval   one memory a line, as retrieval sees it in the space
+    retrieval   one memory a line, as retrieval by phase6-v1 sees it in the space
+    memories    the same for the policies of ranking: a record with entries is a line for each
 
 Records are in the order of namespace, kind and id, so that equal memories give equal bytes.
 """
@@ -17,12 +18,18 @@ from rote.records.filters import Filters
 from rote.records.keys import check_kinds
 from rote.records.listing import find_records
 from rote.records.memory import Memory
-from rote.retrieval import memory_line
+from rote.retrieval import memory_line, memory_lines
 from rote.space import Space
 from rote.values import canonical, micros_of
 
-_RETRIEVAL = "retrieval"
-FORMATS = ("jsonl", "json", _RETRIEVAL)
+# The lines of a record in each format.
+_LINES: dict[str, Callable[[Envelope], list[bytes]]] = {
+    "jsonl": lambda record: [canonical(record)],
+    "json": lambda record: [canonical(record)],
+    "retrieval": lambda record: [memory_line(record)],
+    "memories": memory_lines,
+}
+FORMATS = tuple(_LINES)
 Told = Callable[[int], None]  # how many records are done
 
 
@@ -77,15 +84,14 @@ def write_export(
         raise InvalidInput(f"there is no format {format!r:.80}; there are {', '.join(FORMATS)}")
     check_binary(stream, "write")
     start, between, end = (b"[\n", b",\n", b"\n]\n") if format == "json" else (b"", b"\n", b"\n")
-    is_retrieval = format == _RETRIEVAL
-    records = export_records(memory, namespace=namespace, kind=kind)
-    count = 0
-    for record in records:
-        written = memory_line(record) if is_retrieval else canonical(record)
-        stream.write((between if count else start) + written)
+    lines_of, is_begun, count = _LINES[format], False, 0
+    for record in export_records(memory, namespace=namespace, kind=kind):
+        for line in lines_of(record):
+            stream.write((between if is_begun else start) + line)
+            is_begun = True
         count += 1
         if progress is not None:
             progress(count)
-    if count or format == "json":
-        stream.write(end if count else start + b"]\n")
+    if is_begun or format == "json":
+        stream.write(end if is_begun else start + b"]\n")
     return count

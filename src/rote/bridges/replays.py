@@ -102,8 +102,8 @@ def _read_trace(run_id: str, folder: Path) -> tuple[Json, bytes, bytes | None]:
     path = folder / TRACE_NAME
     if not path.is_file():
         raise NotFound(
-            f"the run {run_id} has no {TRACE_NAME} in {folder}: it has not ended, was killed, or its"
-            " traces are elsewhere; --traces names their folder",
+            f"the run {run_id} has no {TRACE_NAME} in {folder}: its traces are elsewhere (--traces"
+            " names their folder), it has not ended, or it was killed, and then it cannot be replayed",
             run_id=run_id,
         )
     file, companion = read_trace(path), companion_of(path)
@@ -233,6 +233,18 @@ def differing_writes(original: Original, space: Space, run: Run) -> list[EntityW
         if facts[same:] or operations[same:]:
             differing.append(EntityWrites(id, facts[same:], operations[same:]))
     return differing
+
+
+def reordered_writes(
+    original: Original, space: Space, run: Run
+) -> tuple[list[str], list[str]] | None:
+    """Return the entities in the order in which the recorded run and the replay write them; None when
+    the order is the same or not known."""
+    commit = _commit_of(original.record, space)
+    if commit is None:
+        return None
+    then, now = [fact.id for fact in commit.facts], [each["id"] for each in run.operations]
+    return (then, now) if then != now and sorted(then) == sorted(now) else None
 
 
 def _commit_of(record: RunRecord, space: Space) -> Commit | None:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded, RoteError
 from rote.retrieval.plain_files import NotPlainError, open_plain
+from rote.runs.identities import parse_snapshot_id, payload_fingerprint
 from rote.runs.trace_files import PARTIAL_ENDING, PARTIAL_NAME, RECORDING_NAME, TRACE_NAME
 from rote.traces import Report
 from rote.traces.checking import Examination, check_trace
@@ -86,15 +88,25 @@ def timeline_of(files: RunFiles) -> Timeline:
     """Return the timeline of a run whose files were read."""
     is_unended = is_partial(files.trace.path)
     try:
-        return make_timeline(*files.artifacts(), files.recording, is_partial=is_unended)
+        run = make_timeline(*files.artifacts(), files.recording, is_partial=is_unended)
     except (InvalidValue, LimitExceeded) as error:
         raise _named(error, files) from None
+    return replace(run, writes_nothing=_writes_nothing(run))
+
+
+def _writes_nothing(run: Timeline) -> bool:
+    try:
+        branch = parse_snapshot_id(run.memory_snapshot_id).branch
+    except InvalidInput:  # of another program
+        return False
+    return run.commit_payload_fingerprint == payload_fingerprint(branch, [])
 
 
 def trace_in(folder: Path) -> Path:
     """Return the file of the trace in the folder of a run, also of one that has not ended."""
     for name in (TRACE_NAME, PARTIAL_NAME):
-        if (folder / name).is_file():
+        # A partial file without a line is of a run that never began.
+        if (folder / name).is_file() and (folder / name).stat().st_size:
             return folder / name
     raise InvalidInput(
         f"{folder} is a folder without a {TRACE_NAME}; name the file of a trace, or compare two"

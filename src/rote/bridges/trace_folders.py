@@ -169,7 +169,7 @@ def _traces_in(folder: Path) -> dict[str, _Found]:
                     found[name] = _Found(name, is_link=True)
                 elif name.endswith(TRACE_ENDING):
                     found[name] = _Found(name)
-                elif entry.name == PARTIAL_NAME:
+                elif entry.name == PARTIAL_NAME and entry.stat(follow_symlinks=False).st_size:
                     parts[prefix + TRACE_NAME] = _Found(name)
     found = parts | found
     return {name: each for name, each in found.items() if _owner_of(name) not in found}

@@ -25,6 +25,7 @@ from rote.cli import (
     retrieving,
     run_details,
     running,
+    searching,
     showing,
     tracing,
     trust,
@@ -93,6 +94,7 @@ app.command("delete", rich_help_panel=_WRITE)(writing.delete_entity)
 app.add_typer(blobs.commands, name="blob", rich_help_panel=_WRITE)
 memory.commands.command("get")(recalling.get_record)
 memory.commands.command("list")(recalling.list_records)
+memory.commands.command("search")(searching.search_records)
 memory.commands.command("show")(recalling.show_record)
 memory.commands.command("history")(recalling.show_history)
 memory.commands.command("erase")(erasing.erase_records)

@@ -84,8 +84,9 @@ def export_memory(
         str,
         typer.Option(
             "--format",
-            metavar="jsonl|json|retrieval|markdown",
-            help="Lines, one array, lines for retrieve, or daily logs in a folder.",
+            metavar="jsonl|json|retrieval|memories|markdown",
+            help="Lines, one array, lines for retrieve (memories: by lexical-1), or daily logs in a"
+            " folder.",
         ),
     ] = "jsonl",
     output: Annotated[

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import sys
 import sysconfig
 import traceback
@@ -12,6 +13,7 @@ from typing import Any
 
 from rote.bridges.folders import shown_name
 from rote.errors import InvalidInput
+from rote.runs.recordings import error_name
 from rote.values.limits import ERROR_MESSAGE_CHARACTERS_MAX
 from rote.values.names import told
 
@@ -20,6 +22,7 @@ _OURS = str(Path(__file__).parents[1])
 _PYTHON = sysconfig.get_paths()["stdlib"]
 _SITE = "site-packages"
 _ABSENT = object()
+_STDOUT, _STDERR = 1, 2  # descriptors
 
 
 @contextmanager
@@ -30,11 +33,34 @@ def importing_here() -> Iterator[str]:
     sys.path.insert(0, here)
     importlib.invalidate_caches()
     try:
-        with redirect_stdout(sys.stderr):
+        with _stdout_to_stderr():
             yield here
     finally:
         if here in sys.path:  # nobody else has taken it out
             sys.path.remove(here)
+
+
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Send to stderr what is printed, and also what other programs and C libraries write to stdout."""
+    outputs = [each for each in (sys.stdout, sys.__stdout__) if each is not None]
+    for output in outputs:
+        output.flush()
+    try:
+        kept = os.dup(_STDOUT)
+        os.dup2(_STDERR, _STDOUT)
+    except OSError:  # one of them is closed
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        for output in outputs:
+            output.flush()
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
 
 
 def split_name(named: str) -> tuple[str, list[str]]:
@@ -66,6 +92,8 @@ def load_function(named: str, here: str) -> Callable[[Any], object]:
     except BaseException as error:  # a module may do anything, sys.exit included
         place = place_of(error, here)
         words = described(error) if place is None else f"{described(error)} ({place})"
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            words += f"; it is looked for in the working folder, {shown_name(here)}"
         raise InvalidInput(f"cannot import {module}: {words}") from error
     if inner is _ABSENT:
         public = sorted(name for name in dir(found) if not name.startswith("_"))
@@ -98,12 +126,13 @@ def _check_takes_a_run(named: str, found: Any) -> None:
 
 
 def described(error: BaseException) -> str:
-    """Return the type of an error and what it says, on one line."""
+    """Return the type of an error and what it says, on one line; of one from a recording, the type
+    that was recorded."""
     try:
         message = " ".join(str(error).split())
     except Exception:  # an error that cannot even tell itself
         message = ""
-    return f"{type(error).__name__}: {message}"[:ERROR_MESSAGE_CHARACTERS_MAX].removesuffix(": ")
+    return f"{error_name(error)}: {message}"[:ERROR_MESSAGE_CHARACTERS_MAX].removesuffix(": ")
 
 
 def place_of(error: BaseException, here: str) -> str | None:

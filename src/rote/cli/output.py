@@ -6,6 +6,7 @@ obey is escaped, and no part of the text is read as markup.
 """
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,8 @@ _HASH_CHARACTERS_SHOWN = 12
 # Of a table on a terminal.
 _CELL_PADDING = 3
 _WRAPPED_WIDTH_MIN = 24
+
+_blanks = re.compile(r"\s+").sub
 
 
 class _Console(Console):
@@ -83,6 +86,14 @@ def print_value(value: Json) -> None:
     """Print a value for people: indented, and in colour on a terminal."""
     text = printable(indented(value), keep="\n")
     stdout().print(JSONHighlighter()(Text(text)))
+
+
+@answering()
+def print_text(text: str) -> None:
+    """Print a text as it is for programs; on a terminal without what steers it."""
+    sys.stdout.flush()
+    shown = printable(text, keep="\n") if stdout().is_terminal else text
+    sys.stdout.buffer.write(shown.encode())
 
 
 def print_rows(
@@ -192,6 +203,21 @@ def write_page(path: Path, content: bytes) -> None:
 @answering()
 def print_line(text: str, *, style: str = "") -> None:
     stdout().print(Text(printable(text), style=style))
+
+
+@answering()
+def print_marked(text: str, marks: Iterable[Sequence[int]], *, indent: str = "") -> None:
+    """Print a text on a terminal with the stretches [start, end) marked, and white space as blanks."""
+    shown, place = Text(indent), 0
+    for start, end in marks:
+        shown.append(_in_line(text[place:start]))
+        shown.append(printable(text[start:end]), style="bold yellow")
+        place = end
+    stdout().print(shown.append(_in_line(text[place:])))
+
+
+def _in_line(text: str) -> str:
+    return printable(_blanks(" ", text))
 
 
 def say(text: str) -> None:

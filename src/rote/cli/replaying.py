@@ -14,6 +14,7 @@ from rote.bridges.replays import (
     erased_since,
     parting_of,
     read_original,
+    reordered_writes,
     replay,
 )
 from rote.cli.changes import body_of
@@ -120,7 +121,9 @@ def _parted(original: Original, space: Space, outcome: Outcome, here: str) -> di
     parting = parting_of(error)
     if isinstance(parting, RunAborted):
         writes = differing_writes(original, space, outcome.run)
-        return {"by": "writes", "message": str(parting), "entities": [*map(_told_writes, writes)]}
+        told = {"by": "writes", "message": str(parting), "entities": [*map(_told_writes, writes)]}
+        order = None if writes else reordered_writes(original, space, outcome.run)
+        return told if order is None else {**told, "recorded": order[0], "made": order[1]}
     if parting is not None:
         calls = {name: parting.details.get(name) for name in ("recorded", "made")}
         return {"by": "call", "message": str(parting), **calls, "at": place_of(parting, here)}
@@ -179,6 +182,13 @@ def _print_parting(answer: dict[str, Any], report: Report | None) -> None:
             print_pairs(list(zip(("recorded", "now"), both, strict=True)))
         case "error":
             print_line(f"different: it raised {parted['message']}{place}", style="red")
+        case "writes" if "made" in parted:
+            words = (
+                "different: the calls are the same, and it would write the same in another order"
+            )
+            print_line(words, style="red")
+            both = _cut(*("; ".join(map(shown, parted[name])) for name in ("recorded", "made")))
+            print_pairs(list(zip(("recorded", "now"), both, strict=True)))
         case "writes":
             words = "different: the calls are the same, and it would write something else"
             print_line(words, style="red")

@@ -9,10 +9,10 @@ import typer
 
 from rote.cli.input import decode_argument
 from rote.cli.options import StoreOptions, spread_options
-from rote.cli.output import digits, plural, print_line, print_rows, say, short
+from rote.cli.output import digits, plural, print_line, print_rows, print_text, say, short
 from rote.errors import InvalidInput, NotFound
-from rote.questions import SPACE_SCHEME, parse_request
-from rote.retrieval import Reasons
+from rote.questions import POLICIES, SPACE_SCHEME, parse_request
+from rote.retrieval import Reasons, package_text
 from rote.retrieval import explain as explain_package
 from rote.retrieval.package import INVALID_RECORD_SCHEMA, Package
 
@@ -35,6 +35,13 @@ CacheOption = Annotated[
         "--cache", metavar="DIR", help="Where what files hold is kept ready; yours by default."
     ),
 ]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="|".join(POLICIES), help="In place of the request's own."),
+]
+TextOption = Annotated[
+    bool, typer.Option("--text", help="Print the excerpts alone, as text for a prompt.")
+]
 NoCacheOption = Annotated[
     bool, typer.Option("--no-cache", help="Read files anew, and leave nothing behind.")
 ]
@@ -44,8 +51,10 @@ NoCacheOption = Annotated[
 def retrieve_package(
     request: RequestArgument,
     *,
+    policy: PolicyOption = None,
     root: RootOption = Path(),
     explain: ExplainOption = False,
+    text: TextOption = False,
     cache: CacheOption = None,
     no_cache: NoCacheOption = False,
     options: StoreOptions,
@@ -56,18 +65,27 @@ def retrieve_package(
     """
     if cache is not None and no_cache:
         raise InvalidInput("--cache and --no-cache exclude each other")
+    if text and (explain or options.as_json):
+        raise InvalidInput("--text is printed alone; leave out --explain and --json")
     folder = None if no_cache else cache or _users_cache()
     parsed: Any = decode_argument(_as_argument(request))
+    if policy is not None and type(parsed) is dict:
+        parsed["policy"] = policy
     names_a_space = _names_a_space(parsed)
     if names_a_space:
         # Faults of the request are told before faults of the store.
-        parse_request(parsed, has_store=True)
+        parse_request(parsed, has_store=True, policies=POLICIES)
     with options.opened_store() if names_a_space else nullcontext() as store:
         try:
-            package, reasons = explain_package(parsed, root=root, store=store, cache=folder)
+            package, reasons = explain_package(
+                parsed, root=root, store=store, cache=folder, dropped="full" if explain else None
+            )
         except NotFound as error:
             raise _with_root(error, root) from None
-    options.print_answer(package, lambda: _show(package, reasons, explain=explain))
+    if text:
+        print_text(package_text(package))
+    else:
+        options.print_answer(package, lambda: _show(package, reasons, explain=explain))
     _say_what_is_no_memory(package)
 
 
@@ -90,17 +108,22 @@ def _show(package: Package, reasons: list[Reasons], *, explain: bool) -> None:
             )
         ],
     )
-    dropped = package["selection"]["dropped"]
+    selection = package["selection"]
     if explain:
         print_rows(
             ["dropped", "store", "because"],
-            [[drop["memory_id"], drop["store_path"], drop["reason"]] for drop in dropped],
+            [
+                [drop["memory_id"], drop["store_path"], drop["reason"]]
+                for drop in selection["dropped"]
+            ],
         )
+    counts = selection.get("dropped_counts")
+    dropped = len(selection["dropped"]) if counts is None else sum(counts.values())
     budget = package["budget"]
     print_line(
         f"{plural(len(reasons), 'memory').replace('memorys', 'memories')} in"
         f" {digits(budget['used_excerpt_tokens'])} of {digits(budget['max_excerpt_tokens'])} tokens,"
-        f" {digits(len(dropped))} dropped, package {short(package['package_hash'])}"
+        f" {digits(dropped)} dropped, package {short(package['package_hash'])}"
     )
 
 
@@ -109,14 +132,20 @@ def _say_what_is_no_memory(package: Package) -> None:
     selection = package["selection"]
     if selection["selected"]:
         return
-    lines = {drop["store_path"] for drop in selection["dropped"]}
-    memories = {
-        drop["store_path"]
-        for drop in selection["dropped"]
-        if drop["reason"] != INVALID_RECORD_SCHEMA
-    }
-    if foreign := sorted(lines - memories):
-        say(f"no line of {', '.join(foreign)} is a memory; export with --format retrieval")
+    foreign: list[str] = []
+    if "stores" not in package:
+        lines = {drop["store_path"] for drop in selection["dropped"]}
+        memories = {
+            drop["store_path"]
+            for drop in selection["dropped"]
+            if drop["reason"] != INVALID_RECORD_SCHEMA
+        }
+        foreign = sorted(lines - memories)
+    elif INVALID_RECORD_SCHEMA in selection["dropped_counts"]:
+        foreign = [each["store_path"] for each in package["stores"] if not each["memories"]]
+    if foreign:
+        format = "memories" if "stores" in package else "retrieval"
+        say(f"no line of {', '.join(foreign)} is a memory; export with --format {format}")
 
 
 def _with_root(error: NotFound, root: Path) -> NotFound:

@@ -39,13 +39,26 @@ def show_run(run_id: RunArgument, *, traces: TracesOption = None, options: Store
             raise no(str(error)) from None
         shown: dict[str, Any] = {**record.to_dict(), **store.run_origin(record)}
     folder = folder_of(record.run_id, options.store, traces)
-    if folder is not None and (files := files_of(folder)):
-        shown |= {"traces": shown_name(str(folder)), "files": [file.to_dict() for file in files]}
-        kept = [file.path for file in files if file.kind in ("trace", "partial trace")]
-        if kept:
-            shown["trace"] = summary_of(kept[0])
+    if folder is not None:
+        shown |= _files_told(folder)
     shown["next"] = _next_steps(record, shown, options.store, traces)
     options.print_answer(shown, lambda: _print_run(record, shown))
+
+
+def _files_told(folder: Path) -> dict[str, Any]:
+    """Return what is told of the files of a run, also that they cannot be read."""
+    name = shown_name(str(folder))
+    try:
+        files = files_of(folder)
+    except OSError as error:
+        return {"trace": {"error": f"{name} cannot be read: {error.strerror}"}}
+    if not files:
+        return {}
+    told: dict[str, Any] = {"traces": name, "files": [file.to_dict() for file in files]}
+    kept = [file.path for file in files if file.kind in ("trace", "partial trace")]
+    if kept:
+        told["trace"] = summary_of(kept[0])
+    return told
 
 
 def folder_of(run_id: str, store: str, traces: Path | None) -> Path | None:
@@ -61,7 +74,7 @@ def _next_steps(
     place = [] if store == STORE_DEFAULT else ["--store", locate(store).shown]
     there = [] if traces is None else ["--traces", str(traces)]
     steps = []
-    if "trace" in shown:
+    if "error" not in shown.get("trace", {"error": None}):
         named = [record.run_id, *place] if traces is None else [shown["traces"]]
         steps.append(["rote", "trace", "show", *named])
     kinds = {file["kind"] for file in shown.get("files", ())}
@@ -93,7 +106,7 @@ def _print_run(record: RunRecord, shown: dict[str, Any]) -> None:
         ("commit id", record.commit_id),
         *_trace_pairs(trace),
         ("started", record.started_at),
-        ("ended", record.ended_at or "not yet, or its process was killed"),
+        ("ended", _ended_words(record, shown)),
     ]
     print_pairs(pairs)
     files = [
@@ -104,6 +117,16 @@ def _print_run(record: RunRecord, shown: dict[str, Any]) -> None:
         if more:
             print_line("")
             print_pairs(more)
+
+
+def _ended_words(record: RunRecord, shown: dict[str, Any]) -> str:
+    """Return when a run ended. Others have ended one that left only the partial file of its trace."""
+    if record.ended_at is None:
+        return "not yet, or its process was killed"
+    kinds = {file["kind"] for file in shown.get("files", ())}
+    if "partial trace" in kinds and "trace" not in kinds:
+        return f"{record.ended_at}, without a whole trace: its process was killed or gone"
+    return record.ended_at
 
 
 def _written_words(record: RunRecord) -> str:
@@ -150,5 +173,5 @@ def _model_words(trace: dict[str, Any]) -> str:
     words = [f"{member(model, 'provider_name')} {member(model, 'model_name')}"]
     words += [f"{name} {compact(value)}" for name, value in settings.items() if value is not None]
     if trace.get("model_fixed") is False:
-        words.append("not fixed: its replies differ each time")
+        words.append("not fixed: it may reply otherwise")
     return ", ".join(words)

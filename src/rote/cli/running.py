@@ -15,6 +15,7 @@ from rote.runs.ledger import RunRecord
 from rote.runs.modes import MODES, OFF, READ_ONLY, check_modes
 from rote.settings import FILE_NAME, read_environment
 from rote.values import Json
+from rote.values.limits import LEASE_SECONDS_DEFAULT
 from rote.values.names import told
 
 ConfigOption = Annotated[
@@ -60,7 +61,7 @@ def find_run(records: list[RunRecord], run_id: str) -> RunRecord:
     found = [record for record in records if record.run_id == run_id]
     found = found or [record for record in records if record.run_id.startswith(run_id)]
     if not found:
-        raise NotFound(f"there is no run {run_id}", run_id=run_id)
+        raise NotFound(f"there is no run {run_id}; rote runs list names all", run_id=run_id)
     if len(found) > 1:
         names = told(record.run_id for record in found)
         raise InvalidInput(f"{len(found):,} runs begin with {run_id}; {names}", run_id=run_id)
@@ -99,6 +100,11 @@ def recover(*, options: StoreOptions) -> None:
 def _print_recovery(ended: list[RunRecord], waiting: list[RunRecord]) -> None:
     _print_runs(("run", "workflow", "outcome", "version"), ended)
     print_line(f"{plural(len(ended), 'run')} ended, {digits(len(waiting))} going on")
+    if waiting:
+        print_line(
+            "a run whose process is gone can be ended when its lease is over: at the latest"
+            f" {LEASE_SECONDS_DEFAULT} seconds later, or the lease_seconds= of its rote.open"
+        )
 
 
 def _print_runs(columns: tuple[str, ...], records: list[RunRecord]) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
 from rote.bridges.trace_files import read_timeline, trace_in
+from rote.cli.naming import shown
 from rote.cli.options import StoreOptions, opened_store, spread_options
 from rote.cli.output import (
     compact,
@@ -64,11 +65,13 @@ def show_trace(
 def _writes(run: Timeline, options: StoreOptions) -> Writes | None:
     """Return what a run has written, where the store that has its commit is at hand."""
     try:
-        with opened_store(options.store, recover=False) as store:
+        with opened_store(options.store, read_only=True) as store:
             made = commit_id(run.run_id, run.memory_snapshot_id, run.policy_set_id)
             found = [each for each in store.runs() if each.commit_id == made]
-            if not found or found[0].version is None:
+            if not found:
                 return None
+            if found[0].version is None:
+                return None if found[0].ended_at is None else Writes(None, ())
             space = store.space(str(store.run_origin(found[0])["space"]))
             commit = space.commit(found[0].version)
     except NotFound:
@@ -97,10 +100,10 @@ class _Printer:
         if run.rest:
             self._print_title("calls that no event of the trace has")
             self._print_calls(run.rest)
-        if run.writes is not None:
+        if run.writes is not None and run.writes.version is not None:
             self._print_title(f"writes of version {run.writes.version}")
             for fact in run.writes.facts:
-                self._print_value(_INDENT, f"{fact['op']} {fact['id']}", fact["body"])
+                self._print_value(_INDENT, f"{fact['op']} {shown(str(fact['id']))}", fact["body"])
 
     def _print_event(self, event: TimelineEvent) -> None:
         names = f"{event.role}  {event.interceptor}  {event.decision_type}"
@@ -151,10 +154,10 @@ class _Printer:
 
 def _cut(text: str, width: int, *, size: int | None = None) -> str:
     """Return a text that fits on a line; one that is cut says how long the value in it is."""
-    shown = printable(text[: width + 1])
-    if len(text) <= width and cell_len(shown) <= width:
-        return shown
+    beginning = printable(text[: width + 1])
+    if len(text) <= width and cell_len(beginning) <= width:
+        return beginning
     tail = "…" if size is None else f"… ({size:,} characters)"
     if len(tail) > width // 2:
         tail = "…"
-    return set_cell_size(shown, width - len(tail)).rstrip() + tail
+    return set_cell_size(beginning, width - len(tail)).rstrip() + tail

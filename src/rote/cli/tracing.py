@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -24,12 +25,12 @@ from rote.cli.outcome import cannot_say, confirm, no
 from rote.cli.output import (
     compact,
     digits,
+    opened_target,
     plural,
     print_json,
     print_line,
     print_rows,
     short,
-    write_page,
 )
 from rote.cli.run_traces import trace_named
 from rote.errors import InvalidInput
@@ -144,7 +145,7 @@ def compare(
         read_named(_file_of(right), right_retrieval, right_recording, keeps_recording=keeps),
     )
     report = compare_files(files, level, max_bytes)
-    with new_file(html) as page:
+    with nullcontext() if html is None else opened_target(html) as page:
         options.print_answer(report.to_dict(), lambda: _show(report))
         if page is not None:
             from rote.inspector.comparison_report import comparison_report

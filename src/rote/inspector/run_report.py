@@ -50,7 +50,7 @@ def run_report(run: Timeline) -> bytes:
         show_facts(run),
         _events(run.events),
         _rest(run.rest) if run.rest else None,
-        _writes(run.writes) if run.writes else None,
+        _writes(run.writes) if run.writes and run.writes.version is not None else None,
         data_page="run",
     )
     return page(f"{run.workflow_id} {run.run_id}", body)

@@ -1,6 +1,7 @@
 """Parts of a store that are loaded when they are first used: most programs start no run."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rote.contract import AnswerRead, Port, Questions
 from rote.contract.commands import ListSpaces
 from rote.errors import RoteError
+from rote.space import Space
 from rote.space.running import Runs, RunStart
+from rote.space.searching import Searching
 from rote.values import Json
 
 if TYPE_CHECKING:
@@ -67,3 +70,13 @@ class DeferredQuestions:
     def digest(self, port: Port, space: str, read: AnswerRead, version: int) -> str:
         questions: Questions = _load("rote.runs.answers", "RunQuestions")()
         return questions.digest(port, space, read, version)
+
+
+class DeferredSearching:
+    """Implements space.searching.Searching."""
+
+    def search(
+        self, space: Space, request: Mapping[str, Any], included: Sequence[str]
+    ) -> dict[str, Any]:
+        searching: Searching = _load("rote.retrieval.searching", "StateSearching")()
+        return searching.search(space, request, included)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
-from rote.opening.deferred import DeferredQuestions, DeferredRuns
+from rote.opening.deferred import DeferredQuestions, DeferredRuns, DeferredSearching
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -167,6 +167,7 @@ def _open(
         create=create and not is_read_only,
         read_only=is_read_only,
         runs=runs,
+        searching=DeferredSearching(),
     )
 
 

@@ -1,7 +1,13 @@
 """Questions of retrievals, in their normal form. Pure. Frozen: hashes depend on the form."""
 
-from rote.questions.instants import NO_INSTANT, NormalTimes, read_column
+from rote.questions.filters import NO_FILTERS, Filters
+from rote.questions.instants import NO_INSTANT, NormalTimes, normal_time, read_column
 from rote.questions.request import (
+    ENGLISH,
+    LANGUAGES,
+    LEXICAL,
+    PHASE6,
+    POLICIES,
     SPACE_SCHEME,
     Budget,
     Request,
@@ -9,17 +15,26 @@ from rote.questions.request import (
     TrustFilter,
     parse_request,
 )
-from rote.questions.wording import NormalTags
+from rote.questions.wording import NormalTags, normal_text
 
 __all__ = [
+    "ENGLISH",
+    "LANGUAGES",
+    "LEXICAL",
+    "NO_FILTERS",
     "NO_INSTANT",
+    "PHASE6",
+    "POLICIES",
     "SPACE_SCHEME",
     "Budget",
+    "Filters",
     "NormalTags",
     "NormalTimes",
     "Request",
     "Scoring",
     "TrustFilter",
+    "normal_text",
+    "normal_time",
     "parse_request",
     "read_column",
 ]

@@ -71,7 +71,12 @@ def _normal(text: str | None) -> tuple[int, str | None]:
     instant = read_instant(text)
     if instant is None:
         return NO_INSTANT, None
-    return instant, format_time(instant).replace(".000000Z", "Z")
+    return instant, normal_time(instant)
+
+
+def normal_time(instant: int) -> str:
+    """Return the normal form of an instant."""
+    return format_time(instant).replace(".000000Z", "Z")
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,28 +1,32 @@
 """The request. Its parts are checked in a fixed order, so the same mistake gives the same error."""
 
 import posixpath
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rote.errors import InvalidInput
-from rote.questions.instants import read_instant
+from rote.questions.filters import Filters, parse_filters
+from rote.questions.members import check_text, decimal, moment, positive, section, switch, texts
 from rote.questions.wording import normal_terms, normal_text, terms_of
-from rote.values import micros_of
-from rote.values.limits import (
-    INTEGER_MAX,
-    RETRIEVAL_QUERY_CHARACTERS_MAX,
-    RETRIEVAL_STORES_MAX,
-    RETRIEVAL_TERMS_MAX,
-)
+from rote.values.limits import RETRIEVAL_QUERY_CHARACTERS_MAX, RETRIEVAL_STORES_MAX
 
 SPACE_SCHEME = "rote:"
 
+PHASE6: Final = "phase6-v1"
+LEXICAL: Final = "lexical-1"
+POLICIES: Final = (PHASE6, LEXICAL)
+ENGLISH: Final = "english"
+LANGUAGES: Final = (ENGLISH, "none")
+
 _MAX_ITEMS_DEFAULT = 50
+# Of the policies of ranking; the seed's allows the whole budget.
+_ITEM_TOKENS_DEFAULT = 256
 _HALF_LIFE_DAYS_DEFAULT = 30
 _DENIED_DEFAULT = ("malicious",)
+_SCORING_CODE = "invalid_scoring"
 
 
 class Budget(Struct, frozen=True):
@@ -38,8 +42,13 @@ class Scoring(Struct, frozen=True):
 
     enable_recency_weight: bool  # false also when the request has no time
     recency_half_life_days: int
-    enable_tag_overlap: bool
-    query_terms: tuple[str, ...]
+    query_terms: tuple[str, ...]  # of the seed: terms; of ranking: texts that are analysed
+    enable_tag_overlap: bool = True  # of the seed alone, what follows of ranking alone
+    language: str = ENGLISH
+    context: bool = True
+    min_score: int = 0  # millionths
+    min_share: int = 0  # of the best score, thousandths
+    drop_duplicates: bool = True
 
 
 class TrustFilter(Struct, frozen=True):
@@ -59,31 +68,50 @@ class Request(Struct, frozen=True):
     scoring: Scoring
     trust_filter: TrustFilter
     now: int | None  # microseconds since the epoch
+    policy: str = PHASE6
+    filters: Filters = Filters()
 
 
-def parse_request(request: Any, *, has_store: bool) -> Request:
-    """Return the checked request; raise InvalidInput for its first fault."""
+def parse_request(
+    request: Any, *, has_store: bool, policies: Collection[str] = (PHASE6,)
+) -> Request:
+    """Return the checked request; raise InvalidInput for its first fault.
+
+    `policies` are those that the caller can answer by.
+    """
+    policy = _policy(request, policies)
     names = ("query", "store_paths", "budget", "scoring", "trust_filter", "now_utc")
-    given = _section(request, "the request", "invalid_input", names)
+    more = ("policy",) if policy == PHASE6 else ("policy", "filters")
+    given = section(request, "the request", "invalid_input", (*names, *more))
     query = _query(given.get("query"))
     store_paths = _store_paths(given.get("store_paths"), has_store)
-    budget = _budget(given.get("budget"))
-    scoring = _scoring(given.get("scoring"), query)
+    budget = _budget(given.get("budget"), None if policy == PHASE6 else _ITEM_TOKENS_DEFAULT)
+    scoring = (_scoring if policy == PHASE6 else _ranking)(given.get("scoring"), query)
+    filters = parse_filters(given.get("filters"))
     trust_filter = _trust_filter(given.get("trust_filter"))
-    now = _now(given.get("now_utc"))
+    now = moment(given, "now_utc", "invalid_now_utc")
     if now is None and scoring.enable_recency_weight:
-        scoring = Scoring(
-            enable_recency_weight=False,
-            recency_half_life_days=scoring.recency_half_life_days,
-            enable_tag_overlap=scoring.enable_tag_overlap,
-            query_terms=scoring.query_terms,
+        scoring = replace(scoring, enable_recency_weight=False)
+    return Request(
+        query, normal_text(query), store_paths, budget, scoring, trust_filter, now, policy, filters
+    )
+
+
+def _policy(request: Any, policies: Collection[str]) -> str:
+    policy = request.get("policy") if type(request) is dict else None
+    if policy is None:
+        return PHASE6
+    if type(policy) is not str or policy not in policies:
+        raise InvalidInput(
+            f"there is no policy {policy!r:.80}; there are {', '.join(policies)}",
+            code="invalid_policy",
         )
-    return Request(query, normal_text(query), store_paths, budget, scoring, trust_filter, now)
+    return policy
 
 
 def _query(query: Any) -> str:
     code = "invalid_query"
-    _check_text(query, "query", code)
+    check_text(query, "query", code)
     if not query.strip():
         raise InvalidInput("query must hold more than white space", code=code)
     if len(query) > RETRIEVAL_QUERY_CHARACTERS_MAX:
@@ -101,7 +129,7 @@ def _store_paths(paths: Any, has_store: bool) -> tuple[str, ...]:
         )
     normal = set()
     for index, path in enumerate(paths):
-        _check_text(path, f"store_paths[{index}]", code)
+        check_text(path, f"store_paths[{index}]", code)
         if not path or "\0" in path:
             raise InvalidInput(
                 f"store_paths[{index}] must not be empty nor hold a NUL", code=code, index=index
@@ -128,110 +156,70 @@ def _normal_path(path: str) -> str:
     return f"./{normal}" if normal.startswith(SPACE_SCHEME) else normal
 
 
-def _budget(budget: Any) -> Budget:
+def _budget(budget: Any, item_default: int | None) -> Budget:
     code = "invalid_budget"
     names = ("max_excerpt_tokens", "per_item_max_excerpt_tokens", "max_items")
-    given = _section(budget, "budget", code, names)
-    whole = _positive(given, "budget.max_excerpt_tokens", code, None)
-    item = _positive(given, "budget.per_item_max_excerpt_tokens", code, whole)
-    items = _positive(given, "budget.max_items", code, _MAX_ITEMS_DEFAULT)
+    given = section(budget, "budget", code, names)
+    whole = positive(given, "budget.max_excerpt_tokens", code, None)
+    item = positive(given, "budget.per_item_max_excerpt_tokens", code, item_default or whole)
+    items = positive(given, "budget.max_items", code, _MAX_ITEMS_DEFAULT)
     return Budget(whole, min(item, whole), items)
 
 
 def _scoring(scoring: Any, query: str) -> Scoring:
-    code = "invalid_scoring"
     names = ("enable_recency_weight", "recency_half_life_days", "enable_tag_overlap", "query_terms")
-    given = _section({} if scoring is None else scoring, "scoring", code, names)
-    recency = _switch(given, "scoring.enable_recency_weight", False)
-    half_life = _positive(given, "scoring.recency_half_life_days", code, _HALF_LIFE_DAYS_DEFAULT)
-    tags = _switch(given, "scoring.enable_tag_overlap", True)
-    terms = given.get("query_terms")
-    if terms is None:
-        return Scoring(recency, half_life, tags, terms_of(query))
-    if type(terms) is not list or len(terms) > RETRIEVAL_TERMS_MAX:
-        raise InvalidInput(
-            f"scoring.query_terms must be a list of at most {RETRIEVAL_TERMS_MAX:,} terms",
-            code=code,
-        )
-    for index, term in enumerate(terms):
-        _check_text(term, f"scoring.query_terms[{index}]", code)
-    return Scoring(recency, half_life, tags, normal_terms(terms))
+    given, recency, half_life = _recency(scoring, names)
+    tags = switch(given, "scoring.enable_tag_overlap", True)
+    terms = texts(given, "scoring.query_terms", _SCORING_CODE)
+    return Scoring(
+        recency, half_life, terms_of(query) if terms is None else normal_terms(terms), tags
+    )
+
+
+def _ranking(scoring: Any, query: str) -> Scoring:
+    """Return the scoring of a policy of ranking."""
+    names = (
+        "query_terms", "language", "context", "min_score", "min_share", "drop_duplicates",
+        "enable_recency_weight", "recency_half_life_days",
+    )  # fmt: skip
+    code = _SCORING_CODE
+    given, recency, half_life = _recency(scoring, names)
+    terms = texts(given, "scoring.query_terms", code)
+    language = given.get("language")
+    if language is not None and (type(language) is not str or language not in LANGUAGES):
+        raise InvalidInput(f"scoring.language must be one of {', '.join(LANGUAGES)}", code=code)
+    return Scoring(
+        recency,
+        half_life,
+        (query,) if terms is None else tuple(terms),
+        language=language or ENGLISH,
+        context=switch(given, "scoring.context", True),
+        min_score=decimal(given, "scoring.min_score", code, most=1_000_000, decimals=6),
+        min_share=decimal(given, "scoring.min_share", code, most=1, decimals=3),
+        drop_duplicates=switch(given, "scoring.drop_duplicates", True),
+    )
+
+
+def _recency(scoring: Any, names: tuple[str, ...]) -> tuple[Mapping[str, Any], bool, int]:
+    """Return the section, whether recency counts, and its half life."""
+    given = section({} if scoring is None else scoring, "scoring", _SCORING_CODE, names)
+    return (
+        given,
+        switch(given, "scoring.enable_recency_weight", False),
+        positive(given, "scoring.recency_half_life_days", _SCORING_CODE, _HALF_LIFE_DAYS_DEFAULT),
+    )
 
 
 def _trust_filter(trust_filter: Any) -> TrustFilter:
     code = "invalid_trust_filter"
     names = ("deny_classifications", "trust_snapshot_path")
-    given = _section({} if trust_filter is None else trust_filter, "trust_filter", code, names)
-    denied = given.get("deny_classifications")
-    if denied is None:
-        denied = list(_DENIED_DEFAULT)
-    if type(denied) is not list or len(denied) > RETRIEVAL_TERMS_MAX:
-        raise InvalidInput(
-            "trust_filter.deny_classifications must be a list of at most"
-            f" {RETRIEVAL_TERMS_MAX:,} texts",
-            code=code,
-        )
-    for index, classification in enumerate(denied):
-        _check_text(classification, f"trust_filter.deny_classifications[{index}]", code)
+    given = section({} if trust_filter is None else trust_filter, "trust_filter", code, names)
+    denied = texts(given, "trust_filter.deny_classifications", code)
     path = given.get("trust_snapshot_path")
     if path is not None:
-        _check_text(path, "trust_filter.trust_snapshot_path", code)
+        check_text(path, "trust_filter.trust_snapshot_path", code)
         if not path or "\0" in path:
             raise InvalidInput(
                 "trust_filter.trust_snapshot_path must not be empty nor hold a NUL", code=code
             )
-    return TrustFilter(tuple(dict.fromkeys(denied)), path)
-
-
-def _now(now: Any) -> int | None:
-    if now is None:
-        return None
-    if isinstance(now, datetime):
-        return micros_of(now)
-    instant = read_instant(now) if type(now) is str else None
-    if instant is None:
-        raise InvalidInput(
-            "now_utc must be a time such as 2026-01-31T12:00:00Z", code="invalid_now_utc"
-        )
-    return instant
-
-
-def _section(given: Any, name: str, code: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return a section of the request; refuse unknown keys."""
-    if type(given) is not dict:
-        raise InvalidInput(f"{name} must be an object", code=code)
-    for key in given:
-        if key not in keys:
-            raise InvalidInput(
-                f"{name} has no {key!r:.80}; there are {', '.join(keys)}",
-                code="invalid_input",
-                key=str(key),
-            )
-    return given
-
-
-def _positive(given: Mapping[str, Any], name: str, code: str, default: int | None) -> int:
-    number = given.get(name.rpartition(".")[2])
-    if number is None:
-        number = default
-    if type(number) is not int or not 0 < number <= INTEGER_MAX:
-        raise InvalidInput(f"{name} must be an integer from 1 on", code=code, key=name)
-    return number
-
-
-def _switch(given: Mapping[str, Any], name: str, default: bool) -> bool:
-    value = given.get(name.rpartition(".")[2])
-    if value is None:
-        return default
-    if type(value) is not bool:
-        raise InvalidInput(f"{name} must be true or false", code="invalid_scoring", key=name)
-    return value
-
-
-def _check_text(text: Any, name: str, code: str) -> None:
-    if type(text) is not str:
-        raise InvalidInput(f"{name} must be text", code=code)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{name} holds a lone surrogate", code=code) from None
+    return TrustFilter(tuple(dict.fromkeys(_DENIED_DEFAULT if denied is None else denied)), path)

@@ -16,8 +16,9 @@ from rote.records.envelope import CARRIED, read_life, record_of
 from rote.records.erasing import erase_records, selected_by
 from rote.records.filters import BY_ID, parse_filters, parse_order
 from rote.records.history import history
-from rote.records.keys import check_kind, check_kinds, entity_id
+from rote.records.keys import NAMESPACES, check_kind, check_kinds, entity_id
 from rote.records.listing import find_records, of_newest, skip_records, with_versions
+from rote.records.searching import search_request, within
 from rote.records.writer import RecordWriter, Result
 from rote.space import Space
 from rote.space.arguments import check_flags
@@ -158,6 +159,36 @@ class Memory(RecordWriter):
         if wanted.limit is not None and len(page) > wanted.limit:
             return {"items": page[: wanted.limit], "next_offset": wanted.offset + wanted.limit}
         return {"items": page}
+
+    def search(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        filters: Mapping[str, Any] | None = None,
+        at: Point | None = None,
+        include: Iterable[str] = (),
+        **scoring: Any,
+    ) -> Result:
+        """Find the records, and entries of appended ones, that answer a question best. Nothing is
+        written.
+
+        filters  as in a request of retrieval: namespaces, kinds, tags_any, tags_all, after, before, …
+        include  members of its record that each item has too, as in `list`
+        scoring  as in a request by lexical-1: language, context, min_score, …
+        """
+        self._check_offered("search")
+        included = check_included(include)
+        named = filters.get("namespaces") if type(filters) is dict else None
+        for name in named if type(named) is list else ():
+            if type(name) is str:  # what is no name is refused with the filters
+                self.check_namespace(name)
+        if self.namespaces != NAMESPACES:  # a host of its own shows nothing of others
+            filters = within(filters, self.namespaces)
+        view = self.space if at is None else self.space.at(at)
+        now = view.now if scoring.get("enable_recency_weight") else None
+        request = search_request(text, limit=limit, filters=filters, scoring=scoring, now=now)
+        return view.searching.search(view, request, included)
 
     def history(self, namespace: str, kind: str, id: str, *, limit: int = 20) -> Result:
         """Return what happened to a record, newest first, with the record after each change."""

@@ -11,7 +11,10 @@ import msgspec
 
 from rote.errors import InvalidInput
 from rote.questions import NormalTags, NormalTimes, read_column
+from rote.retrieval.details import Details, details_of
 from rote.retrieval.order import Drop, Order, order_of
+from rote.retrieval.ranking.postings import Postings, postings_of
+from rote.retrieval.ranking.threads import Threads, threads_of
 from rote.retrieval.vocabulary import Vocabulary
 from rote.values import Json, canonical
 from rote.values.limits import RETRIEVAL_TERMS_PLAIN_MAX
@@ -30,7 +33,7 @@ class Simple(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
 # Each column has one entry for each row; texts that are no record are listed beside them.
-COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags")
+COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags", "details")
 
 
 class Corpus:
@@ -47,6 +50,7 @@ class Corpus:
         self.texts: list[str] = []
         self.lowers: list[str] = []  # the texts in lower case
         self.tags: list[tuple[str, ...]] = []
+        self.details: list[Details | None] = []  # None for a memory without any
         self.invalid: list[tuple[str, str, str]] = []  # path, memory id, hash of what is no record
         self._times = NormalTimes()
         self._tags = NormalTags()
@@ -54,6 +58,8 @@ class Corpus:
         self._order: Order | None = None
         self._vocabulary = Vocabulary()
         self._looked_for = 0  # terms, so far
+        self._postings: dict[str, Postings] = {}  # by language
+        self._threads: Threads | None = None
         self._lock = threading.Lock()
 
     @property
@@ -71,7 +77,9 @@ class Corpus:
         """Return all rows that exist, in the order of reading."""
         return range(self.row_count)
 
-    def extend(self, path: str, records: Sequence[Simple]) -> None:
+    def extend(
+        self, path: str, records: Sequence[Simple], details: Sequence[Details | None] | None = None
+    ) -> None:
         """Add records without refs, and bring them into normal form."""
         tags = [self._tags[record.tags] for record in records]
         instants, times = self._read_times([record.ts_utc for record in records])
@@ -84,6 +92,7 @@ class Corpus:
             instants=instants,
             texts=[record.text for record in records],
             tags=tags,
+            details=details,
         )
 
     def _read_times(
@@ -105,9 +114,11 @@ class Corpus:
         instants: Sequence[int],
         texts: Sequence[str],
         tags: Sequence[tuple[str, ...]],
+        details: Sequence[Details | None] | None = None,
     ) -> None:
         """Add finished rows, column by column; raise ValueError when one column is shorter."""
-        if not len(ids) == len(hashes) == len(instants) == len(texts) == len(tags):
+        details = [None] * len(ids) if details is None else details
+        if len({*map(len, (ids, hashes, instants, texts, tags, details))}) > 1:
             raise ValueError("the columns of a corpus are equally long")
         self.paths += [path] * len(ids)
         self.ids += ids
@@ -116,6 +127,7 @@ class Corpus:
         self.texts += texts
         self.lowers += [text.lower() for text in texts]
         self.tags += tags
+        self.details += details
 
     def add(self, path: str, value: Json) -> None:
         """Add a record of any shape; raise InvalidInput when it is none."""
@@ -131,7 +143,13 @@ class Corpus:
         }
         hash = sha256(canonical(form)).hexdigest()
         self.extend_columns(
-            path, ids=[id], hashes=[hash], instants=[instant], texts=[text], tags=[tags]
+            path,
+            ids=[id],
+            hashes=[hash],
+            instants=[instant],
+            texts=[text],
+            tags=[tags],
+            details=[details_of(value)],
         )
 
     @property
@@ -162,6 +180,22 @@ class Corpus:
                 self._vocabulary = self._vocabulary.grown(self.lowers, self.tags, self.row_count)
             self._looked_for += terms
             return self._vocabulary
+
+    def postings(self, language: str) -> Postings:
+        """Return the terms of all rows, for the policies of ranking."""
+        with self._lock:
+            found = self._postings.get(language)
+            if found is None:
+                found = postings_of(self, language)
+                self._postings[language] = found
+            return found
+
+    @property
+    def threads(self) -> Threads:
+        """Return the threads of all rows."""
+        if self._threads is None:
+            self._threads = threads_of(self)
+        return self._threads
 
     def rank_key(self, row: int) -> tuple[int, str, str, str]:
         """Return the key by which rows of equal score rank."""

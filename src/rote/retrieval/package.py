@@ -11,13 +11,12 @@ from typing import Any, Literal, get_args
 from msgspec.structs import asdict
 
 from rote.errors import InvalidInput
-from rote.questions import Request, parse_request
+from rote.questions import PHASE6, POLICIES, Request, parse_request
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.order import Drop, encoded
 from rote.retrieval.selection import Ranking, Selected
 from rote.values import canonical, sha256_hex
 
-CONTROLLER_VERSION = "phase6-v1"
 INVALID_RECORD_SCHEMA = "invalid_record_schema"
 TRUST_DENIED = "trust_denied"
 
@@ -53,7 +52,7 @@ def build_package(
             "per_item_max_excerpt_tokens": budget.per_item_max_excerpt_tokens,
             "max_items": budget.max_items,
         },
-        "controller_version": CONTROLLER_VERSION,
+        "controller_version": PHASE6,
         "query": {"raw": request.query, "query_hash": sha256_hex(request.normal_query.encode())},
     }
     chosen = [_selected(ranking.corpus, item) for item in selected]
@@ -78,16 +77,19 @@ def build_package(
 def receipt(package: Package, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what may be kept of a retrieval: hashes, stores and a count, but no content.
 
-    With its request all stores are named that were asked. Without it those that the package names:
-    a store that held nothing leaves no mark in it.
+    A package of phase6-v1 does not name stores that held nothing; with its request they are named too.
     """
-    asked = None if request is None else parse_request(request, has_store=True)
+    asked = None
+    if request is not None:
+        asked = parse_request(request, has_store=True, policies=POLICIES)
     try:
-        if asked is None:
-            return receipt_of(package, _stores_in(package["selection"]))
-        if sha256_hex(asked.normal_query.encode()) != package["query"]["query_hash"]:
+        if asked and sha256_hex(asked.normal_query.encode()) != package["query"]["query_hash"]:
             raise InvalidInput("the package answers another question; give its own request")
-        return receipt_of(package, asked.store_paths)
+        if "stores" in package:
+            return receipt_of(package, [store["store_path"] for store in package["stores"]])
+        if asked is not None:
+            return receipt_of(package, asked.store_paths)
+        return receipt_of(package, _stores_in(package["selection"]))
     except (KeyError, TypeError, AttributeError):
         raise InvalidInput("a receipt is made of a package that `retrieve` returned") from None
 

@@ -1,7 +1,7 @@
 """Retrieval: read, filter, score, order, cut, package. The same question, the same answer."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,15 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.questions import SPACE_SCHEME, parse_request
+from rote.questions import LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
+from rote.retrieval.asked import Answered, Asked, NamedCorpus
 from rote.retrieval.cache import CORPORA
-from rote.retrieval.corpus import Corpus, join
+from rote.retrieval.corpus import join
 from rote.retrieval.files import check_file, read_file
-from rote.retrieval.package import Package, build_package, check_dropped, receipt_of
+from rote.retrieval.package import Dropped, Package, build_package, check_dropped, receipt_of
+from rote.retrieval.ranking.answering import answer
+from rote.retrieval.ranking.excerpts import TokenCounter, tokenizer_of
+from rote.retrieval.ranking.spaces import read_memories
 from rote.retrieval.scoring import Reasons, reasons_of
 from rote.retrieval.selection import rank, select
 from rote.retrieval.sidecars import Sidecars
@@ -30,11 +34,24 @@ _LEDGER = "default"
 class Examined(Struct, frozen=True):
     """A retrieval, and details about how it was made."""
 
-    package: Package
-    reasons: list[Reasons]  # the reasons for the score of each selected memory
+    answered: Answered
+    names: Mapping[str, str]  # the paths that were asked, each with the name that the package has
     spaces: list[Space]  # those that were read
     since: int | None  # the version of the first of them before it was read
     receipt: dict[str, Any]  # with all stores that were asked, also those that held nothing
+
+    @property
+    def package(self) -> Package:
+        return self.answered.package
+
+
+class Policy(Struct, frozen=True):
+    """A way to answer."""
+
+    read_space: Callable[[Named], NamedCorpus]
+    answer: Callable[[Asked], Answered]
+    dropped: Dropped  # how the dropped are told unless the caller says it
+    counts_tokens: bool  # whether the caller may bring what counts them
 
 
 def retrieve(
@@ -42,14 +59,17 @@ def retrieve(
     *,
     root: str | os.PathLike[str] = ".",
     store: Store | None = None,
-    dropped: str = "full",
+    dropped: str | None = None,
     cache: str | os.PathLike[str] | None = None,
+    count_tokens: TokenCounter | None = None,
 ) -> Package:
     """Return the memories that answer a question, within its budget, with a hash over all of it.
 
     `cache` names a directory that keeps the content of files, texts included, for the next process.
     """
-    return explain(request, root=root, store=store, dropped=dropped, cache=cache)[0]
+    return explain(
+        request, root=root, store=store, dropped=dropped, cache=cache, count_tokens=count_tokens
+    )[0]
 
 
 def explain(
@@ -57,19 +77,26 @@ def explain(
     *,
     root: str | os.PathLike[str] = ".",
     store: Store | None = None,
-    dropped: str = "full",
+    dropped: str | None = "full",
     cache: str | os.PathLike[str] | None = None,
+    count_tokens: TokenCounter | None = None,
 ) -> tuple[Package, list[Reasons]]:
     """Return the package, and for each of its memories the reasons for its score."""
     if store is not None and not isinstance(store, Store):
         raise InvalidInput("store must be one that rote.open returned")
-    open_space = None if store is None else partial(open_state, store)
-    found = examine(request, root=root, open_space=open_space, dropped=dropped, cache=cache)
+    found = examine(
+        request,
+        root=root,
+        open_space=None if store is None else partial(open_state, store),
+        dropped=dropped,
+        cache=cache,
+        count_tokens=count_tokens,
+    )
     if store is not None and not store.read_only:
         ledgers = found.spaces or store.spaces()
         ledger = ledgers[0].did if ledgers else _LEDGER
         store.add_receipt(ledger, found.receipt, since=found.since)
-    return found.package, found.reasons
+    return found.package, found.answered.reasons
 
 
 def examine(
@@ -77,27 +104,65 @@ def examine(
     *,
     root: str | os.PathLike[str],
     open_space: Callable[[str], Named] | None,
-    dropped: str,
+    dropped: str | None,
     cache: str | os.PathLike[str] | None = None,
+    count_tokens: TokenCounter | None = None,
+    policies: Collection[str] = POLICIES,
 ) -> Examined:
     """Return the same for a caller that knows the state behind a path to a space; leave no receipt."""
-    told, folder = check_dropped(dropped), _root(root)
+    told, folder = None if dropped is None else check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
-    parsed = parse_request(request, has_store=open_space is not None)
+    parsed = parse_request(request, has_store=open_space is not None, policies=policies)
+    policy = _POLICIES[parsed.policy]
+    if count_tokens is not None:
+        if not policy.counts_tokens:
+            raise InvalidInput(f"{parsed.policy} estimates tokens; leave count_tokens out")
+        tokenizer_of(count_tokens)
     places = [_open(path, folder, open_space) for path in parsed.store_paths]
     spaces = [place.space for place in places if isinstance(place, Named)]
     since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
-    paths = parsed.store_paths
-    stores = [_read(*place, sidecars) for place in zip(places, paths, strict=True)]
-    held = [path for path, each in zip(paths, stores, strict=True) if len(each) or each.invalid]
-    corpus = join(stores)
-    denied = denials.rows(corpus)
-    ranking = rank(parsed, corpus, denied)
-    selected, reason = select(ranking, parsed.budget)
-    reasons = [reasons_of(parsed, corpus, item.row) for item in selected]
-    package = build_package(parsed, ranking, selected, reason, held=held, dropped=told)
-    return Examined(package, reasons, spaces, since, receipt_of(package, paths))
+    stores: dict[str, NamedCorpus] = {}
+    names: dict[str, str] = {}
+    for place, path in zip(places, parsed.store_paths, strict=True):
+        found = (
+            policy.read_space(place)
+            if isinstance(place, Named)
+            else NamedCorpus(path, read_file(place, path, CORPORA, sidecars))
+        )
+        stores.setdefault(found.name, found)
+        names[path] = found.name
+    ordered = [stores[name] for name in sorted(stores)]
+    asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens)
+    answered = policy.answer(asked)
+    receipt = receipt_of(answered.package, [each.name for each in ordered])
+    return Examined(answered, names, spaces, since, receipt)
+
+
+def _read_state(named: Named) -> NamedCorpus:
+    return NamedCorpus(named.path, read_state(named, CORPORA))
+
+
+def _answer_by_seed(asked: Asked) -> Answered:
+    request = asked.request
+    corpora = [each.corpus for each in asked.stores]
+    held = [each.name for each in asked.stores if len(each.corpus) or each.corpus.invalid]
+    corpus = join(corpora)
+    ranking = rank(request, corpus, asked.denials.rows(corpus))
+    selected, reason = select(ranking, request.budget)
+    package = build_package(request, ranking, selected, reason, held=held, dropped=asked.dropped)
+    rows = [item.row for item in selected]
+    return Answered(
+        package,
+        [reasons_of(request, corpus, row) for row in rows],
+        [corpus.tags[row] for row in rows],
+    )
+
+
+_POLICIES = {
+    PHASE6: Policy(_read_state, _answer_by_seed, dropped="full", counts_tokens=False),
+    LEXICAL: Policy(read_memories, answer, dropped="counts", counts_tokens=True),
+}
 
 
 def _root(root: Any) -> Path:
@@ -113,9 +178,3 @@ def _open(path: str, root: Path, open_space: Callable[[str], Named] | None) -> P
         return open_space(path)
     check_file(root / path, path)
     return root / path
-
-
-def _read(place: Path | Named, path: str, sidecars: Sidecars | None) -> Corpus:
-    if isinstance(place, Named):
-        return read_state(place, CORPORA)
-    return read_file(place, path, CORPORA, sidecars)

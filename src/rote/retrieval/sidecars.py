@@ -1,6 +1,6 @@
 """Sidecar files: corpora kept in a directory that the caller names, for the next process.
 
-    magic    rote-corpus-1 and a newline
+    magic    rote-corpus-2 and a newline
     blocks   some rows each: the length of a block in four bytes, then JSON
     hash     SHA-256 of the file's name and the hashes of all blocks
 
@@ -26,13 +26,14 @@ import msgspec
 from rote.errors import InvalidInput
 from rote.questions import NO_INSTANT
 from rote.retrieval.corpus import Corpus
+from rote.retrieval.details import Details
 from rote.retrieval.pieces import PieceHash
 from rote.retrieval.plain_files import open_plain
 from rote.space.arguments import check_path
 from rote.values import sha256_hex
 from rote.values.limits import INTEGER_MAX, SIDECAR_BLOCK_BYTES, SIDECARS_BYTES_MAX, SIDECARS_MAX
 
-_MAGIC = b"rote-corpus-1\n"
+_MAGIC = b"rote-corpus-2\n"
 _LENGTH_BYTES = 4
 _HASH_BYTES = 32
 # Bytes that a row takes beside its texts.
@@ -53,6 +54,7 @@ class _Block(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     texts: list[str]
     tag_lists: list[tuple[str, ...]]  # each once
     tags: list[Annotated[int, msgspec.Meta(ge=0)]]  # the index of its tag list, for each row
+    details: list[Details | None]
     invalid: list[tuple[str, str]]  # memory id, and hash of each text that is no record
 
 
@@ -176,6 +178,7 @@ def _load(file: BinaryIO, name: str, path: str) -> Corpus | None:
                 instants=block.instants,
                 texts=block.texts,
                 tags=[known[number] for number in block.tags],
+                details=block.details,
             )
             corpus.invalid += [(path, id, digest) for id, digest in block.invalid]
         return corpus if file.read() == hash.digest() else None
@@ -209,11 +212,12 @@ def _blocks(corpus: Corpus) -> Iterator[_Block]:
             texts=corpus.texts[rows],
             tag_lists=list(numbers),
             tags=tags,
+            details=corpus.details[rows],
             invalid=[],
         )
     for rows in _slices(len(id) for _, id, _ in corpus.invalid):
         invalid = [(id, digest) for _, id, digest in corpus.invalid[rows]]
-        yield _Block([], [], [], [], [], [], invalid)
+        yield _Block([], [], [], [], [], [], [], invalid)
 
 
 def _slices(sizes: Iterable[int]) -> Iterator[slice]:

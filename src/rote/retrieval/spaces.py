@@ -7,12 +7,15 @@ from rote.questions import SPACE_SCHEME
 from rote.records.envelope import Envelope, text_of
 from rote.records.metadata import tags_of
 from rote.retrieval.corpus import Simple
+from rote.retrieval.details import Details
 from rote.space import Space, Store
-from rote.values import canonical, format_time, parse_time
+from rote.values import Json, canonical, format_time, parse_time
 from rote.values.limits import INTEGER_MAX
 
-# A slash separates the three names of a record in its memory id.
+# A slash separates the three names of a record in its memory id. For the policies of ranking, a
+# number sign separates the number of an entry from them.
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F"})
+_RANKED_ESCAPED = _ESCAPED | str.maketrans({"#": "%23"})
 
 
 class Named(Struct, frozen=True):
@@ -21,6 +24,7 @@ class Named(Struct, frozen=True):
     space: Space  # on its branch, at its head
     view: Space | None  # pinned; None for the newest
     path: str
+    now: int | None = None  # by which records have expired; the view's own time when left out
 
 
 def open_state(store: Store, path: str) -> Named:
@@ -52,7 +56,48 @@ def memory_of(record: Envelope) -> Simple:
     )
 
 
-def key_of(memory_id: str) -> tuple[str, str, str]:
+def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
+    """Return a record as the policies of ranking see it: one memory, or one for each of its entries."""
+    key = (record["namespace"], record["record_kind"], record["record_id"])
+    memory_id = "/".join(part.translate(_RANKED_ESCAPED) for part in key)
+    metadata, entries = record["metadata"] or {}, record["payload"].get("entries")
+    if type(entries) is not list:
+        memory = memory_of(record)
+        memory.memory_id = memory_id
+        return [(memory, Details(*key[:2], metadata or None))]
+    tags = tuple(tags_of(metadata))
+    return [
+        (
+            Simple(
+                memory_id=f"{memory_id}#{number}",
+                text=_entry_text(entry),
+                ts_utc=next((time for time in map(entry.get, _TIMES) if type(time) is str), None),
+                tags=tags,
+            ),
+            Details(*key[:2], {**metadata, "thread": memory_id, "turn": number}),
+        )
+        for number, entry in enumerate(entries, 1)
+        if type(entry) is dict
+    ]
+
+
+_TIMES = ("ts_utc", "valid_at")
+_TEXTS = ("text", "content")
+_SPEAKERS = ("speaker", "name", "role")
+
+
+def _entry_text(entry: dict[str, Json]) -> str:
+    text = next((text for text in map(entry.get, _TEXTS) if type(text) is str), None)
+    if text is None:
+        return canonical(entry).decode()
+    who = next((who for who in map(entry.get, _SPEAKERS) if type(who) is str and who), None)
+    return text if who is None else f"{who}: {text}"
+
+
+Key = tuple[str, str, str]
+
+
+def key_of(memory_id: str) -> Key:
     """Return the namespace, kind and id of the record behind a memory of a space."""
     namespace, kind, id = (
         part.replace("%2F", "/").replace("%25", "%") for part in memory_id.split("/")
@@ -60,18 +105,40 @@ def key_of(memory_id: str) -> tuple[str, str, str]:
     return namespace, kind, id
 
 
+def entry_of(memory_id: str) -> tuple[Key, int | None]:
+    """Return the same for the policies of ranking, and the number of the entry if it is one."""
+    record, mark, number = memory_id.partition("#")
+    return key_of(record.replace("%23", "#")), int(number) if mark else None
+
+
 def memory_line(record: Envelope) -> bytes:
     """Return a record as a line of a JSONL store that gives the same package."""
-    memory = memory_of(record)
-    return canonical(
-        {
-            "memory_id": memory.memory_id,
-            "refs": [],
-            "tags": list(memory.tags or ()),
-            "text": memory.text,
-            "ts_utc": memory.ts_utc,
-        }
-    )
+    return canonical(_line(memory_of(record)))
+
+
+def memory_lines(record: Envelope) -> list[bytes]:
+    """Return a record as lines of a JSONL store that give the same package by the policies of ranking."""
+    return [
+        canonical(
+            {
+                **_line(memory),
+                "namespace": details.namespace,
+                "kind": details.kind,
+                "metadata": details.metadata or {},
+            }
+        )
+        for memory, details in memories_of(record)
+    ]
+
+
+def _line(memory: Simple) -> dict[str, Json]:
+    return {
+        "memory_id": memory.memory_id,
+        "refs": [],
+        "tags": list(memory.tags or ()),
+        "text": memory.text,
+        "ts_utc": memory.ts_utc,
+    }
 
 
 def _time_of(valid_at: str) -> str:

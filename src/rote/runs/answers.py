@@ -16,13 +16,12 @@ from rote.contract import AnswerRead, Head, Port, SpaceInfo, View, all_spaces
 from rote.contract.commands import FindSpace, GetHead, Scan
 from rote.errors import InvalidInput, NotFound, VersionNotFound
 from rote.query import moved, place_of
-from rote.questions import SPACE_SCHEME
+from rote.questions import PHASE6, SPACE_SCHEME
 from rote.records.keys import PREFIX, entity_id, ids_under
 from rote.records.memory import Memory
 from rote.records.retention import expired_ids
-from rote.retrieval.package import Package
 from rote.retrieval.retrieving import Examined, examine
-from rote.retrieval.spaces import Named, key_of, parts_of
+from rote.retrieval.spaces import Named, entry_of, key_of, parts_of
 from rote.runs.identities import deep_digest
 from rote.runs.reads import scan_line
 from rote.space import Space
@@ -98,7 +97,7 @@ class Moment(Struct, frozen=True):
         return Space(self.port, info, turns=threading.RLock(), branch=named, pinned=head)
 
     def retrieve(
-        self, request: Mapping[str, Any], dropped: str, *, own: Collection[str]
+        self, request: Mapping[str, Any], dropped: str | None, *, own: Collection[str]
     ) -> Examined:
         """`own` are the paths that mean this state, whatever version they name."""
         open_space = partial(self.open_space, own=own)
@@ -137,9 +136,15 @@ def query_digest(answer: Mapping[str, Any]) -> str:
 
 
 def retrieve_digest(package: Mapping[str, Any]) -> str:
-    """The memories that were selected, in order."""
+    """The memories that were selected, in order.
+
+    By the policies of ranking an excerpt depends on other memories too, so it counts as well.
+    """
+    shown = ["memory_id", "record_hash"]
+    if package["controller_version"] != PHASE6:
+        shown.append("excerpt")
     selected = package["selection"]["selected"]
-    return deep_digest([[item["memory_id"], item["record_hash"]] for item in selected])
+    return deep_digest([[item[name] for name in shown] for item in selected])
 
 
 def _scan(moment: Moment, call: Call) -> str:
@@ -232,10 +237,13 @@ def retrieve_ranges(branch: str, own: Collection[str]) -> list[IdRange]:
     return [(branch, PREFIX, prefix_end(PREFIX))] if own else []
 
 
-def retrieved_ids(package: Package, own: Collection[str]) -> list[str]:
+def retrieved_ids(found: Examined, own: Collection[str]) -> list[str]:
     """The entities of memories that were selected from the run's own state."""
-    return [
-        entity_id(*key_of(item["memory_id"]))
-        for item in package["selection"]["selected"]
-        if item["store_path"] in own
+    names = {found.names[path] for path in own}
+    is_ranked = found.package["controller_version"] != PHASE6
+    ids = [
+        item["memory_id"]
+        for item in found.package["selection"]["selected"]
+        if item["store_path"] in names
     ]
+    return [entity_id(*(entry_of(id)[0] if is_ranked else key_of(id))) for id in ids]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Literal
 
-from rote.errors import InvalidInput, LimitExceeded, Unavailable
+from rote.errors import InvalidInput, InvalidValue, LimitExceeded, Unavailable
 from rote.values import Json, canonical, decode_canonical, json_v1
 from rote.values.limits import (
     CALL_BYTES_MAX,
@@ -55,8 +55,19 @@ class Call:
             raise InvalidInput(f"a call needs a function, not {type(self.function).__qualname__}")
         if inspect.iscoroutinefunction(self.function):
             raise _asynchronous()
-        object.__setattr__(self, "args", stored(self.given, "the arguments"))
+        object.__setattr__(self, "args", stored(self.given, f"the arguments {self._of}"))
         object.__setattr__(self, "normalized", self.normalize(self.args))
+
+    @property
+    def _of(self) -> str:
+        return f"of the {self.kind} {self.name}"
+
+    def stored_result(self, result: Any) -> Json:
+        what = "the reply" if self.kind == "model" else "the result"
+        return stored(result, f"{what} {self._of}")
+
+    def stored_effects(self, effects: Any) -> Json:
+        return stored(effects, f"the effects {self._of}")
 
     def is_like(self, kind: str, name: str, args: dict[str, Json]) -> bool:
         """Whether a recorded call is this one, as far as calls are compared."""
@@ -95,8 +106,8 @@ def perform(call: Call) -> Reply:
             answer.close()
             raise _asynchronous()
         if not isinstance(answer, Effects):
-            return Reply(stored(answer, "a result"))
-        return Reply(stored(answer.result, "a result"), stored(answer.effects, "effects"))
+            return Reply(call.stored_result(answer))
+        return Reply(call.stored_result(answer.result), call.stored_effects(answer.effects))
     except BaseException as error:  # an interrupted call was made all the same
         return Reply(error=_described(error), raised=error)
 
@@ -200,18 +211,22 @@ class _Threads:
 
 
 def stored(value: Any, what: str) -> Json:
-    """The value as it will be read back."""
-    data = canonical(value, depth_max=_DEPTH_MAX)
+    """The value as it will be read back; an error says what it is."""
+    try:
+        data = canonical(value, depth_max=_DEPTH_MAX)
+        if not data.isascii():
+            # Keys that json-v1 takes for one are refused now, while they are the call's own fault.
+            json_v1(value)
+    except InvalidValue as error:
+        error.args = (f"{what} cannot be recorded: {error}",)
+        raise
     if len(data) > CALL_BYTES_MAX:
         raise LimitExceeded(
-            f"{what} of a call in bytes",
+            f"{what} in bytes",
             size=len(data),
             limit=CALL_BYTES_MAX,
             advice="put it into a blob and return its hash",
         )
-    if not data.isascii():
-        # Keys that json-v1 takes for one are refused now, while they are the call's own fault.
-        json_v1(value)
     return decode_canonical(data)
 
 
@@ -228,4 +243,10 @@ def _described(error: BaseException) -> dict[str, str]:
     except BaseException:  # an error that cannot even tell itself
         message = ""
     shown = message[:ERROR_MESSAGE_CHARACTERS_MAX].encode("utf-8", "backslashreplace").decode()
-    return {"type": type(error).__name__, "message": shown}
+    return {"type": class_name(error), "message": shown}
+
+
+def class_name(error: BaseException) -> str:
+    """Return the name of an exception's class, whatever a metaclass makes of it."""
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    return name

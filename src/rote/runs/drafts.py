@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import finalize
 
 from rote.errors import InvalidInput, NotFound, RoteError, Unavailable, system_failure
@@ -33,7 +33,10 @@ class Draft(Protocol):
         """Raise the failure of an earlier write: something is missing."""
 
     def place(self) -> None:
-        """Move the finished file to its name."""
+        """Move the finished file to its name; whatever stands there is left alone."""
+
+    def withdraw(self) -> None:
+        """Delete the file from its place."""
 
     def close(self) -> None:
         """Leave the unfinished file as it is."""
@@ -85,9 +88,7 @@ class FileDraft:
 
     def lines(self) -> Iterator[bytes]:
         try:
-            # Reading moves the place of this descriptor; writing always goes to the end.
-            with os.fdopen(os.dup(self._file.fileno()), "rb") as file:
-                file.seek(0)
+            with io.BufferedReader(_FromStart(self._file.fileno())) as file:
                 yield from file
         except OSError as error:
             raise _told(error, self._path) from error
@@ -118,9 +119,15 @@ class FileDraft:
             self.check()
             if self._durable:
                 self.sync()
-            self._file.close()
+            check_new(self._path)
+            if not _is_same(self._file, self._draft):
+                raise InvalidInput(
+                    f"{self._draft} was replaced by another file while it grew; it is left alone",
+                    path=str(self._draft),
+                )
             self._draft.replace(self._path)
             self._abandoned.detach()
+            self._file.close()
             if self._durable:
                 _sync_names(self._path.parent)
         except OSError as error:
@@ -129,6 +136,10 @@ class FileDraft:
         except BaseException:
             self.drop()
             raise
+
+    def withdraw(self) -> None:
+        with suppress(OSError):  # others have taken it away, or the whole folder
+            self._path.unlink()
 
     def close(self) -> None:
         if self._abandoned.detach() is not None:
@@ -156,11 +167,41 @@ class MemoryDraft:
     def place(self) -> None:
         pass
 
+    def withdraw(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
     def drop(self) -> None:
         self._buffer.truncate(0)
+
+
+class _FromStart(io.RawIOBase):
+    """The bytes of a file from its start on. The place of a descriptor is shared with forks of this
+    process, so it is neither used nor moved."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        size = os.preadv(self._descriptor, [buffer], self._place)
+        self._place += size
+        return size
+
+
+def check_new(path: Path) -> None:
+    """Refuse a name that is taken."""
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}", path=str(path)) from None
+    if is_there:
+        raise InvalidInput(f"{path} is there already; name a new file", path=str(path))
 
 
 def make_folder(folder: Path) -> None:
@@ -177,11 +218,26 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
+def remove_if_unbegun(partial: Path) -> None:
+    """Remove a partial file without any line: its process was killed before the run began."""
+    with suppress(OSError):
+        if not partial.is_file() or partial.stat().st_size:
+            return
+        with partial.open("rb") as file:
+            if not is_held(file.fileno()):
+                partial.unlink()
+
+
 def _drop(file: io.FileIO, draft: Path, process: int) -> None:
+    with suppress(OSError):  # what cannot be deleted now is pruned later
+        if os.getpid() == process and _is_same(file, draft):  # not where it was only forked
+            draft.unlink()
     _close(file, draft, process)
-    if os.getpid() == process:  # not where it was only forked
-        with suppress(OSError):  # what cannot be deleted now is pruned later
-            draft.unlink(missing_ok=True)
+
+
+def _is_same(file: io.FileIO, draft: Path) -> bool:
+    """Whether a name still is that of this open file."""
+    return os.path.samestat(os.fstat(file.fileno()), draft.lstat())
 
 
 def _close(file: io.FileIO, draft: Path, process: int) -> None:

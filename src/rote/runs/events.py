@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
 from rote.contract.run_modes import LIVE, Mode
-from rote.errors import InvalidInput, LimitExceeded, NotFound, Unavailable
+from rote.errors import InvalidInput, LimitExceeded, NotFound, RoteError, Unavailable
 from rote.runs.calls import Call, Reply, perform, perform_side_by_side
 from rote.runs.recordings import Recording, Replay, RunEnd, error_name
 from rote.runs.trace_files import TraceFiles
+from rote.runs.turns import Turn, Turns
 from rote.traces.formats import NORMALIZATION
 from rote.traces.models import ModelConfig, is_fixed, model_config_id
 from rote.traces.partial import read_partial
@@ -107,8 +108,7 @@ class RunEvents:
         self._lock = threading.Lock()
         self._open: Event | None = None
         self._mode = mode
-        self._is_calling = False
-        self._is_side_by_side = False
+        self._turns = Turns()
         self._state = "open"
         self._event_count = 0
         self._retrieval_count = 0
@@ -143,13 +143,15 @@ class RunEvents:
         """Note the output of the run, by its structure; a run has one."""
         with self._lock:
             self._check_open()
+            self._check_replayable("give the output")
             if self._has_output:
                 raise InvalidInput("this run has its output already; give it once, at the end")
             self._writer.describe(value)
             self._has_output = True
 
     def finish(self, payload_fingerprint: str) -> None:
-        """The run has come to its end: the traces take their places, the recording is complete.
+        """The run has come to its end: the traces take their places, the recording is complete. When
+        one of them cannot, the run goes on, without its recording, until `fail`.
 
         A replay is compared with what it replays: RunAborted when it would have written something
         else, InvalidInput when calls are left over, or when the recorded run failed.
@@ -158,7 +160,9 @@ class RunEvents:
             self._check_open()
             if self._open is not None:
                 raise InvalidInput("an event of this run is still open; leave its with block first")
-            end = RunEnd(payload_fingerprint=payload_fingerprint)
+            # A live run has written already.
+            is_live = self._mode == LIVE
+            end = RunEnd(payload_fingerprint=None if is_live else payload_fingerprint)
             self._conclude(end)
             if isinstance(self._recording, Replay):
                 self._recording.compare(end)
@@ -172,11 +176,8 @@ class RunEvents:
         with self._lock:
             if self._state != "open":
                 return
-            end = RunEnd(error=error_name(error))
             try:
-                self._write_open_event()
-                self._writer.describe({"type": "error", "error": end.error})
-                self._conclude(end)
+                self._tell(error)
             except Exception as failure:
                 self._leave()
                 error.add_note(f"the trace of the run {self._run_id} was not completed: {failure}")
@@ -235,41 +236,47 @@ class RunEvents:
     def _begin(self, event: "Event") -> None:
         with self._lock:
             self._check_open()
-            if self._open is not None:
+            if self._open is not None or self._turns.inside is not None:
                 raise InvalidInput(
                     "an event of this run is open already; events are flat and come one after the "
-                    "other, also from threads: leave its with block first"
+                    "other, also from threads: leave its with block first, and begin none in the "
+                    "function of a tool"
                 )
             event.index = self._event_count
             self._open = event
 
-    def _end(self, event: "Event") -> None:
+    def _end(self, event: "Event", error: BaseException | None) -> None:
+        """End an event; nothing takes the place of an error that its block has raised."""
         with self._lock:
             if self._open is not event or self.is_elsewhere:
                 return  # the run has ended meanwhile, or goes on where it began
-            if self._is_calling:
+            if self._turns.current is not None and error is None:
                 raise InvalidInput("a call of this event is still under way in another thread")
             self._open = None
-            self._write(event)
+            try:
+                self._write(event)
+            except RoteError:
+                if error is None:  # otherwise the end of the run tells it
+                    raise
 
     @contextmanager
-    def _alone(self, event: "Event", *, side_by_side: bool = False) -> Iterator[None]:
+    def _alone(self, event: "Event", *, side_by_side: bool = False) -> Iterator[Turn]:
         """The time of one call, or of one list of calls."""
         with self._lock:
             self._check_current(event)
-            if self._is_calling:
+            if self._turns.current is not None or self._turns.inside is not None:
                 raise InvalidInput(
                     "a call of this run is under way; calls come one after the other, also from "
                     "threads, and a tool's function makes none of its own: give calls that are to be "
                     "made at once to event.calls, as one list"
                 )
-            self._is_calling, self._is_side_by_side = True, side_by_side
-        try:
-            yield
-        finally:
-            self._is_calling = False
+            turn = self._turns.begin(side_by_side=side_by_side)
+        with self._turns.lasting(turn):
+            yield turn
 
-    def _answer(self, calls: Sequence[Call], note: Callable[[Call, Reply], None]) -> list[Reply]:
+    def _answer(
+        self, event: "Event", calls: Sequence[Call], note: Callable[[Call, Reply], None], turn: Turn
+    ) -> list[Reply]:
         """The replies: from the functions, or from the recording that is replayed.
 
         Each is recorded and noted as soon as it and all before it are there.
@@ -277,18 +284,35 @@ class RunEvents:
         replies: list[Reply] = []
 
         def take(call: Call, reply: Reply) -> None:
-            if isinstance(self._recording, Recording):
-                self._recording.add(call, reply)
-            note(call, reply)
+            with self._lock:
+                self._check_awaited(event)
+                if isinstance(self._recording, Recording):
+                    self._recording.add(call, reply, note)
+                else:
+                    note(call, reply)
             replies.append(reply)
 
-        answer = self._recording.answer if isinstance(self._recording, Replay) else perform
-        if self._is_side_by_side and answer is perform:
+        if isinstance(self._recording, Replay):
+            for call in calls:
+                with self._lock:
+                    self._check_awaited(event)
+                    replies.append(self._recording.answer(call))
+                    note(call, replies[-1])
+        elif turn.is_side_by_side:
             perform_side_by_side(calls, take)
         else:
             for call in calls:
-                take(call, answer(call))
+                take(call, perform(call))
         return replies
+
+    def _check_awaited(self, event: "Event") -> None:
+        """Refuse a reply that came when its event, or the whole run, had ended by an error."""
+        self.check_here()
+        if self._state != "open" or self._open is not event:
+            raise InvalidInput(
+                "the run or its event has ended while this call was under way, so neither trace nor"
+                " recording has it; wait for the threads that call before you leave the event"
+            )
 
     def _check_open(self) -> None:
         self.check_here()
@@ -301,12 +325,13 @@ class RunEvents:
             raise InvalidInput("this event is not open; use it inside its with block")
 
     def _check_replayable(self, what: str) -> None:
-        if self._is_calling and self._recording is not None:
+        turn = self._turns.current or self._turns.inside
+        if turn is not None and self._recording is not None:
             raise InvalidInput(
                 f"a replay calls no function, so it would not {what} there; do it outside of "
                 "event.call, event.calls and event.model"
             )
-        if self._is_calling and self._is_side_by_side and self._mode != LIVE:
+        if turn is not None and turn.is_side_by_side and self._mode != LIVE:
             raise InvalidInput(
                 f"functions side by side come in no order, so none may {what}; do it outside of "
                 "event.calls"
@@ -322,14 +347,25 @@ class RunEvents:
 
     # The end.
 
-    def _write_open_event(self) -> None:
-        """Write an event that nobody will leave, as far as it came."""
+    def _tell(self, error: BaseException) -> None:
+        """Put the traces of a run that has failed in place, and its recording if that can be."""
+        end = RunEnd(error=error_name(error))
         event, self._open = self._open, None
-        if event is not None:
+        if event is not None:  # nobody will leave it; it is told as far as it came
             self._write(event)
+        self._writer.describe({"type": "error", "error": end.error})
+        recording = self._recording
+        try:
+            self._conclude(end)
+        except Exception as failure:
+            if self._recording is recording:
+                raise
+            self._conclude(end)
+            error.add_note(f"the run {self._run_id} has no recording: {failure}")
 
     def _conclude(self, end: RunEnd) -> None:
-        """Complete the recording, put the traces in place, and then the recording."""
+        """Complete the recording, put the traces in place, and then the recording. After a failure none
+        of them is there: the recording is given up, and the traces can be concluded without it."""
         recording = self._recording
         try:
             digest = None if recording is None else recording.seal(end)
@@ -338,20 +374,20 @@ class RunEvents:
             self._files.compose(
                 lambda trace, retrieval: self._writer.compose(
                     self._files.partial.lines, ending, trace=trace, retrieval=retrieval
-                )
+                ),
+                place_last=recording.place if isinstance(recording, Recording) else None,
             )
             self._state = "finished"
-            if isinstance(recording, Recording):
-                recording.place()
         except BaseException:
-            self._leave()
+            if isinstance(recording, Recording):
+                recording.discard()
+                self._recording = None
             raise
 
     def _leave(self) -> None:
         """Leave the trace as far as it came; a recording that is not whole is deleted."""
-        if self._state == "open":
-            self._state = "cut"
-            self._files.close()
+        self._state = "cut"
+        self._files.close()
         if isinstance(self._recording, Recording):
             self._recording.discard()
 
@@ -393,13 +429,13 @@ class Event:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._run._end(self)
+        self._run._end(self, error)
 
     def call(self, tool_name: str, function: Callable[..., Any], /, **args: Json) -> Json:
         """Call a tool of the run; its result, or what it raised."""
         calls = [self._asked(tool_name, function, args)]
-        with self._run._alone(self):
-            [reply] = self._called(calls)
+        with self._run._alone(self) as turn:
+            [reply] = self._called(calls, turn)
         return reply.outcome()
 
     def calls(
@@ -416,8 +452,8 @@ class Event:
         raised; with `return_exceptions` each error stands in the place of its result.
         """
         asked = [self._asked(*one) for one in _listed(calls)]
-        with self._run._alone(self, side_by_side=True):
-            replies = self._called(asked)
+        with self._run._alone(self, side_by_side=True) as turn:
+            replies = self._called(asked, turn)
         if return_exceptions:
             return [reply.result if reply.raised is None else reply.raised for reply in replies]
         return [reply.outcome() for reply in replies]
@@ -427,8 +463,8 @@ class Event:
         if self._run._model is None:
             raise InvalidInput("the run has no model; start it with model=ModelConfig(…)")
         call = Call("model", self._run._model.model_name, function, args, dict)
-        with self._run._alone(self):
-            [reply] = self._run._answer([call], self._note_reply)
+        with self._run._alone(self) as turn:
+            [reply] = self._run._answer(self, [call], self._note_reply, turn)
         return reply.outcome()
 
     def guardrail(self, guardrail_id: str, /) -> None:
@@ -449,9 +485,9 @@ class Event:
             )
         return Call("tool", profile.tool_name, function, args, profile.normalized_args)
 
-    def _called(self, calls: Sequence[Call]) -> list[Reply]:
+    def _called(self, calls: Sequence[Call], turn: Turn) -> list[Reply]:
         _check_room("calls", self._tool_calls, len(calls))
-        return self._run._answer(calls, self._note_call)
+        return self._run._answer(self, calls, self._note_call, turn)
 
     def _note_reply(self, call: Call, reply: Reply) -> None:
         self._replies.append(fingerprint(reply.told))

@@ -11,6 +11,7 @@ It grows as `<its name>.partial`, which a kill leaves. A file without its last l
 what it would replay might be anything.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
@@ -27,8 +28,8 @@ from rote.errors import (
     RunAborted,
     Unavailable,
 )
-from rote.runs.calls import Call, Reply
-from rote.runs.drafts import FileDraft, make_folder, remove_if_empty
+from rote.runs.calls import Call, Reply, class_name
+from rote.runs.drafts import FileDraft, check_new, make_folder, remove_if_empty
 from rote.runs.trace_files import PARTIAL_ENDING
 from rote.values import Json, canonical, decode
 from rote.values.limits import (
@@ -91,7 +92,7 @@ def error_name(error: BaseException) -> str:
     """Return the name of an exception's class, which is the same in a run and in its replay."""
     if isinstance(error, RecordedError):
         return str(error.details["type"])
-    return type(error).__name__
+    return class_name(error)
 
 
 class Recording:
@@ -101,14 +102,14 @@ class Recording:
         """in_own_folder  whether it lies in the folder of its run, which is made for it"""
         self._folder = path.parent if in_own_folder else None
         if self._folder is not None:
+            make_folder(self._folder.parent)  # of all traces; it too is its owner's alone
             make_folder(self._folder)
         partial = path.with_name(path.name + PARTIAL_ENDING)
         for each in (path, partial):
-            _check_new(each)
+            check_new(each)
         self._draft = FileDraft(path, durable=True, partial=partial)
         self._digest = sha256()
         self._count = 0
-        self._has_ended = False
         self._failure: BaseException | None = None  # why a call is missing
         try:
             self._write({"kind": _KIND, "memory_snapshot_id": memory_snapshot_id})
@@ -116,11 +117,11 @@ class Recording:
             self.discard()
             raise
 
-    def add(self, call: Call, reply: Reply) -> None:
-        """Note a call. One that cannot be is missing, and whoever goes on gets no recording."""
-        if self._has_ended:
-            raise InvalidInput("the run has ended, so this call is not recorded any more")
+    def add(self, call: Call, reply: Reply, note: Callable[[Call, Reply], None]) -> None:
+        """Let a call be noted and record it. When one of the two fails, they tell different calls, and
+        whoever goes on gets no recording."""
         try:
+            note(call, reply)
             self._add(call, reply)
         except BaseException as error:
             self._failure = error
@@ -148,7 +149,6 @@ class Recording:
 
     def seal(self, end: RunEnd) -> str:
         """Write the last line and return the SHA-256 of all bytes, which are durable then."""
-        self._has_ended = True
         if self._failure is not None:
             raise self._failure
         if end.error is None:
@@ -163,7 +163,6 @@ class Recording:
         self._draft.place()
 
     def discard(self) -> None:
-        self._has_ended = True
         self._draft.drop()
         if self._folder is not None:
             remove_if_empty(self._folder)
@@ -189,7 +188,7 @@ class Replay:
         try:
             start = self._taken(self._next(), _Start)
             self.memory_snapshot_id = start.memory_snapshot_id
-            first_call = self._file.tell()
+            first_call, first_digest = self._file.tell(), self._digest.copy()
             self._seq = 0
             line = self._exchange_or_end()
             while isinstance(line, _Exchange):
@@ -199,6 +198,7 @@ class Replay:
                 raise self._foreign("it goes on after its end")
             self._sealed = self._digest.hexdigest()
             self._file.seek(first_call)
+            self._digest = first_digest
             self._seq = 0
         except BaseException:
             self._file.close()
@@ -264,7 +264,10 @@ class Replay:
         try:
             if self._difference is not None:
                 raise self._difference
-            return self._exchange_or_end()
+            line = self._exchange_or_end()
+            if isinstance(line, _End) and self._digest.hexdigest() != self._sealed:
+                raise self._foreign("it was changed while it was replayed")
+            return line
         finally:
             self._file.close()
 
@@ -332,17 +335,6 @@ class Replay:
             code="replay_differs",
             recorded=recorded,
             made=made,
-        )
-
-
-def _check_new(path: Path) -> None:
-    try:
-        is_there = path.exists()
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror}", path=str(path)) from None
-    if is_there:
-        raise InvalidInput(
-            f"{path} is there already; name a new file for the recording", path=str(path)
         )
 
 

@@ -24,10 +24,11 @@ from rote.contract import Commit, Glance, Head, Port, SpaceInfo, State, View
 from rote.contract.commands import GetHead, GetTimes
 from rote.contract.run_modes import LIVE, Mode
 from rote.errors import Denied, InvalidInput
-from rote.questions import SPACE_SCHEME, parse_request
+from rote.questions import POLICIES, SPACE_SCHEME, parse_request
 from rote.records.memory import Memory
 from rote.retrieval import Answer
 from rote.retrieval.package import Package
+from rote.retrieval.retrieving import Examined
 from rote.runs.answers import Moment, retrieve_digest, retrieve_ranges, retrieved_ids
 from rote.runs.events import Event, RunEvents
 from rote.runs.identities import commit_id, payload_fingerprint, snapshot_id
@@ -45,6 +46,7 @@ from rote.runs.run_rows import (
     PendingCommit,
     RunBody,
 )
+from rote.runs.searching import RunSearching
 from rote.space import Space
 from rote.space.buffer import Buffer
 from rote.space.receipts import add_receipt
@@ -128,7 +130,15 @@ class Run:
             check=self._check_may_read,
         )
         self._writing = Space(buffering, space, turns=RLock(), branch=branch)
-        self._reading = Space(noting, space, turns=RLock(), branch=branch, pinned=snapshot)
+        self._searching = RunSearching(self._ask)
+        self._reading = Space(
+            noting,
+            space,
+            turns=RLock(),
+            branch=branch,
+            pinned=snapshot,
+            searching=self._searching,
+        )
         self._moment = Moment(
             port, space, branch, snapshot.version, snapshot.hash, base.version, self._now, _root()
         )
@@ -225,32 +235,37 @@ class Run:
     def values(self, query: Mapping[str, Any]) -> dict[str, Json]:
         return self._readable().values(query)
 
-    def retrieve(self, request: Mapping[str, Any], *, dropped: str = "full") -> Package:
+    def retrieve(self, request: Mapping[str, Any], *, dropped: str | None = None) -> Package:
         """The memories that answer a question, from this run's space unless it names other stores;
         the trace has it."""
+        found, _ = self._ask(request, dropped)
+        if self._life.is_kept:
+            ledger = found.spaces[0].did if found.spaces else self._space.did
+            add_receipt(self._port, ledger, found.receipt, since=found.since)
+        return found.package
+
+    def _ask(self, request: Mapping[str, Any], dropped: str | None) -> tuple[Examined, int]:
+        """Return the answer and the version that it was asked at; the trace and the reads have it."""
         self._check_may_read()
         if not isinstance(request, Mapping):
             raise InvalidInput("the request must be an object", code="invalid_input")
         asked: Any = dict(request)
         if asked.get("store_paths") is None:
             asked["store_paths"] = [f"{SPACE_SCHEME}{self._space.name}"]
-        parse_request(asked, has_store=True)  # what is wrong is told as outside of a run
-        asked = decode_canonical(canonical({name: as_text(asked[name]) for name in asked}))
+        # What is wrong is told as outside of a run.
+        parse_request(asked, has_store=True, policies=POLICIES)
+        asked = decode_canonical(canonical(_sendable(asked)))
         moment = self._moment if self._terms.mode != LIVE else self._current_moment()
         own = moment.own_paths(asked["store_paths"])
         found = moment.retrieve(asked, dropped, own=own)
-        package, spaces = found.package, found.spaces
-        self._told().retrieval(partial(retrieval_event, asked, package))
+        self._told().retrieval(partial(retrieval_event, asked, found.package))
         call = {"name": "retrieve", "request": asked, "own": own}
         if any(not path.startswith(SPACE_SCHEME) for path in asked["store_paths"]):
             call["root"] = moment.root
         ranges = retrieve_ranges(self._branch, own)
-        answer = NotedAnswer(call, retrieve_digest(package), ranges)
-        self._reads.add_answer(answer, retrieved_ids(package, own))
-        if self._life.is_kept:
-            ledger = spaces[0].did if spaces else self._space.did
-            add_receipt(self._port, ledger, found.receipt, since=found.since)
-        return package
+        answer = NotedAnswer(call, retrieve_digest(found.package), ranges)
+        self._reads.add_answer(answer, retrieved_ids(found, own))
+        return found, moment.version
 
     def memory_of(self, **settings: Any) -> Memory:
         """The memory with namespaces, a profile and retention of the host's own, which are those that
@@ -455,7 +470,9 @@ class Run:
         live = LivePort(
             self._port, check_read=self._check_may_read, check_write=self._check_may_write
         )
-        return Space(live, self._space, turns=RLock(), branch=self._branch)
+        return Space(
+            live, self._space, turns=RLock(), branch=self._branch, searching=self._searching
+        )
 
     def _told(self) -> RunEvents:
         if self._events is None:
@@ -479,6 +496,14 @@ class Run:
                 mode=self._terms.mode,
             )
         self._told().check_replayable("write")
+
+
+def _sendable(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a checked request with its times as texts: a question is plain data."""
+    sent = {name: as_text(request[name]) for name in request}
+    if sent.get("filters"):
+        sent["filters"] = {name: as_text(each) for name, each in sent["filters"].items()}
+    return sent
 
 
 def _root() -> str | None:

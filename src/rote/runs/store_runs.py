@@ -17,7 +17,7 @@ from rote.runs.life import RunLife
 from rote.runs.modes import BUFFERED, check_mode, check_modes, check_validation
 from rote.runs.recordings import Replay
 from rote.runs.run import Run, Terms
-from rote.runs.trace_files import RECORDING_NAME
+from rote.runs.trace_files import FILE_NAMES, RECORDING_NAME
 from rote.runs.unkept import UnkeptLife
 from rote.space.arguments import check_path
 from rote.space.running import RunStart
@@ -135,7 +135,9 @@ class StoreRuns:
             return None
         if record is not True:
             # Where it was asked for: the program may move to another folder meanwhile.
-            return check_path(record).absolute()
+            path = check_path(record).absolute()
+            self._check_not_of_trace(path, run_id)
+            return path
         if self._folder is None:
             raise InvalidInput(
                 "record=True writes beside the trace, and this store keeps no traces; name their"
@@ -143,6 +145,17 @@ class StoreRuns:
                 argument="record",
             )
         return (self._folder / run_id / RECORDING_NAME).absolute()
+
+    def _check_not_of_trace(self, path: Path, run_id: str) -> None:
+        """Refuse the files of the run's trace as its recording."""
+        if path.name == RECORDING_NAME or path.name not in FILE_NAMES or self._folder is None:
+            return
+        if path.parent.resolve() == (self._folder / run_id).resolve():
+            raise InvalidInput(
+                f"{path} is a file of the trace of this run; record=True writes the recording beside"
+                " it",
+                argument="record",
+            )
 
     def _begin(self, place: RunStart, terms: Terms, recorded: Replay | None) -> Run:
         try:

@@ -12,7 +12,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from rote.errors import InvalidInput
-from rote.runs.drafts import Draft, FileDraft, MemoryDraft, make_folder, remove_if_empty
+from rote.runs.drafts import (
+    Draft,
+    FileDraft,
+    MemoryDraft,
+    make_folder,
+    remove_if_empty,
+    remove_if_unbegun,
+)
 from rote.traces.writing import Sink
 
 TRACE_NAME = "trace.json"
@@ -42,6 +49,7 @@ class TraceFiles:
             self.partial = MemoryDraft()
             return
         make_folder(folder)
+        remove_if_unbegun(self._place / PARTIAL_NAME)
         names = (TRACE_NAME, RETRIEVAL_NAME, PARTIAL_NAME)
         if any((self._place / name).exists() for name in names):
             raise InvalidInput(
@@ -54,19 +62,25 @@ class TraceFiles:
         path = self._place / PARTIAL_NAME
         self.partial = FileDraft(path, durable=False, partial=path)
 
-    def compose(self, write: Callable[[Sink, Sink], None]) -> None:
-        """Let both artifacts be written, put them in place and delete the partial file. After a failure
-        only the partial file is there."""
+    def compose(
+        self,
+        write: Callable[[Sink, Sink], None],
+        *,
+        place_last: Callable[[], None] | None = None,
+    ) -> None:
+        """Let both artifacts be written, put them in place, then what they name, and delete the partial
+        file. After a failure only the partial file is there."""
         self.partial.check()
         with ExitStack() as undo:
             retrieval = self._draft(RETRIEVAL_NAME, undo)
             trace = self._draft(TRACE_NAME, undo)
             write(trace, retrieval)
             # The trace comes last: whoever finds it finds its retrievals too.
-            retrieval.place()
-            if self._place is not None:
-                undo.callback((self._place / RETRIEVAL_NAME).unlink)
-            trace.place()
+            for draft in (retrieval, trace):
+                draft.place()
+                undo.callback(draft.withdraw)
+            if place_last is not None:
+                place_last()
             undo.pop_all()
         self.trace, self.retrieval = trace, retrieval
         self.partial.drop()

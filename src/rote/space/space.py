@@ -35,6 +35,7 @@ from rote.contract.commands import (
     GetHead,
     GetHistory,
     GetMade,
+    GetSnapshot,
     GetTimes,
     GlanceAt,
     ListBranches,
@@ -54,6 +55,7 @@ from rote.space.blobs import BlobFile, check_data, open_blob, put_blob
 from rote.space.commits import commit_at, commits_of
 from rote.space.driving import frames, retry
 from rote.space.running import Runs, RunStart, check_runs
+from rote.space.searching import Searching, check_searching
 from rote.space.transaction import Transaction
 from rote.space.transaction_port import TransactionPort
 from rote.space.upkeep import Upkeep
@@ -99,6 +101,7 @@ class Space(Upkeep):
         branch: str = "main",
         pinned: Head | None = None,
         runs: Runs | None = None,
+        searching: Searching | None = None,
     ) -> None:
         self._port = port
         self._info = info
@@ -106,6 +109,7 @@ class Space(Upkeep):
         self._turns = turns  # held by the thread of this store that retries after a conflict
         self._pinned = pinned
         self._runs = runs
+        self._searching = searching
         self._view = View(branch, None if pinned is None else pinned.version)
 
     # -- what it is --------------------------------------------------------------------------------
@@ -138,11 +142,26 @@ class Space(Upkeep):
         return self._head().hash
 
     @property
+    def last_change(self) -> int:
+        """The version of the newest commit that changed what this view shows; 0 without one."""
+        return self._port.answer(self.did, GetSnapshot(self._view)).version
+
+    @property
     def now(self) -> datetime:
         """The time of the store's clock; on a pinned view the time of its commit."""
         if self._pinned is None:
             return datetime_of(self._port.answer("", GetTimes(shared=False)).now)
         return datetime_of(self._pinned.at or 0)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it shows one version for good."""
+        return self._pinned is not None
+
+    @property
+    def searching(self) -> Searching:
+        """The object that answers searches in its memory records."""
+        return check_searching(self._searching)
 
     def __repr__(self) -> str:
         at = "" if self._pinned is None else f" at {self._pinned.version}"
@@ -383,7 +402,9 @@ class Space(Upkeep):
         if key is not None:
             check_key(key)
         port = TransactionPort(self._port, self.did, self.branch)
-        space = Space(port, self._info, turns=self._turns, branch=self.branch)
+        space = Space(
+            port, self._info, turns=self._turns, branch=self.branch, searching=self._searching
+        )
         return Transaction(port, space, key=key, meta=meta)
 
     def run(
@@ -488,7 +509,13 @@ class Space(Upkeep):
 
     def _view_of(self, branch: str, pinned: Head | None) -> "Space":
         return Space(
-            self._port, self._info, turns=self._turns, branch=branch, pinned=pinned, runs=self._runs
+            self._port,
+            self._info,
+            turns=self._turns,
+            branch=branch,
+            pinned=pinned,
+            runs=self._runs,
+            searching=self._searching,
         )
 
     # -- branches ----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from rote.space.arguments import check_flags, check_path, check_progress
 from rote.space.copies import copy_space
 from rote.space.receipts import add_receipt, receipts_in
 from rote.space.running import Runs, check_runs
+from rote.space.searching import Searching
 from rote.space.space import Space
 from rote.values import Json
 
@@ -31,11 +32,13 @@ class Store:
         create: bool = True,
         read_only: bool = False,
         runs: Runs | None = None,
+        searching: Searching | None = None,
     ) -> None:
         self._port = port
         self._local = local
         self._create = create
         self._runs = runs
+        self._searching = searching
         self._turns: dict[str, threading.RLock] = {}
         self.url = url
         self.read_only = read_only  # whether every write is Denied
@@ -50,7 +53,7 @@ class Store:
 
     def _hold(self, info: SpaceInfo) -> Space:
         turns = self._turns.setdefault(info.did, threading.RLock())
-        return Space(self._port, info, turns=turns, runs=self._runs)
+        return Space(self._port, info, turns=turns, runs=self._runs, searching=self._searching)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write everything, as of now, to a new SQLite file, while others go on writing."""

@@ -36,6 +36,7 @@ from rote.contract.commands import (
     GetHead,
     GetHistory,
     GetMade,
+    GetSnapshot,
     GetTimes,
     GlanceAt,
     MakeCommit,
@@ -78,6 +79,7 @@ class TransactionPort(PortLayer):
             Skip: self._skip,
             Find: self._find,
             GetHead: self._head_of,
+            GetSnapshot: self._snapshot_of,
             GetTimes: lambda *_: self._now(),
             Describe: port.answer,
             GetMade: self._keep,
@@ -263,6 +265,11 @@ class TransactionPort(PortLayer):
             return self._head
         head = self._port.answer(space, command)
         return self._head if head.version > self._head.version and command.at is not None else head
+
+    def _snapshot_of(self, space: str, command: GetSnapshot) -> Head:
+        """Return the newest commit that a view shows; own writes have none yet."""
+        view = self._view if self._shows(command.view) else command.view
+        return self._port.answer(space, GetSnapshot(view))
 
     def _now(self) -> Times:
         """Return one time for the whole transaction: that of the first question for it."""

@@ -25,15 +25,15 @@ def naive_retrieve(request: dict[str, Any], root: Path) -> dict[str, Any]:
     item = min(budget.get("per_item_max_excerpt_tokens") or whole, whole)
     items = budget.get("max_items") or 50
     candidates, dropped = _read(request, root)
-    denied = _denied(request.get("trust_filter") or {}, root)
+    denied = naive_denied(request.get("trust_filter") or {}, root)
     kept = []
     for each in candidates:
         if each["memory_id"] in denied[0] or each["record_hash"] in denied[1]:
-            dropped.append(_drop(each, "trust_denied"))
+            dropped.append(naive_drop(each, "trust_denied"))
         else:
             kept.append({**each, "score": _score(request, each)})
     kept.sort(key=lambda each: (each["store_path"], each["memory_id"], each["record_hash"]))
-    kept.sort(key=lambda each: (each["at"] is None, _later_first(each["at"])))
+    kept.sort(key=lambda each: (each["at"] is None, later_first(each["at"])))
     kept.sort(key=lambda each: -each["score"])
     selected: list[dict[str, Any]] = []
     used, reason = 0, None
@@ -45,7 +45,7 @@ def naive_retrieve(request: dict[str, Any], root: Path) -> dict[str, Any]:
         if reason is None and used + tokens > whole:
             reason = "budget_exhausted"
         if reason is not None:
-            dropped.append(_drop(each, reason))
+            dropped.append(naive_drop(each, reason))
             continue
         used += tokens
         selected.append(
@@ -61,7 +61,7 @@ def naive_retrieve(request: dict[str, Any], root: Path) -> dict[str, Any]:
     package = {
         "query": {
             "raw": request["query"],
-            "query_hash": hashlib.sha256(_normal(request["query"]).encode()).hexdigest(),
+            "query_hash": hashlib.sha256(naive_normal(request["query"]).encode()).hexdigest(),
         },
         "budget": {
             "max_excerpt_tokens": whole,
@@ -79,27 +79,35 @@ def naive_retrieve(request: dict[str, Any], root: Path) -> dict[str, Any]:
 def _read(request: dict[str, Any], root: Path) -> tuple[list[Any], list[Any]]:
     candidates, invalid = [], []
     for path in sorted({posixpath.normpath(path) for path in request["store_paths"]}):
-        data = (root / path).read_bytes()
-        if data.startswith(b"\xef\xbb\xbf"):
-            data = data[3:]
-        for whole_line in data.split(b"\n"):
-            line = whole_line.strip(_BLANKS)
-            if not line:
-                continue
-            value: Any = None
-            try:
-                value = decode(line, duplicates="last")
-                candidates.append({**_record(value), "store_path": path})
-            except (RoteError, AssertionError):
-                id = value.get("memory_id") if isinstance(value, dict) else ""
-                invalid.append(
-                    {
-                        "memory_id": id if isinstance(id, str) else "",
-                        "record_hash": hashlib.sha256(line).hexdigest(),
-                        "store_path": path,
-                        "reason": "invalid_record_schema",
-                    }
-                )
+        more, bad = naive_read((root / path).read_bytes(), path)
+        candidates += more
+        invalid += bad
+    return candidates, invalid
+
+
+def naive_read(data: bytes, path: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the memories of a store, and the texts in it that are none."""
+    candidates, invalid = [], []
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    for whole_line in data.split(b"\n"):
+        line = whole_line.strip(_BLANKS)
+        if not line:
+            continue
+        value: Any = None
+        try:
+            value = decode(line, duplicates="last")
+            candidates.append({**_record(value), "store_path": path, "line": value})
+        except (RoteError, AssertionError):
+            id = value.get("memory_id") if isinstance(value, dict) else ""
+            invalid.append(
+                {
+                    "memory_id": id if isinstance(id, str) else "",
+                    "record_hash": hashlib.sha256(line).hexdigest(),
+                    "store_path": path,
+                    "reason": "invalid_record_schema",
+                }
+            )
     return candidates, invalid
 
 
@@ -111,7 +119,7 @@ def _record(value: Any) -> dict[str, Any]:
     assert tags is None or (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags))
     assert refs is None or (isinstance(refs, list) and all(isinstance(ref, dict) for ref in refs))
     assert ts is None or isinstance(ts, str)
-    at = None if ts is None else _time(ts)
+    at = None if ts is None else naive_moment(ts)
     normal = {
         "memory_id": id,
         "refs": refs or [],
@@ -124,11 +132,12 @@ def _record(value: Any) -> dict[str, Any]:
 
 def naive_time(text: str) -> str | None:
     """Return the normal form of a time; None when the text is none."""
-    at = _time(text)
+    at = naive_moment(text)
     return None if at is None else _written(at)
 
 
-def _time(text: str) -> datetime | None:
+def naive_moment(text: str) -> datetime | None:
+    """Return the time that a text says; None when the text is none."""
     match = re.fullmatch(
         r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?"
         r"(?:(Z)|([+-])(\d\d):?(\d\d))?)?",
@@ -158,11 +167,13 @@ def _written(at: datetime) -> str:
     return text + (f".{at.microsecond:06d}Z" if at.microsecond else "Z")
 
 
-def _later_first(at: datetime | None) -> timedelta:
+def later_first(at: datetime | None) -> timedelta:
+    """Return a key that sorts later times first; who has none is sorted before."""
     return timedelta() if at is None else datetime.max.replace(tzinfo=UTC) - at
 
 
-def _normal(text: str) -> str:
+def naive_normal(text: str) -> str:
+    """Return the text in lower case, with single blanks between words and none around."""
     return " ".join(text.split()).lower()
 
 
@@ -170,17 +181,17 @@ def _score(request: dict[str, Any], each: dict[str, Any]) -> float:
     scoring = request.get("scoring") or {}
     given = scoring.get("query_terms")
     if given is None:
-        terms = [term for term in _normal(request["query"]).split() if len(term) >= 2]
+        terms = [term for term in naive_normal(request["query"]).split() if len(term) >= 2]
     else:
-        terms = [_normal(term) for term in given if _normal(term)]
+        terms = [naive_normal(term) for term in given if naive_normal(term)]
     terms = list(dict.fromkeys(terms))
-    text = _normal(each["text"])
+    text = naive_normal(each["text"])
     score = float(sum(term in text for term in terms))
     if scoring.get("enable_tag_overlap") is not False:
         score += sum(term in each["tags"] for term in terms) * 0.5
     now = request.get("now_utc")
     if scoring.get("enable_recency_weight") and now is not None and each["at"] is not None:
-        moment = _time(now)
+        moment = naive_moment(now)
         assert moment is not None
         micros = (moment - each["at"]) // timedelta(microseconds=1)
         days = max(0, micros) / 86_400_000_000
@@ -188,7 +199,8 @@ def _score(request: dict[str, Any], each: dict[str, Any]) -> float:
     return round(score, 9)
 
 
-def _denied(trust: dict[str, Any], root: Path) -> tuple[set[str], set[str]]:
+def naive_denied(trust: dict[str, Any], root: Path) -> tuple[set[str], set[str]]:
+    """Return the ids and the hashes of memories that the trust filter keeps out."""
     if trust.get("trust_snapshot_path") is None:
         return set(), set()
     kinds = trust.get("deny_classifications")
@@ -208,7 +220,8 @@ def _excerpt(text: str, tokens: int) -> str:
     return text
 
 
-def _drop(each: dict[str, Any], reason: str) -> dict[str, Any]:
+def naive_drop(each: dict[str, Any], reason: str) -> dict[str, Any]:
+    """Return a memory as the list of the dropped shows it."""
     return {
         "memory_id": each["memory_id"],
         "record_hash": each["record_hash"],

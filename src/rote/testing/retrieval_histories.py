@@ -4,6 +4,7 @@ The plain answer reads every entity of the state by a scan, writes its living re
 asks the plain reference of retrieval. It keeps nothing, so it is never out of date.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from io import BytesIO
@@ -36,12 +37,14 @@ _STEPS = (
 class RetrievalHistory:
     """A random history of records in a space with a few branches, and random questions in between."""
 
+    draws: type[Memories] = Memories
+
     def __init__(self, store: Store, clock: FixedClock, folder: Path, seed: int) -> None:
         self._store = store
         self._space = store.space("notes")
         self._clock = clock
         self._folder = folder
-        self._draws = Memories(seed)
+        self._draws = self.draws(seed)
         self._random = self._draws.random
         self._branches = ["main"]
         self._oldest = 0  # the horizon of the last compaction
@@ -109,22 +112,19 @@ class RetrievalHistory:
             first = max(self._oldest, self._made(space))
             view = space.at(self._random.randint(first, space.version))
             path += f":{view.version}"
+        self._compare(view, path, is_newest=view is space)
+
+    def _compare(self, view: Space, path: str, *, is_newest: bool) -> None:
         lines = plain_lines(view)
         (self._folder / _FILE).write_bytes(lines)
-        if view is space:
+        if is_newest:
             exported = BytesIO()
-            write_export(Memory(space), exported, format="retrieval")
+            write_export(Memory(view), exported, format="retrieval")
             assert exported.getvalue().rstrip(b"\n") == lines
         (self._folder / _BESIDE).write_bytes(lines)
         beside = [_BESIDE] if self._draws.chance(0.2) else []
         request = self._draws.request([*beside, _FILE])
-        if self._draws.chance(0.2):
-            entries = [
-                {"memory_id": f"ops/{kind}/{id}", "classification": "malicious"}
-                for kind, id in zip(_KINDS, self._random.sample(_IDS, 2), strict=True)
-            ]
-            (self._folder / _SNAPSHOT).write_bytes(canonical({"classifications": entries}))
-            request["trust_filter"] = {"trust_snapshot_path": _SNAPSHOT}
+        self._deny_some(request)
         expected = renamed(naive_retrieve(request, self._folder), path, was=_FILE)
         request["store_paths"] = [path, *beside]
         told = self._random.choice(("full", "counts"))
@@ -133,22 +133,36 @@ class RetrievalHistory:
             assert dict(found) == expected
         assert found["package_hash"] == expected["package_hash"], (path, request)
 
+    def _deny_some(self, request: dict[str, Any]) -> None:
+        if self._draws.chance(0.2):
+            entries = [
+                {"memory_id": f"ops/{kind}/{id}", "classification": "malicious"}
+                for kind, id in zip(_KINDS, self._random.sample(_IDS, 2), strict=True)
+            ]
+            (self._folder / _SNAPSHOT).write_bytes(canonical({"classifications": entries}))
+            request["trust_filter"] = {"trust_snapshot_path": _SNAPSHOT}
+
     def _made(self, space: Space) -> int:
         """Return the version from which on a branch exists."""
         return next(each.created_version for each in space.branches() if each.name == space.branch)
 
 
-def plain_lines(view: Space) -> bytes:
-    """Return the living records of a state as the contract writes them for a JSONL store."""
-    lines = []
+def plain_records(view: Space) -> Iterator[dict[str, Any]]:
+    """Yield the living records of a state, in the order of their keys."""
     for state in view.scan("record:"):
         record: Any = state.value
         if record.keys() == {"text"}:
             continue  # not a record
         life = record["ttl_seconds"]
         end = None if life is None else _instant(record["updated_at"]) + timedelta(seconds=life)
-        if end is not None and view.now > end:
-            continue
+        if end is None or view.now <= end:
+            yield record
+
+
+def plain_lines(view: Space) -> bytes:
+    """Return the living records of a state as the contract writes them for a JSONL store."""
+    lines = []
+    for record in plain_records(view):
         key = (record["namespace"], record["record_kind"], record["record_id"])
         payload, metadata = record["payload"], record["metadata"] or {}
         line: dict[str, Any] = {

@@ -13,6 +13,7 @@ from rote.opening.sources import SystemTokens
 from rote.records.contents import RECORD_CONTENTS
 from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
+from rote.retrieval.searching import StateSearching
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
 from rote.runs.store_runs import StoreRuns
@@ -86,5 +87,11 @@ def open_on(
     )
     runs.recover_if_possible()
     return Store(
-        port, url="test:", local=kernel, create=not read_only, read_only=read_only, runs=runs
+        port,
+        url="test:",
+        local=kernel,
+        create=not read_only,
+        read_only=read_only,
+        runs=runs,
+        searching=StateSearching(),
     )

@@ -94,6 +94,8 @@ def read_partial(data: bytes) -> tuple[dict[str, Json], dict[str, Json]]:
 
     Both say that they are truncated. InvalidInput for a file that no run has written.
     """
+    if not isinstance(data, bytes):
+        raise InvalidInput(f"a partial trace is bytes, not {type(data).__qualname__}")
     if len(data) > TRACE_READ_BYTES_MAX:
         raise LimitExceeded("the size of a trace", size=len(data), limit=TRACE_READ_BYTES_MAX)
     whole, _, _ = data.rpartition(b"\n")

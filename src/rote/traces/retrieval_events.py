@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rote.errors import InvalidInput
-from rote.questions import SPACE_SCHEME, Request, parse_request
+from rote.questions import PHASE6, POLICIES, SPACE_SCHEME, Request, parse_request
 from rote.traces.conformance import is_finite
 from rote.traces.formats import QUERY_NORMALIZATION, SCORE_DECIMALS
 from rote.values import Json, fingerprint, sha256_hex
@@ -17,7 +17,9 @@ LEXICAL_POLICY = "rote.lexical"
 LEXICAL_MODE = "lexical"
 
 # Reasons why a memory was no candidate.
-_REFUSED = ("invalid_record_schema", "trust_denied")
+_REFUSED = ("invalid_record_schema", "trust_denied", "filtered")
+# Filters that applied_filters has members of its own for; the others are its scope.
+_NAMED_FILTERS = ("namespaces", "tags_any", "tags_all")
 _NOT_A_PACKAGE = "a retrieval event is made of a package that `retrieve` returned"
 
 
@@ -30,32 +32,22 @@ def retrieval_event(
     retrieval_event_id: str,
 ) -> dict[str, Json]:
     """Return the event of a lexical retrieval, from a request and the package that answered it."""
-    parsed = parse_request(request, has_store=True)
+    parsed = parse_request(request, has_store=True, policies=POLICIES)
     try:
         _check_question(parsed, package)
-        policy_version = package["controller_version"]
+        policy = (_seed_policy if parsed.policy == PHASE6 else _ranking_policy)(parsed, package)
         candidates = _candidates(package["selection"])
         records = _records(package["selection"]["selected"])
     except (KeyError, TypeError, AttributeError, IndexError):
         raise InvalidInput(_NOT_A_PACKAGE) from None
-    trust = parsed.trust_filter
-    denied = None if trust.trust_snapshot_path is None else list(trust.deny_classifications)
     return {
         **identity(run_id=run_id, event_id=event_id, retrieval_event_id=retrieval_event_id),
         "policy_id": LEXICAL_POLICY,
-        "policy_version": policy_version,
         "query_normalization_version": QUERY_NORMALIZATION,
-        "query_fingerprint": _query_fingerprint(parsed),
         "retrieval_mode": LEXICAL_MODE,
+        **policy,
         "candidate_count": candidates,
         "selected_records": ranked(records),
-        "applied_filters": {
-            "namespace": None,
-            "tags": None,
-            "trust": denied,
-            "scope": None,
-            "ttl": None,
-        },
     }
 
 
@@ -77,20 +69,65 @@ def ranked(records: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
 def _check_question(request: Request, package: Mapping[str, Any]) -> None:
     if package["query"]["query_hash"] != sha256_hex(request.normal_query.encode()):
         raise InvalidInput("the package answers another query than the request asks")
+    if package["controller_version"] != request.policy:
+        raise InvalidInput("the package is by another policy than the request asks for")
+
+
+def _seed_policy(request: Request, package: Mapping[str, Any]) -> dict[str, Json]:
+    trust = request.trust_filter
+    denied = None if trust.trust_snapshot_path is None else list(trust.deny_classifications)
+    return {
+        "policy_version": package["controller_version"],
+        "query_fingerprint": _query_fingerprint(request),
+        "applied_filters": _applied({}, denied),
+    }
+
+
+def _ranking_policy(request: Request, package: Mapping[str, Any]) -> dict[str, Json]:
+    policy = package["policy"]
+    question = {
+        "query": request.normal_query,
+        "terms": package["query"]["terms"],
+        "budget": _budget(request),
+        "policy": policy,
+    }
+    return {
+        "policy_version": f"{policy['name']}/{policy['analyser']}",
+        "query_fingerprint": fingerprint(question),
+        "applied_filters": _applied(policy["filters"] or {}, policy["trust"]),
+    }
+
+
+def _applied(filters: Mapping[str, Json], denied: list[str] | None) -> dict[str, Json]:
+    """Return the filters as a trace has them; null for those that were not used."""
+    tags = {"any": filters.get("tags_any"), "all": filters.get("tags_all")}
+    others = {name: value for name, value in filters.items() if name not in _NAMED_FILTERS}
+    return {
+        "namespace": filters.get("namespaces"),
+        "tags": tags if any(tags.values()) else None,
+        "trust": denied,
+        "scope": others or None,
+        "ttl": None,
+    }
+
+
+def _budget(request: Request) -> dict[str, int]:
+    budget = request.budget
+    return {
+        "max_excerpt_tokens": budget.max_excerpt_tokens,
+        "per_item_max_excerpt_tokens": budget.per_item_max_excerpt_tokens,
+        "max_items": budget.max_items,
+    }
 
 
 def _query_fingerprint(request: Request) -> str:
     """Return the fingerprint of a request with all defaults filled in and normal texts."""
-    budget, scoring, trust = request.budget, request.scoring, request.trust_filter
+    scoring, trust = request.scoring, request.trust_filter
     return fingerprint(
         {
             "query": request.normal_query,
             "terms": list(scoring.query_terms),
-            "budget": {
-                "max_excerpt_tokens": budget.max_excerpt_tokens,
-                "per_item_max_excerpt_tokens": budget.per_item_max_excerpt_tokens,
-                "max_items": budget.max_items,
-            },
+            "budget": _budget(request),
             "scoring": {
                 "enable_recency_weight": scoring.enable_recency_weight,
                 "recency_half_life_days": scoring.recency_half_life_days,
@@ -152,4 +189,5 @@ def _record_type(store_path: str, memory_id: str) -> str:
     """Return the kind of a record, the second part of its memory id; files have no kinds."""
     if not store_path.startswith(SPACE_SCHEME):
         return "jsonl"
-    return memory_id.split("/")[1].replace("%2F", "/").replace("%25", "%")
+    kind = memory_id.split("/")[1]
+    return kind.replace("%2F", "/").replace("%23", "#").replace("%25", "%")

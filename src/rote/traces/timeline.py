@@ -71,7 +71,7 @@ class TimelineEvent(Struct, frozen=True):
 class Writes(Struct, frozen=True):
     """The commit of a run, as its space tells it."""
 
-    version: int
+    version: int | None  # None when nothing of it was written
     facts: tuple[dict[str, Json], ...]  # op, id and body of each
 
 
@@ -94,6 +94,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     output_type: str
     output_shape_hash: str
     commit_payload_fingerprint: str | None
+    writes_nothing: bool = False  # as the fingerprint of its writes tells
     tools: Json = None  # their profiles, as far as the trace tells them
     has_recording: bool
     recording_problem: str | None = None  # of one that was found and is not used

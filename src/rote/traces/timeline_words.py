@@ -35,6 +35,11 @@ def marks_of(run: Timeline) -> list[str]:
     if run.recording_problem is not None:
         words = f"The recording beside the trace is not used ({run.recording_problem})"
         marks.append(f"{words}, so results are shown as fingerprints.")
+    elif not run.has_recording and run.replayed:
+        marks.append(
+            "The recording that it replays is not beside it (--recording names one), so results are"
+            " shown as fingerprints."
+        )
     elif not run.has_recording:
         marks.append("There is no recording, so results are shown as fingerprints.")
     return marks
@@ -76,8 +81,14 @@ def writes_of(run: Timeline) -> str:
     """Return the fingerprint of what the run wrote, and its commit where that is known."""
     if run.commit_payload_fingerprint is None:
         return "none" if run.discarded or run.replayed else "not told"
+    if run.writes_nothing:
+        return "none"
     told = short(run.commit_payload_fingerprint)
-    return told if run.writes is None else f"{told}, version {run.writes.version:,}"
+    if run.writes is None:
+        return told
+    if run.writes.version is None:
+        return f"{told}, not applied"
+    return f"{told}, version {run.writes.version:,}"
 
 
 def retrieval_of(retrieval: TimelineRetrieval) -> str:

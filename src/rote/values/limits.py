@@ -330,6 +330,18 @@ RETRIEVAL_DRIFT_SHARE = 4
 # Texts of times that are remembered: many memories share a second, and logs repeat their times.
 INSTANTS_REMEMBERED = 65_536
 TAG_LISTS_REMEMBERED = 4_096
+# Characters of a term, frozen with the analyser; and words whose terms are remembered, each language.
+TERM_CHARACTERS_MAX = 64
+WORDS_REMEMBERED = 65_536
+# How often an excerpt is made until its tokens fit, and how many memories that do not fit into the
+# budget are passed over. Frozen with the policies of ranking.
+EXCERPT_ATTEMPTS_MAX = 17
+MISFITS_MAX = 16
+# Memories in the answer of one search, and the tokens of each excerpt.
+SEARCH_LIMIT_MAX = 1_000
+SEARCH_EXCERPT_TOKENS = 256
+# A longer text is analysed in parts of about so many characters.
+ANALYSED_CHARACTERS = 64 * KIB
 
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.

@@ -160,3 +160,65 @@ def test_a_request_is_checked_before_the_store_is_opened(tmp_path: Path, paths: 
     assert "max_excerpt_tokens" in error_of(run("retrieve", asked, store=missing))
     assert "missing.db" in error_of(run("retrieve", asked.replace(":0}", ":9}"), store=missing))
     assert not missing.exists()
+
+
+# -- by another policy --------------------------------------------------------------------------------
+
+LEXICAL = ("--policy", "lexical-1", "--no-cache")
+
+
+def test_a_policy_is_named_in_the_request_or_by_the_option(root: Path) -> None:
+    request = REQUEST.replace('"keys"', '"Deploying?"')
+    told = run("retrieve", request, *LEXICAL, "--root", str(root))
+    assert told.exit_code == 0
+    assert told.stdout.splitlines()[0].split("\t")[2:] == ["deploi", "3", "1", "deploy keys"]
+    assert told.stdout.splitlines()[1].startswith("1 memory in 3 of 50 tokens, 0 dropped")
+    named = request.replace("{", '{"policy":"lexical-1",', 1)
+    assert run("retrieve", named, "--no-cache", "--root", str(root)).stdout == told.stdout
+    seeds = run("retrieve", named, "--policy", "phase6-v1", "--no-cache", "--root", str(root))
+    assert seeds.stdout == run("retrieve", request, "--no-cache", "--root", str(root)).stdout
+    said = error_of(run("retrieve", request, "--policy", "lexical-2", "--root", str(root)))
+    assert "there is no policy 'lexical-2'" in said
+
+
+def test_who_was_dropped_by_lexical_1_is_counted_or_explained(root: Path) -> None:
+    with (root / "s.jsonl").open("ab") as file:
+        file.write(b'{"memory_id":"2","text":"a plant"}\n')
+    told = run("retrieve", REQUEST, *LEXICAL, "--root", str(root))
+    assert told.stdout.splitlines()[1].startswith("1 memory in 3 of 50 tokens, 1 dropped")
+    why = run("retrieve", REQUEST, *LEXICAL, "--root", str(root), "--explain").stdout
+    assert why.splitlines()[1] == "2\ts.jsonl\tno_match"
+    assert why.splitlines()[2] == told.stdout.splitlines()[1]
+    package = run("retrieve", REQUEST, *LEXICAL, "--root", str(root), "--json").stdout
+    assert '"dropped_counts":{"no_match":1}' in package
+    assert '"dropped":' not in package
+
+
+def test_a_file_without_memories_is_told_by_lexical_1_too(root: Path) -> None:
+    (root / "s.jsonl").write_bytes(NO_MEMORY)
+    told = run("retrieve", REQUEST, *LEXICAL, "--root", str(root))
+    hint = "no line of s.jsonl is a memory; export with --format memories\n"
+    assert (told.exit_code, told.stderr) == (0, hint)
+    (root / "s.jsonl").write_bytes(b"")
+    assert run("retrieve", REQUEST, *LEXICAL, "--root", str(root)).stderr == ""
+
+
+def test_the_excerpts_are_printed_as_text_for_a_prompt(root: Path) -> None:
+    (root / "s.jsonl").write_bytes(b'{"memory_id":"1","text":"<keys>\\u001b\\nof ours"}\n')
+    text = '<memory id="1">\n&lt;keys&gt;\x1b\nof ours\n</memory>\n'
+    options = ("--text", "--no-cache", "--root", str(root))
+    assert run("retrieve", REQUEST, *options).stdout == text
+    assert run("retrieve", REQUEST, *options, "--policy", "lexical-1").stdout == text
+    for more in ("--json", "--explain"):
+        assert "--text is printed alone" in error_of(run("retrieve", REQUEST, *options, more))
+
+
+def test_a_space_is_asked_by_lexical_1(store_path: Path) -> None:
+    run_ok("memory", "put", "ops", "note", "1", '{"text":"deploy keys"}', store=store_path)
+    request = REQUEST.replace("s.jsonl", "rote:default")
+    told = run_ok("retrieve", request, *LEXICAL, store=store_path)
+    assert told.splitlines()[0].split("\t")[4:] == ["ops/note/1", "deploy keys"]
+    wrong = request.replace("{", '{"filters":[],', 1)
+    assert "filters must be an object" in error_of(
+        run("retrieve", wrong, *LEXICAL, store=store_path)
+    )

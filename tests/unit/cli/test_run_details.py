@@ -58,7 +58,7 @@ def test_a_run_is_shown_with_all_that_is_known_of_it(store: Path) -> None:
     assert told["space"] == "default, branch main"
     assert told["model"] == (
         "acme large-1, revision \"b\", max_tokens 9, temperature 0.5,"
-        " not fixed: its replies differ each time"
+        " not fixed: it may reply otherwise"
     )  # fmt: skip
     assert told["tools"] == "search 1"
     assert told["events"] == "1 event, 1 tool call"
@@ -174,6 +174,9 @@ with rote.open({str(store)!r}, modes=MODES) as opened, begin(opened, "third", re
     told = pairs_of("runs", "show", "third", store=store)
     after = run_json("runs", "show", "third", store=store)
     assert told["state"] == "buffer_open (discarded)"
+    # Otherwise it would read like a run that raised.
+    assert told["ended"].endswith(", without a whole trace: its process was killed or gone")
+    assert "killed" not in pairs_of("runs", "show", "second", store=store)["ended"]
     assert [file["kind"] for file in after["files"]] == ["partial trace", "partial recording"]
     assert after["trace"] == before["trace"]
     assert after["next"] == [f"rote trace show third --store {store}"]
@@ -261,6 +264,9 @@ def test_a_terminal_shows_paths_whole(store: Path) -> None:
 
 def test_runs_that_are_not_there_are_no_answer(store: Path) -> None:
     missing = run("runs", "show", "third", store=store)
-    assert (missing.exit_code, missing.stderr) == (1, "there is no run third\n")
+    assert (missing.exit_code, missing.stderr) == (
+        1,
+        "there is no run third; rote runs list names all\n",
+    )
     said = error_of(run("trace", "check", "third", store=store))
     assert said.startswith("error: there is no file third, and no run in ")

@@ -20,6 +20,8 @@ def store(tmp_path: Path) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("{}")
     (tmp_path / "observability" / "note.txt").write_text("")
+    (tmp_path / "observability" / "unbegun").mkdir()
+    (tmp_path / "observability" / "unbegun" / "trace.partial.jsonl").write_text("")
     return str(tmp_path / "rote.db")
 
 
@@ -52,6 +54,7 @@ def test_a_path_that_exists_comes_before_a_run(
         ("mo", InvalidInput, "3 runs in .* begin with mo; there are mond, monday, morning$"),
         ("note", NotFound, "no file note, and no run in .* begins with note; --store names"),
         ("empty", InvalidInput, r"empty is a folder without a trace\.json; name the file"),
+        ("unbegun", InvalidInput, r"unbegun is a folder without a trace\.json; name the file"),
         ("x/y", NotFound, "there is no x/y; rote runs show ID names the files of a run$"),
         ("a b", NotFound, "there is no a b; rote runs show ID names the files of a run$"),
     ],

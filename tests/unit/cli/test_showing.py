@@ -242,3 +242,14 @@ def test_a_page_shows_two_runs_and_not_folders_of_them(store: Path, tmp_path: Pa
     said = error_of(run("trace", "compare", above, above, "--html", page, store=store))
     assert "is a folder without a trace.json" in said
     assert not Path(page).exists()
+
+
+def test_records_have_the_names_that_are_typed(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with rote.open(path, modes=("buffered_write",)) as opened:
+        terms: Any = {"workflow_id": "w", "policy_set_id": "p", "mode": "buffered_write"}
+        with opened.space("team").run(run_id="monday", model=None, **terms) as each:
+            each.memory.put("ops", "fact", "asked", {"text": "yes"})
+    shown = run("trace", "show", "monday", store=path).stdout
+    assert "    set ops fact asked {" in shown
+    assert "record:" not in shown

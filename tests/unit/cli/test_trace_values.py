@@ -291,6 +291,16 @@ def test_of_a_partial_trace_that_is_too_long_the_beginning_is_read(
     assert run("trace", "check", str(path)).stdout.startswith("fit, but cut")
 
 
+def test_a_partial_trace_without_a_line_is_none(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        write(folder / "run", good_run())
+    (before / "unbegun").mkdir()
+    (before / "unbegun" / "trace.partial.jsonl").write_bytes(b"")
+    assert run("trace", "compare", str(before), str(after)).exit_code == 0
+    assert "without a trace.json" in error_of(run("trace", "check", str(before / "unbegun")))
+
+
 def test_what_is_wrong_in_a_partial_trace_is_told(tmp_path: Path) -> None:
     made = changing(changed("trace", "events", 1, "role", to=5))
     result = run("trace", "check", str(write_partial(tmp_path, made)))

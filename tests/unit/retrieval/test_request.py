@@ -172,7 +172,7 @@ def test_a_file_that_is_called_like_a_space_is_read_as_a_file(root: Path) -> Non
             assert again == item
 
 
-@pytest.mark.parametrize("dropped", ["none", None, 1])
+@pytest.mark.parametrize("dropped", ["none", False, 1])
 def test_dropped_is_full_or_counts(dropped: Any, root: Path) -> None:
     with pytest.raises(InvalidInput, match="full, counts"):
         rote.retrieve(GOOD, root=root, dropped=dropped)

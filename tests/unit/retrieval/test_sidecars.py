@@ -25,14 +25,16 @@ from rote.values.limits import SIDECAR_BLOCK_BYTES
 from tests.lanes import examples
 
 COLUMNS = ("paths", "ids", "hashes", "instants", "texts", "lowers", "tags", "invalid")
-BLOCK: list[Any] = [["a"], ["f" * 64], [0], ["text"], [["tag"]], [0], [["b", "f" * 64]]]
+BLOCK: list[Any] = [["a"], ["f" * 64], [0], ["text"], [["tag"]], [0], [None], [["b", "f" * 64]]]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     draws = Memories(3)
     path = tmp_path / "s.jsonl"
-    path.write_bytes(b"\n".join(draws.line() for _ in range(200)))
+    lines = [draws.line() for _ in range(200)]
+    lines.append(b'{"kind":"k","memory_id":"c","metadata":{"n":[1.5,2.0]},"text":""}')
+    path.write_bytes(b"\n".join(lines))
     return path
 
 
@@ -135,7 +137,7 @@ def test_a_well_formed_block_is_taken(store: Path, folder: Path) -> None:
     [
         (0, []), (0, [5]), (0, None), (1, ["f"]), (2, [2**63]), (2, [10**400]), (2, [True]),
         (2, [0.5]), (3, ["a", "b"]), (4, []), (4, [[[[]]]]), (5, [1]), (5, [-1]), (5, [2**70]),
-        (6, [["b"]]), (6, {}),
+        (6, []), (6, [5]), (6, [{"kind": 5}]), (6, [{"metadata": []}]), (7, [["b"]]), (7, {}),
     ],
 )  # fmt: skip
 def test_a_block_that_is_none_is_refused_though_its_hash_matches(
@@ -158,7 +160,7 @@ def test_bytes_that_are_no_block_are_refused(data: bytes, store: Path, folder: P
 
 def test_a_length_beyond_the_file_takes_no_memory(store: Path, folder: Path) -> None:
     read(store, folder)
-    only(folder).write_bytes(b"rote-corpus-1\n" + b"\xff" * 100)
+    only(folder).write_bytes(b"rote-corpus-2\n" + b"\xff" * 100)
     assert Sidecars(folder).get(_key_of(store), "s.jsonl") is None
 
 
@@ -347,7 +349,7 @@ def forge(store: Path, folder: Path, block: bytes = msgspec.json.encode(BLOCK)) 
     read(store, folder)
     path = only(folder)
     hash = hash_of(hash_of(path.name.encode()) + hash_of(block))
-    path.write_bytes(b"rote-corpus-1\n" + len(block).to_bytes(4, "big") + block + hash)
+    path.write_bytes(b"rote-corpus-2\n" + len(block).to_bytes(4, "big") + block + hash)
 
 
 def _corpus(tmp_path: Path, number: int, text: str = "text") -> Corpus:

@@ -5,7 +5,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
+from concurrent.futures import Future
+from types import CodeType, FrameType
 from typing import Any
 
 from rote import ModelConfig, ToolProfile
@@ -55,6 +56,22 @@ def until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < last
         os.sched_yield()
+
+
+def until_done_or_waiting(future: Future[Any], function: CodeType) -> None:
+    """Return when a future is done, or when a thread stands still in a function of its own: it waits
+    there for a lock."""
+    seen: tuple[int, int] | None = None
+    looks = 0
+
+    def is_so() -> bool:
+        nonlocal seen, looks
+        frames = sys._current_frames().values()
+        now = next(((id(each), each.f_lasti) for each in frames if each.f_code is function), None)
+        seen, looks = now, looks + 1 if now is not None and now == seen else 0
+        return looks > 200 or future.done()
+
+    until(is_so)
 
 
 def until_the_caller_joins() -> None:

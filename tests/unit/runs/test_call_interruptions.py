@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rote.errors import InvalidInput
 from rote.runs import calls as calls_file
 from rote.runs.calls import _Threads
 from rote.runs.events import Event, RunEvents
@@ -128,6 +129,48 @@ def test_a_second_interruption_leaves_behind_what_does_not_end(
     release.set()
     until(lambda: not threads_of_calls())  # after an interrupted join another one is no help
     assert told_args(run) == [{"n": 0}]
+
+
+def test_a_function_that_was_left_behind_does_nothing_more_to_its_run(
+    tmp_path: Path, interrupt: Interrupter
+) -> None:
+    """The function could still write, and a replay, which does not call it, would not."""
+    release, refusals = threading.Event(), list[str]()
+
+    def work(n: int) -> None:
+        if n == 1:
+            interrupt()
+            until_the_caller_joins()
+            interrupt()
+        assert release.wait(WAIT_SECONDS)
+        for use in (
+            lambda: run.check_replayable("write"),
+            lambda: run.output({"type": "none"}),
+            lambda: run.event(**NAMES).__enter__(),
+            lambda: event.guardrail("pii"),
+            lambda: event.call("search", str),
+        ):
+            try:
+                use()
+            except InvalidInput as error:
+                refusals.append(str(error))
+
+    file = tmp_path / "r.jsonl"
+    run = begin(Recording(file, memory_snapshot_id=SNAPSHOT))
+    with pytest.raises(KeyboardInterrupt), run.event(**NAMES) as event:
+        event.calls(searches(work, 2))
+    with run.event(**NAMES) as event:
+        release.set()
+        until(lambda: not threads_of_calls())
+        assert len(refusals) == 2 * 5
+        run.check_replayable("write")
+        event.call("search", lambda: "mine")
+    run.output({"type": "none"})
+    run.finish(PAYLOAD)
+    assert [line["result"] for line in map(decode, file.read_bytes().splitlines()[1:-1])] == [
+        "mine"
+    ]
+    assert [len(event["tool_calls"]) for event in run.trace["events"]] == [0, 1]
 
 
 def test_whatever_a_signal_raises_is_an_interruption(

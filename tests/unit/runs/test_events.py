@@ -187,7 +187,8 @@ def test_effects_are_fingerprinted_where_the_profile_looks_at_them() -> None:
 )
 def test_a_result_that_cannot_be_recorded_is_the_failure_of_the_call(result: Any) -> None:
     run = begin()
-    with run.event(**NAMES) as event, pytest.raises((InvalidValue, LimitExceeded)):
+    words = "the result of the tool search"
+    with run.event(**NAMES) as event, pytest.raises((InvalidValue, LimitExceeded), match=words):
         event.call("search", lambda: result)
     assert len(run.trace["events"][0]["tool_calls"]) == 1
     run.discard()
@@ -198,7 +199,7 @@ def test_arguments_that_cannot_be_recorded_are_refused_before_anything_is_called
     run = begin()
     with run.event(**NAMES) as event:
         for args in ({"a": object()}, {"a": {"\u00e9": 1, "e\u0301": 2}}):
-            with pytest.raises(InvalidValue):
+            with pytest.raises(InvalidValue, match="the arguments of the tool search cannot be"):
                 event.call("search", lambda **args: called.append(args), **args)
         with pytest.raises(InvalidInput, match="function"):
             event.call("search", "search")  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rote.errors import InvalidInput, NotFound, Unavailable
+from rote.runs.drafts import FileDraft
 from rote.runs.recordings import Recording
 from rote.runs.trace_files import TraceFiles
 from rote.values import canonical, decode
@@ -40,6 +41,25 @@ def test_traces_of_another_run_of_the_same_id_stay(tmp_path: Path) -> None:
         begin(folder=tmp_path)
     assert caught.value.details["argument"] == "run_id"
     assert {file: file.read_bytes() for file in (tmp_path / "r1").iterdir()} == files
+
+
+def test_a_partial_file_without_a_line_is_no_trace_unless_a_run_is_just_beginning(
+    tmp_path: Path,
+) -> None:
+    """A kill before the first line left it, and the run id could never be used again."""
+    partial = tmp_path / "r1" / "trace.partial.jsonl"
+    partial.parent.mkdir()
+    other = FileDraft(partial, durable=False, partial=partial)
+    with pytest.raises(InvalidInput, match="used before"):
+        begin(folder=tmp_path)
+    other.close()
+    assert partial.exists()
+    run = begin(folder=tmp_path)
+    run.finish(PAYLOAD)
+    assert sorted(path.name for path in partial.parent.iterdir()) == [
+        "trace.json",
+        "trace.retrieval.json",
+    ]
 
 
 def test_the_same_run_is_told_by_the_same_bytes_in_files_and_in_memory(tmp_path: Path) -> None:
@@ -129,7 +149,7 @@ def test_replies_of_a_model_count_into_the_event_that_holds_them() -> None:
 
 def test_a_trace_that_cannot_take_its_place_takes_its_retrievals_back(tmp_path: Path) -> None:
     files = TraceFiles(tmp_path, "r1")
-    with pytest.raises(Unavailable):
+    with pytest.raises(InvalidInput, match="there already"):
         files.compose(lambda trace, retrieval: (tmp_path / "r1" / "trace.json").mkdir())
     assert {path.name for path in (tmp_path / "r1").iterdir()} == {
         "trace.json",

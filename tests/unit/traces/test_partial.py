@@ -189,6 +189,14 @@ def test_what_was_never_a_partial_trace_is_refused(data: bytes) -> None:
         read_partial(data)
 
 
+@pytest.mark.parametrize(
+    "wrong", ["text", None, 5, [b"{}"]], ids=lambda wrong: type(wrong).__name__
+)
+def test_a_partial_trace_is_bytes(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="is bytes, not"):
+        read_partial(wrong)
+
+
 def test_one_that_is_too_large_is_refused(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial, "TRACE_READ_BYTES_MAX", len(data) - 1)
     with pytest.raises(LimitExceeded):

@@ -115,22 +115,96 @@ def test_the_fingerprint_is_of_what_took_effect(request_of: dict[str, Any], tmp_
     assert asked(scoring={"enable_recency_weight": True}, now_utc="2026-01-01T00:00:00Z") != plain
 
 
+RANKED = {
+    "query": "Deploying  KEYS",
+    "policy": "lexical-1",
+    "store_paths": ["notes.jsonl"],
+    "budget": {"max_excerpt_tokens": 100, "max_items": 2},
+    "trust_filter": {
+        "trust_snapshot_path": "trust.json",
+        "deny_classifications": ["x", "malicious"],
+    },
+    "filters": {"before": "2030-01-01", "tags_any": None},
+    "scoring": {"drop_duplicates": False},
+}
+
+
+def test_an_event_of_lexical_1_says_which_analyser_and_which_filters(
+    request_of: dict[str, Any], tmp_path: Path
+) -> None:
+    for dropped in ("full", "counts"):
+        package = rote.retrieve(RANKED, root=tmp_path, dropped=dropped)
+        event = retrieval_event(RANKED, package, **IDS)
+        first, second = package["selection"]["selected"]
+        assert event == {
+            **IDS,
+            "policy_id": "rote.lexical",
+            "policy_version": "lexical-1/words-1",
+            "query_normalization_version": "query-v1",
+            "query_fingerprint": fingerprint(
+                {
+                    "query": "deploying keys",
+                    "terms": ["deploi", "kei"],
+                    "budget": {
+                        "max_excerpt_tokens": 100,
+                        "per_item_max_excerpt_tokens": 100,
+                        "max_items": 2,
+                    },
+                    "policy": package["policy"],
+                }
+            ),
+            "retrieval_mode": "lexical",
+            "candidate_count": 2,  # one is denied, one has no time, one is no record
+            "selected_records": [
+                {"record_id": "a", "record_type": "jsonl", "score": second["score"], "rank": 1,
+                 "position": 2},
+                {"record_id": "b", "record_type": "jsonl", "score": first["score"], "rank": 2,
+                 "position": 1},
+            ],
+            "applied_filters": {
+                "namespace": None,
+                "tags": None,
+                "trust": ["malicious", "x"],
+                "scope": {"before": "2030-01-01T00:00:00Z"},
+                "ttl": None,
+            },
+        }  # fmt: skip
+        run = good_run()
+        run["retrieval"]["events"][0] = event
+        assert check_trace(run["trace"], run["retrieval"]).ok
+
+
+def test_a_package_of_another_policy_is_refused(request_of: dict[str, Any], tmp_path: Path) -> None:
+    asked = {**RANKED, "query": request_of["query"]}
+    packages = [rote.retrieve(request, root=tmp_path) for request in (request_of, asked)]
+    for request, package in ((request_of, packages[1]), (asked, packages[0])):
+        with pytest.raises(InvalidInput):
+            retrieval_event(request, package, **IDS)
+
+
 def test_the_type_of_a_record_of_a_space_is_its_kind(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"memory_id":"x/y/z","text":"deploy"}')
     with rote.open(":memory:") as store:
         memory = rote.Memory(store.space("team"))
-        memory.put("ops", "kind/100%", "id", {"text": "deploy"})
+        memory.put("ops", "kind/100%#%23", "id", {"text": "deploy"})
         request = {
             "query": "deploy",
             "store_paths": ["rote:team", "a.jsonl"],
             "budget": {"max_excerpt_tokens": 100},
         }
-        package = rote.retrieve(request, root=tmp_path, store=store)
-    types = {
-        record["record_id"]: record["record_type"]
-        for record in retrieval_event(request, package, **IDS)["selected_records"]
-    }
-    assert types == {"ops/kind%2F100%25/id": "kind/100%", "x/y/z": "jsonl"}
+        for policy, id in (
+            ("phase6-v1", "ops/kind%2F100%25#%2523/id"),
+            ("lexical-1", "ops/kind%2F100%25%23%2523/id"),
+        ):
+            request |= {"policy": policy, "scoring": {}}
+            if policy == "lexical-1":
+                request["scoring"] = {"drop_duplicates": False}
+            package = rote.retrieve(request, root=tmp_path, store=store)
+            types = {
+                record["record_id"]: record["record_type"]
+                for record in retrieval_event(request, package, **IDS)["selected_records"]
+            }
+            assert types == {id: "kind/100%#%23", "x/y/z": "jsonl"}
 
 
 def package_of(ids: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -184,7 +258,7 @@ def test_nothing_that_was_given_is_changed(request_of: dict[str, Any], tmp_path:
 @pytest.mark.parametrize(
     "package",
     [{}, {"query": 1}, None, [], {"query": {"query_hash": HASH_OF_X}},
-     {"query": {"query_hash": HASH_OF_X}, "controller_version": "1", "selection": {"selected": []}}],
+     {"query": {"query_hash": HASH_OF_X}, "controller_version": "phase6-v1", "selection": {"selected": []}}],
 )  # fmt: skip
 def test_what_is_no_package_is_refused(package: Any) -> None:
     request, good = package_of(["a"])

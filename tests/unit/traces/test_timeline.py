@@ -120,6 +120,10 @@ def test_a_run_that_raised_tells_how_far_it_came(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert run.discarded
     assert run.error == "Interrupted"
+    with rote.open(tmp_path / "memory.db", modes=MODES) as store:
+        with pytest.raises(Interrupted), store.space("team").run(**TERMS) as long:
+            raise type("I" * 300, (Interrupted,), {})
+        assert make_timeline(long.trace).error == "I" * 200
     assert "It raised Interrupted, so nothing was written." in marks_of(run)
     trace: Any = decode((place / "trace.json").read_bytes())
     for other in (None, 5, ["x"]):
@@ -178,6 +182,7 @@ def test_a_replay_tells_the_replies_of_its_recording(tmp_path: Path) -> None:
             work(run, program)
     path = tmp_path / "observability" / "tuesday" / "trace.json"
     assert not read_timeline(path).has_recording
+    assert any("--recording names one" in mark for mark in marks_of(read_timeline(path)))
     told = read_timeline(path, recording=replay)
     assert [numbers(event.calls) for event in told.events] == expected(program)
     assert told.replayed

@@ -153,6 +153,7 @@ class SharedLookTests(RunGround):
         with self.look_run("read_only", self.seen) as run:
             assert run.get(A) == {"text": "a", "more": 1}
             assert run.retrieve(VAULT)["selection"]["selected"]
+            assert run.memory.search("keys")["items"]
             run.output({"type": "none"})
         assert (run.state, run.discarded, run.trace["run_id"]) == (
             "commit_applied",
@@ -183,6 +184,7 @@ class SharedLookTests(RunGround):
         package = retrieve(QUESTION, store=self.look)
         assert package == retrieve(QUESTION, store=self.agents)
         assert len(self.agents.receipts()) == len(receipts) + 1
+        assert Memory(self.seen).search("key") == Memory(self.notes).search("key")
 
     @pytest.mark.usefixtures("looked")
     def test_a_look_recovers_nothing(self) -> None:

@@ -15,6 +15,7 @@ from rote.retrieval.cache import CORPORA
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.states import CorpusKey
 from rote.testing.naive_retrieval import naive_retrieve
+from rote.testing.ranking_histories import RankingHistory
 from rote.testing.retrieval_draws import Memories
 from rote.testing.retrieval_histories import RetrievalHistory, plain_lines, renamed
 from rote.testing.space_suite.ground import SpaceGround
@@ -190,6 +191,10 @@ class RetrievalTests(SpaceGround):
             # Without content rules, as in a store of earlier days.
             store = self.open_fresh(str(seed), content_rules=())
             RetrievalHistory(store, self.clock, self.place, seed).run(STEPS)
+
+    def test_histories_are_answered_by_lexical_1_as_the_plain_reference_does(self) -> None:
+        store = self.open_fresh("ranked", content_rules=())
+        RankingHistory(store, self.clock, self.place, 1).run(STEPS)
 
     def test_what_is_kept_follows_the_commits_and_is_not_read_anew(self) -> None:
         memory = Memory(self.space)

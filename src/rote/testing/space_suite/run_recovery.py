@@ -178,7 +178,7 @@ class SharedRunTests(RunGround):
         assert (record.state, record.reason_code) == ("commit_aborted", "storage_apply_failed")
         assert self.entry_of(run).conflicts[0]["id"] == B
 
-    @pytest.mark.parametrize("ask", ["get", "scan", "retrieve", "list", "query"])
+    @pytest.mark.parametrize("ask", ["get", "scan", "retrieve", "search", "list", "query"])
     def test_a_recovered_run_is_validated_like_any_other(
         self, monkeypatch: pytest.MonkeyPatch, ask: str
     ) -> None:
@@ -188,6 +188,7 @@ class SharedRunTests(RunGround):
             "get": lambda run: run.get(Memory.entity_id("ops", "fact", "x")),
             "scan": lambda run: list(run.scan("record:")),
             "retrieve": lambda run: run.retrieve(VAULT),
+            "search": lambda run: run.memory.search("vaults", limit=1),
             "list": lambda run: run.memory.list("ops"),
             "query": lambda run: run.query({"select": {"record:*": {}}}),
         }

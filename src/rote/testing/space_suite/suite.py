@@ -54,9 +54,11 @@ from rote.testing.space_suite.run_ledgers import RunLedgerTests
 from rote.testing.space_suite.run_reads import RunReadTests
 from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
+from rote.testing.space_suite.run_searches import RunSearchTests
 from rote.testing.space_suite.run_traces import RunTraceTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
+from rote.testing.space_suite.searches import SearchTests
 from rote.testing.space_suite.sharing import SharingTests
 from rote.testing.space_suite.sides import SideRowTests
 from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, SpaceErasureTests
@@ -115,10 +117,12 @@ class SpaceSuite(
     RecordHistoryTests,
     RecordListTests,
     RetrievalTests,
+    SearchTests,
     RehearsalTests,
     RunTests,
     RunConflictTests,
     RunReadTests,
+    RunSearchTests,
     RunLedgerTests,
     RunEndTests,
     RunFailureTests,

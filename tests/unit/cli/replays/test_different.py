@@ -147,6 +147,22 @@ def test_what_it_would_have_written_is_shown_where_it_differs(
     assert [line.split("\t")[0] for line in lines] == list(entities)
 
 
+def test_the_same_writes_in_another_order_are_told_as_that(store_path: Path) -> None:
+    lines = ["    run.set('urn:a', 1)\n", "    run.memory.put('ops', 'fact', 'x', {})\n"]
+    record(store_path, "def work(run):\n" + "".join(lines))
+    write("def work(run):\n" + "".join(reversed(lines)))
+    result = replay(store_path)
+    assert (result.exit_code, result.stdout.splitlines()) == (1, [
+        "different: the calls are the same, and it would write the same in another order",
+        "recorded\turn:a; ops fact x",
+        "now\tops fact x; urn:a",
+    ])  # fmt: skip
+    parted = answer_of(store_path)["parted"]
+    assert (parted["by"], parted["entities"]) == ("writes", [])
+    assert parted["recorded"] == parted["made"][::-1]
+    assert parted["recorded"][0] == "urn:a"
+
+
 def test_records_that_would_be_written_otherwise_are_the_only_ones_shown(store: Path) -> None:
     write(changed('run.memory.append("ops", "log", "all", found)', "pass"))
     result = replay(store)

@@ -94,6 +94,16 @@ def test_a_run_that_failed_is_equal_when_it_fails_again(store_path: Path) -> Non
     assert answer_of(store_path, "other:work")["status"] == "different"
 
 
+def test_the_error_of_a_recorded_tool_has_its_own_name(store_path: Path) -> None:
+    """A replay raises a RecordedError in its place, which is no name that a user knows."""
+    program = changed('    return "sent"', '    raise OSError("no mail today")')
+    with pytest.raises(OSError, match="no mail today"):
+        record(store_path, program)
+    write(program)
+    said = run_ok("runs", "replay", "monday", "agent:work", store=store_path)
+    assert said.endswith("2 tool calls, and OSError: no mail today, as then\n")
+
+
 def test_a_replay_is_kept_when_it_is_wanted(store: Path) -> None:
     write(PROGRAM)
     answer = answer_of(store, "agent:work", "--keep", expected=0)

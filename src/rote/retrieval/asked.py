@@ -1,0 +1,36 @@
+"""A question with all that is needed to answer it by any policy, and its answer."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from rote.questions import Request
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.package import Dropped, Package
+from rote.retrieval.ranking.excerpts import TokenCounter
+from rote.retrieval.scoring import Reasons
+from rote.retrieval.trust import Denials
+
+
+class NamedCorpus(Struct, frozen=True):
+    """A store that was asked."""
+
+    name: str  # as the package names it
+    corpus: Corpus
+
+
+class Asked(Struct, frozen=True):
+    request: Request
+    stores: Sequence[NamedCorpus]  # in the order of their names
+    denials: Denials
+    dropped: Dropped
+    counter: TokenCounter | None  # None: the estimate by bytes
+
+
+class Answered(Struct, frozen=True):
+    """A package, and what it does not say of its memories: one entry for each."""
+
+    package: Package
+    reasons: list[Reasons]  # for their scores
+    tags: list[tuple[str, ...]]
+    terms: frozenset[str] = frozenset()  # of the question, that any memory has; of ranking alone

@@ -1,0 +1,117 @@
+"""Selection by lexical-1: who is in the answer, and for everybody else the first reason why not."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
+
+from msgspec import Struct
+
+from rote.questions import Budget, Scoring, normal_text
+from rote.retrieval.corpus import Corpus
+from rote.retrieval.ranking.excerpts import Excerpt, Excerpts
+from rote.retrieval.selection import BUDGET_EXHAUSTED, MAX_ITEMS_REACHED
+from rote.values.limits import MISFITS_MAX
+
+BELOW_MIN_SCORE = "below_min_score"
+DUPLICATE = "duplicate"
+
+
+class Candidate(Struct, frozen=True, gc=False):
+    """A memory that has a score."""
+
+    score: int  # millionths
+    corpus: Corpus
+    row: int
+
+    @property
+    def text(self) -> str:
+        return self.corpus.texts[self.row]
+
+
+class Selected(Struct, frozen=True):
+    """A memory that is in the answer."""
+
+    candidate: Candidate
+    excerpt: Excerpt
+
+
+class Ranking:
+    """Candidates, best first. Those of equal score are put in order when they are reached."""
+
+    def __init__(self, candidates: list[Candidate]) -> None:
+        candidates.sort(key=lambda each: each.score, reverse=True)
+        self._candidates = candidates
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for _, ties in groupby(self._candidates, key=lambda each: each.score):
+            yield from sorted(ties, key=lambda each: each.corpus.rank_key(each.row))
+
+    def count_from(self, scoring: Scoring) -> int:
+        """Return how many have enough of a score."""
+        best = self._candidates[0].score if self._candidates else 0
+        # The least integer that is no less than the share.
+        least = max(scoring.min_score, -(-scoring.min_share * best // 1_000))
+        return sum(each.score >= least for each in self._candidates)
+
+
+class Selection(Struct, frozen=True):
+    """The selected, and why the others are not."""
+
+    selected: Sequence[Selected]
+    passed: Sequence[tuple[str, Candidate]]  # over, with their reasons, by rank
+    rest: str  # the reason of those that rank below all of these and have enough of a score
+    rest_count: int
+    weak_count: int  # of those without enough of a score, who rank last
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of each reason."""
+        counts = {BELOW_MIN_SCORE: self.weak_count, DUPLICATE: 0, BUDGET_EXHAUSTED: 0}
+        for reason, _ in self.passed:
+            counts[reason] += 1
+        counts[self.rest] = counts.get(self.rest, 0) + self.rest_count
+        return counts
+
+    def dropped(self, ranking: Ranking) -> Iterator[tuple[str, Candidate]]:
+        """Yield all candidates that are not selected: by reason, then by rank."""
+        done = len(self.selected) + len(self.passed)
+        weak_from = done + self.rest_count
+        for each in islice(ranking, weak_from, None):
+            yield BELOW_MIN_SCORE, each
+        yield from sorted(self.passed, key=itemgetter(0), reverse=True)
+        for each in islice(ranking, done, weak_from):
+            yield self.rest, each
+
+
+def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpts) -> Selection:
+    """Go through the ranking until the answer is full or too many memories do not fit."""
+    enough = ranking.count_from(scoring)
+    selected: list[Selected] = []
+    passed: list[tuple[str, Candidate]] = []
+    texts: set[str] = set()
+    left, misfits = budget.max_excerpt_tokens, 0
+    for each in islice(ranking, enough):
+        if len(selected) == budget.max_items or misfits == MISFITS_MAX:
+            break
+        text = normal_text(each.text) if scoring.drop_duplicates else ""
+        if scoring.drop_duplicates and text in texts:
+            passed.append((DUPLICATE, each))
+            continue
+        excerpt = excerpts.of(each.text)
+        if excerpt.tokens > left:
+            misfits += 1
+            passed.append((BUDGET_EXHAUSTED, each))
+            continue
+        left -= excerpt.tokens
+        texts.add(text)
+        selected.append(Selected(each, excerpt))
+    is_full = len(selected) == budget.max_items
+    return Selection(
+        selected,
+        passed,
+        rest=MAX_ITEMS_REACHED if is_full else BUDGET_EXHAUSTED,
+        rest_count=enough - len(selected) - len(passed),
+        weak_count=len(ranking) - enough,
+    )
