@@ -270,3 +270,13 @@ def test_runs_that_are_not_there_are_no_answer(store: Path) -> None:
     )
     said = error_of(run("trace", "check", "third", store=store))
     assert said.startswith("error: there is no file third, and no run in ")
+
+
+def test_a_folder_that_cannot_be_read_costs_only_the_files(store: Path) -> None:
+    traces = store.with_name("observability")
+    (traces / "first").rename(traces / "kept")
+    (traces / "first").symlink_to("first")  # leads to itself, and root too cannot read it
+    told = pairs_of("runs", "show", "first", store=store)
+    assert told["state"] == "commit_applied"
+    assert "observability/first cannot be read: " in told["trace"]
+    assert "trace show" not in told["next"]

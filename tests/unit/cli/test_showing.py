@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import rote
 from rote import ModelConfig, ToolProfile
 from rote.bridges.trace_files import read_timeline
 from rote.values import canonical, decode, sha256_hex
-from tests.unit.cli.command import error_of, run
+from tests.unit.cli.command import error_of, run, run_ok
 from tests.unit.inspector.pages import read_page
 
 SHOWN = """\
@@ -253,3 +254,130 @@ def test_records_have_the_names_that_are_typed(tmp_path: Path) -> None:
     shown = run("trace", "show", "monday", store=path).stdout
     assert "    set ops fact asked {" in shown
     assert "record:" not in shown
+
+
+# -- what differs, on a terminal and on a page --------------------------------------------------------
+
+PARTS = ToolProfile(
+    "search", "1", normalized_args_fields=("/q",), side_effect_fingerprint_fields=("",)
+)
+
+
+def compared_run(
+    store: Path, run_id: str, *, result: Any = 1, effects: Any = None, replies: int = 1, **args: Any
+) -> None:
+    """Make a run of one call."""
+    with (
+        rote.open(store, modes=("buffered_write",)) as opened,
+        opened.space("same").run(
+            run_id=run_id,
+            workflow_id="triage",
+            model=ModelConfig("acme", "large-1", seed=7),
+            policy_set_id="p1",
+            mode="buffered_write",
+            tools=[PARTS],
+            record=True,
+        ) as each,
+        each.event(role="r", interceptor="i", decision_type="d") as event,
+    ):
+        for number in range(replies):
+            event.model(lambda n: f"reply {n}", n=number)
+        answer = result if effects is None else rote.Effects(result, effects)
+        event.call("search", lambda **given: answer, **args)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "values"),
+    [
+        ({"q": "a", "id": 1}, {"q": "b", "id": 2}, [{"/q": "a"}, {"/q": "b"}]),
+        ({"result": 1}, {"result": True}, [1, True]),
+        ({"effects": {"sent": 1}}, {}, [{"sent": 1}, {}]),
+        ({"replies": 1}, {"replies": 2}, [None, "reply 1"]),
+    ],
+)
+def test_a_page_has_the_values_that_a_terminal_has(
+    tmp_path: Path, left: Any, right: Any, values: list[Any]
+) -> None:
+    store, page = tmp_path / "memory.db", tmp_path / "page.html"
+    compared_run(store, "left", **left)
+    compared_run(store, "right", **right)
+    asked = ("trace", "compare", "left", "right", "--full", "--json")
+    result = run(*asked, "--html", str(page), store=store)
+    [failure] = decode(result.stdout)["failures"]
+    told = [failure[name] for name in ("left_value", "right_value")]
+    assert [each and decode(each) for each in told] == values
+    blocks = read_page(page.read_bytes()).blocks[:2]
+    assert blocks == [canonical(each).decode().replace(":", ": ") for each in values]
+
+
+def piped(path: Path) -> str:
+    """Return the name of a pipe that gives the bytes of a file once."""
+    source, target = os.pipe()
+    with os.fdopen(target, "wb") as file:
+        file.write(path.read_bytes())
+    return f"/dev/fd/{source}"
+
+
+def test_a_page_of_a_comparison_can_be_made_from_pipes(store: Path, tmp_path: Path) -> None:
+    options = {
+        "": "trace.json",
+        "retrieval": "trace.retrieval.json",
+        "recording": "recording.jsonl",
+    }
+    args = []
+    for side, run_id in (("left", "monday"), ("right", "tuesday")):
+        for name, file in options.items():
+            option = [f"--{side}-{name}"] if name else []
+            args += [*option, piped(folder(store, run_id) / file)]
+    page = tmp_path / "page.html"
+    result = run("trace", "compare", *args, "--html", str(page))
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert read_page(page.read_bytes()).blocks[:2] == ['{"query": "vault"}', '{"query": "safe"}']
+
+
+def test_a_comparison_is_not_told_when_its_page_cannot_be_written(
+    store: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    page.touch()
+    result = run("trace", "compare", "monday", "tuesday", "--html", str(page), store=store)
+    assert "exists already" in error_of(result)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["show", "compare"])
+def test_a_recording_that_never_ends_is_refused(store: Path, command: str) -> None:
+    names = ["monday"] if command == "show" else ["monday", "tuesday"]
+    option = "--recording" if command == "show" else "--left-recording"
+    said = error_of(run("trace", command, *names, option, "/dev/zero", store=store))
+    assert "/dev/zero is not the recording of its trace: a line is not of a recording" in said
+
+
+def test_a_recording_that_is_there_and_does_not_fit_is_told(store: Path) -> None:
+    (folder(store) / "recording.jsonl").write_bytes(
+        (folder(store, "tuesday") / "recording.jsonl").read_bytes()
+    )
+    told = run_ok("trace", "show", "monday", store=store)
+    assert "The recording beside the trace is not used (its SHA-256 is " in told
+    assert "There is no recording" not in told
+
+
+def test_a_run_that_wrote_nothing_says_so(store: Path) -> None:
+    compared_run(store, "left")
+    for place in (store, store.with_name("elsewhere.db")):
+        assert "writes\tnone\n" in run_ok("trace", "show", str(folder(store, "left")), store=place)
+
+
+def test_writes_that_were_not_applied_are_no_writes(store: Path) -> None:
+    with rote.open(store, modes=("buffered_write",)) as opened:
+        space = opened.space("same")
+        run_of = space.run(
+            run_id="late", workflow_id="w", model=None, policy_set_id="p", mode="buffered_write"
+        )
+        with pytest.raises(rote.errors.RunAborted), run_of as each:
+            each.get("urn:a")
+            each.set("urn:a", 1)
+            space.set("urn:a", 2)
+    told = run_ok("trace", "show", "late", store=store)
+    assert ", not applied\n" in told
+    assert "writes of version" not in told

@@ -16,6 +16,7 @@ from rote.traces.partial import event_lines, start_line
 from rote.traces.timeline import Timeline, TimelineCall, make_timeline
 from rote.traces.timeline_words import head_of, marks_of
 from rote.values import canonical, decode
+from rote.values.limits import TRACE_DEPTH_MAX
 from tests.lanes import examples
 from tests.unit.traces.traces import changed, changing, good_run
 
@@ -342,3 +343,13 @@ def test_a_timeline_is_json(tmp_path: Path) -> None:
         "kind": "model", "name": "large-1", "args": {"n": 0}, "result": {"reply": 0},
     }  # fmt: skip
     assert told["run_id"] == "monday"
+
+
+def test_a_model_of_any_depth_is_shown() -> None:
+    """A comparison takes it, and a timeline failed."""
+    made = good_run()
+    deep: Any = 1
+    for _ in range(TRACE_DEPTH_MAX - 4):
+        deep = [deep]
+    made["trace"]["metadata"]["model"] = {"provider_name": deep}
+    assert dict(head_of(make_timeline(made["trace"])))["model"].startswith("[[[")

@@ -1,5 +1,6 @@
 """A replay that does something else: where it parts."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,15 @@ def test_what_is_printed_is_no_part_of_the_answer(store: Path) -> None:
     assert result.exit_code == 0
     assert decode(result.stdout)["status"] == "equal"
     assert result.stderr == "imported\nstill\nworking\n"
+
+
+@pytest.mark.parametrize("end", ["", "\n    raise ValueError"])
+def test_what_goes_past_python_to_stdout_is_no_part_of_the_answer(
+    store: Path, capfd: pytest.CaptureFixture[str], end: str
+) -> None:
+    program = changed("def work(run):", "def work(run):\n    import os; os.write(1, b'raw ')"
+                      f"; os.system('echo shell'){end}")  # fmt: skip
+    write(program)
+    assert replay(store, "agent:work", "--json").exit_code == (1 if end else 0)
+    os.write(1, b"restored")
+    assert capfd.readouterr() == ("restored", "raw shell\n")
