@@ -32,7 +32,8 @@ def check_inert(visit: Visit, path: Path, title: str) -> None:
     assert visit.requests == [path.as_uri()]
     assert visit.complaints == []
     assert visit.dialogs == []
-    assert visit.evaluate("document.title").startswith(title)
+    # A browser shows runs of blanks in a title as one.
+    assert visit.evaluate("document.title").startswith(" ".join(title.split()))
     assert visit.evaluate(TAGS) == read_page(path.read_bytes()).tags
 
 
