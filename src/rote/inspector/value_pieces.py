@@ -81,7 +81,7 @@ def _pieces(content: str, is_text: bool, is_line: bool) -> Iterator[Piece]:
     if is_text:
         yield Piece(content, "")
         return
-    lead = ""  # the indent of the line
+    lead = "\n"  # the line break and the indent before the line
     for token, following in pairwise(chain(indent(content), [""])):
         if token.startswith("\n"):
             lead = token
