@@ -10,7 +10,7 @@ from rote.bridges.folders import shown_name
 from rote.bridges.run_files import files_of, summary_of
 from rote.cli.options import SPACE_DEFAULT, STORE_DEFAULT, StoreOptions, spread_options
 from rote.cli.outcome import no
-from rote.cli.output import compact, plural, print_line, print_pairs, short
+from rote.cli.output import compact, plural, print_line, print_pairs
 from rote.cli.run_traces import traces_beside
 from rote.cli.running import find_run, standing
 from rote.contract.run_modes import LIVE
@@ -18,6 +18,7 @@ from rote.errors import InvalidInput, NotFound
 from rote.opening.engines import locate
 from rote.runs.ledger import RunRecord
 from rote.traces.artifacts import member, members
+from rote.traces.timeline_words import model_words, short_hash
 
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN_ID", help="Its id, or how it begins.", show_default=False)
@@ -155,23 +156,12 @@ def _trace_pairs(trace: dict[str, Any]) -> list[tuple[str, str]]:
         ("events", events + cut),
         ("output", str(trace["output_type"] or "")),
         ("raised", trace.get("raised", "")),
-        ("recorded", f"SHA-256 {short(recording)}…" if isinstance(recording, str) else ""),
+        ("recorded", f"SHA-256 {short_hash(recording)}" if isinstance(recording, str) else ""),
     ]
 
 
 def _model_words(trace: dict[str, Any]) -> str:
     """Return the model of a run with the settings that somebody has set."""
-    model = trace["model"]
-    if model is None:
-        return "none"
-    decoding = member(model, "decoding")
-    settings = {
-        "revision": member(model, "model_revision"),
-        **(decoding if type(decoding) is dict else {}),
-        "seed": member(model, "seed"),
-    }
-    words = [f"{member(model, 'provider_name')} {member(model, 'model_name')}"]
-    words += [f"{name} {compact(value)}" for name, value in settings.items() if value is not None]
-    if trace.get("model_fixed") is False:
-        words.append("not fixed: it may reply otherwise")
-    return ", ".join(words)
+    words = model_words(trace["model"])
+    is_fixed = trace.get("model_fixed") is not False
+    return words if is_fixed else f"{words}, not fixed: it may reply otherwise"

@@ -26,7 +26,7 @@ from rote.cli.tracing import HtmlOption, RetrievalOption, TraceArgument
 from rote.errors import NotFound, RoteError
 from rote.runs.identities import commit_id
 from rote.traces.timeline import Timeline, TimelineCall, TimelineEvent, TimelineRetrieval, Writes
-from rote.traces.timeline_words import guardrails_of, head_of, marks_of, retrieval_of, short
+from rote.traces.timeline_words import guardrails_of, head_of, marks_of, retrieval_of, short_hash
 from rote.values import Json
 
 _INDENT = " " * 4
@@ -129,7 +129,7 @@ class _Printer:
             elif call.is_recorded:
                 self._print_value(_DEEPER, "→", call.result)
             elif call.result_fingerprint is not UNSET:
-                self._print_line(f"{_DEEPER}→ fingerprint {short(call.result_fingerprint)}")
+                self._print_line(f"{_DEEPER}→ fingerprint {short_hash(call.result_fingerprint)}")
             if call.effects is not UNSET:
                 self._print_value(_DEEPER, "effects", call.effects)
 

@@ -30,13 +30,13 @@ from rote.cli.output import (
     print_json,
     print_line,
     print_rows,
-    short,
 )
 from rote.cli.run_traces import trace_named
 from rote.errors import InvalidInput
 from rote.traces import Failure, Report
 from rote.traces.checking import MODEL
 from rote.traces.reports import Level, cut_to_difference
+from rote.traces.timeline_words import short_hash
 from rote.values import Json
 from rote.values.limits import TRACE_BYTES_MAX, TRACE_DAYS_MIN, TRACE_READ_BYTES_MAX
 
@@ -287,4 +287,4 @@ def _values(failure: Failure) -> tuple[str, str]:
 
 def _shown(value: Json) -> str:
     """Return a value as text; the beginning of a hash is enough to tell two apart."""
-    return f"{short(value)}…" if isinstance(value, str) and _is_hash(value) else compact(value)
+    return short_hash(value) if isinstance(value, str) and _is_hash(value) else compact(value)

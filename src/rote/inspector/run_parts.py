@@ -40,7 +40,7 @@ from rote.traces.timeline import (
     TimelineRecord,
     TimelineRetrieval,
 )
-from rote.traces.timeline_words import guardrails_of, head_of, marks_of, retrieval_of, short
+from rote.traces.timeline_words import guardrails_of, head_of, marks_of, retrieval_of, short_hash
 from rote.values import Json
 from rote.values.limits import REPORT_PARTS_MAX
 
@@ -56,7 +56,7 @@ def show_facts(run: Timeline) -> Html:
 
 def fact(value: str) -> Html:
     """Return a name; of the hashes in it only their beginnings are shown."""
-    shown = _hashes.sub(lambda match: short(match[0]), value)
+    shown = _hashes.sub(lambda match: short_hash(match[0]), value)
     return name(shown) if shown == value else span(name(shown), title=value)
 
 
@@ -154,7 +154,7 @@ def _reply_of(call: TimelineCall) -> Json:
 
 
 def _fingerprint(hash: object) -> Html:
-    shown = short(hash) if isinstance(hash, str) else "not recorded"
+    shown = short_hash(hash) if isinstance(hash, str) else "not recorded"
     return p("fingerprint ", code(shown), class_="hash")
 
 

@@ -12,7 +12,7 @@ _HASH_CHARACTERS_SHOWN = 12
 _DECODING = ("temperature", "top_p", "max_tokens", "frequency_penalty", "presence_penalty")
 
 
-def short(hash: str) -> str:
+def short_hash(hash: str) -> str:
     """Return the beginning of a hash, which is enough to tell two apart."""
     return f"{hash[:_HASH_CHARACTERS_SHOWN]}…"
 
@@ -60,21 +60,28 @@ def head_of(run: Timeline) -> list[tuple[str, str]]:
 
 
 def model_of(run: Timeline) -> str:
-    """Return the model with the settings that somebody has set."""
-    if type(run.model) is not dict:
-        is_none = run.model_config_id == fingerprint(None)
-        return "none" if is_none else f"not told, {short(run.model_config_id)}"
-    names = [member(run.model, name) for name in ("provider_name", "model_name", "model_revision")]
-    decoding = member(run.model, "decoding")
+    """Return the model with its settings; its id when the trace does not tell them."""
+    if type(run.model) is dict:
+        return model_words(run.model)
+    is_none = run.model_config_id == fingerprint(None)
+    return "none" if is_none else f"not told, {short_hash(run.model_config_id)}"
+
+
+def model_words(model: Json) -> str:
+    """Return a model with the settings that somebody has set."""
+    if type(model) is not dict:
+        return "none" if model is None else "not told"
+    names = [member(model, name) for name in ("provider_name", "model_name", "model_revision")]
+    decoding = member(model, "decoding")
     settings = {name: member(decoding, name) for name in _DECODING}
-    settings["seed"] = member(run.model, "seed")
+    settings["seed"] = member(model, "seed")
     told = [f"{name} {_text(value)}" for name, value in settings.items() if value is not None]
     return ", ".join([" ".join(_text(name) for name in names if name is not None), *told])
 
 
 def output_of(run: Timeline) -> str:
     is_none = run.output_type == "none"
-    return "none" if is_none else f"{run.output_type}, {short(run.output_shape_hash)}"
+    return "none" if is_none else f"{run.output_type}, {short_hash(run.output_shape_hash)}"
 
 
 def writes_of(run: Timeline) -> str:
@@ -83,7 +90,7 @@ def writes_of(run: Timeline) -> str:
         return "none" if run.discarded or run.replayed else "not told"
     if run.writes_nothing:
         return "none"
-    told = short(run.commit_payload_fingerprint)
+    told = short_hash(run.commit_payload_fingerprint)
     if run.writes is None:
         return told
     if run.writes.version is None:

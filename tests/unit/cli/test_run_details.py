@@ -57,7 +57,7 @@ def test_a_run_is_shown_with_all_that_is_known_of_it(store: Path) -> None:
     assert told["wrote"] == "version 1"
     assert told["space"] == "default, branch main"
     assert told["model"] == (
-        "acme large-1, revision \"b\", max_tokens 9, temperature 0.5,"
+        "acme large-1 b, temperature 0.5, max_tokens 9,"
         " not fixed: it may reply otherwise"
     )  # fmt: skip
     assert told["tools"] == "search 1"
