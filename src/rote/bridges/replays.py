@@ -9,14 +9,13 @@ Nothing is written by a replay; in a store that is open read only, not even that
 """
 
 from collections.abc import Callable, Iterator
-from hashlib import file_digest
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from rote.bridges.trace_files import companion_of, read_trace
+from rote.bridges.trace_files import companion_of, named_recording, read_trace
 from rote.contract import Commit, Fact
 from rote.contract.run_modes import LIVE
 from rote.errors import (
@@ -38,6 +37,7 @@ from rote.runs.trace_files import PARTIAL_ENDING, RECORDING_NAME, TRACE_NAME
 from rote.space import Space
 from rote.traces import ModelConfig, Report, ToolProfile, compare_traces
 from rote.traces.artifacts import member, members
+from rote.traces.recorded_calls import Origin
 from rote.values import Json
 from rote.values.limits import ERROR_CHAIN_MAX
 
@@ -85,12 +85,13 @@ def read_original(
             " program or an earlier Rote made it; replay it in Python: space.run(…, replay=FILE)"
         )
     model = metadata["model"]
+    origin = Origin(metadata.get("recording"), member(trace, "memory_snapshot_id"))
     return Original(
         record=record,
         policy_set_id=policy_set_id,
         model=None if model is None else ModelConfig.from_dict(model),
         tools=[ToolProfile.from_dict(tool) for tool in members(metadata, "tools")],
-        recording=_find_recording(record.run_id, metadata.get("recording"), folder, recording),
+        recording=_find_recording(record.run_id, origin, folder, recording),
         has_failed=metadata.get("discarded") is True,
         trace=data,
         retrieval=retrieval,
@@ -114,37 +115,37 @@ def _read_trace(run_id: str, folder: Path) -> tuple[Json, bytes, bytes | None]:
         raise InvalidInput(f"{path}: {error}", path=str(path)) from None
 
 
-def _find_recording(run_id: str, digest: Json, folder: Path, named: Path | None) -> Path:
+def _find_recording(run_id: str, origin: Origin, folder: Path, named: Path | None) -> Path:
     """Return the recording of a run; only the bytes that its trace names are taken."""
-    if digest is None:
+    if origin.digest is None:
         raise NotFound(
             f"the run {run_id} was not recorded; start runs with record=True", run_id=run_id
         )
     path = folder / RECORDING_NAME if named is None else named
     # After a kill in the last moment, a recording that is whole has not got its name.
     unnamed = path.with_name(path.name + PARTIAL_ENDING)
-    if not path.is_file() and _digest_of(unnamed) == digest:
+    if not path.is_file() and unnamed.is_file() and _problem_of(unnamed, origin) is None:
         return unnamed
-    found = _digest_of(path)
-    if found is None:
+    if not path.is_file():
         raise NotFound(
             f"there is no recording {path}; name that of {run_id} with --recording", run_id=run_id
         )
-    if found != digest:
+    problem = _problem_of(path, origin)
+    if problem is not None:
         raise InvalidInput(
-            f"{path} is not the recording of {run_id}: its SHA-256 is {found}, and the trace names"
-            f" {digest}; name the right one with --recording",
+            f"{path} is not the recording of {run_id}: {problem}; name the right one with --recording",
             path=str(path),
         )
     return path
 
 
-def _digest_of(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None where there is none."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
+def _problem_of(path: Path, origin: Origin) -> InvalidInput | None:
+    """Return why a file is not the recording of a trace; None when it is."""
+    try:
+        named_recording(path).read(origin, lambda line: None)
+    except InvalidInput as problem:
+        return problem
+    return None
 
 
 def replay(original: Original, space: Space, function: Callable[[Run], object]) -> Outcome:

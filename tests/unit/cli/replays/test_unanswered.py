@@ -102,7 +102,7 @@ def test_a_recording_elsewhere_is_named(store_path: Path) -> None:
     assert replay(store_path, "agent:work", "--recording", "first.jsonl").exit_code == 0
     Path("other.jsonl").write_bytes(Path("first.jsonl").read_bytes() + b"\n")
     said = error_of(replay(store_path, "agent:work", "--recording", "other.jsonl"))
-    assert "other.jsonl is not the recording of monday: its SHA-256 is " in said
+    assert "other.jsonl is not the recording of monday: " in said
 
 
 def test_a_whole_recording_without_its_name_is_taken(store: Path) -> None:
