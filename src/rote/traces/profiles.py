@@ -70,11 +70,6 @@ class ToolProfile:
             return None
         return fingerprint(self._chosen("side_effect_fingerprint_fields", effects))
 
-    def compared(self, part: Part, value: Json) -> Json:
-        """Return what is compared of a part of a call: {pointer: value}, or the whole value."""
-        fields = _PARTS[part]
-        return value if getattr(self, fields) == ("",) else self._chosen(fields, value)
-
     def to_dict(self) -> dict[str, Json]:
         return {
             "tool_name": self.tool_name,
@@ -122,6 +117,12 @@ def profiles_by_name(profiles: Iterable[ToolProfile]) -> dict[str, ToolProfile]:
             raise LimitExceeded("the number of tools", size=TOOLS_MAX + 1, limit=TOOLS_MAX)
         named[profile.tool_name] = profile
     return dict(sorted(named.items()))
+
+
+def compared_value(profile: ToolProfile, part: Part, value: Json) -> Json:
+    """Return what is compared of a part of a call: {pointer: value}, or the whole value."""
+    fields = _PARTS[part]
+    return value if getattr(profile, fields) == ("",) else profile._chosen(fields, value)
 
 
 def profiles_told(tools: Json) -> dict[str, ToolProfile]:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, to_builtins
 
 from rote.errors import InvalidInput, InvalidValue, LimitExceeded
-from rote.traces.profiles import Part, ToolProfile
+from rote.traces.profiles import Part, ToolProfile, compared_value
 from rote.values import Json, decode
 from rote.values.limits import (
     RECORDING_CALLS_MAX,
@@ -188,7 +188,7 @@ def compared_part(call: RecordedCall, part: Part, profile: ToolProfile | None = 
         )  # of which none are known, it has none
     else:
         value = call.result if call.error is UNSET else {"error": to_builtins(call.error)}
-    return value if profile is None else profile.compared(part, value)
+    return value if profile is None else compared_value(profile, part, value)
 
 
 # -- lines --------------------------------------------------------------------------------------------
