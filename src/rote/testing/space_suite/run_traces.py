@@ -102,10 +102,10 @@ class RunTraceTests(RunGround):
         )
         vault, drawer = (f'"look into the {word}"' for word in ("vault", "drawer"))
         assert [(each.code, each.left_value, each.right_value) for each in report.failures] == [
-            ("tool_result_fingerprint_mismatch:0:0", vault, drawer),
-            ("side_effect_fingerprint_mismatch:0:0", f'{{"to":{vault}}}', f'{{"to":{drawer}}}'),
-            ("writes_mismatch", None, None),
             ("model_reply_mismatch:0", vault, drawer),
+            ("tool_result_fingerprint_mismatch:0:0", vault, drawer),
+            ("side_effect_fingerprint_mismatch:0:0", f'{{"/to":{vault}}}', f'{{"/to":{drawer}}}'),
+            ("writes_mismatch", None, None),
         ]
 
     def test_a_run_that_names_no_mode_cannot_write_whatever_is_enabled(self) -> None:
