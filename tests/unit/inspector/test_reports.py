@@ -310,7 +310,7 @@ def hostile_timelines(draw: some.DrawFn) -> Timeline:
 
 
 @given(hostile_timelines(), hostile_timelines())
-@settings(max_examples=examples(3, 100), deadline=None)
+@settings(max_examples=examples(3, 30), deadline=None)
 def test_no_run_has_a_page_beyond_its_bound(left: Timeline, right: Timeline) -> None:
     assert len(run_report(left)) < SIZE_MAX
     codes = [f"event_mismatch:{index}:role" for index in range(600)]
