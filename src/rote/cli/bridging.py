@@ -30,6 +30,8 @@ from rote.cli.options import (
     AtOption,
     BranchOptions,
     NamespacesOption,
+    OnlyKindOption,
+    OnlyNamespaceOption,
     Options,
     memory_of,
     namespaces_in,
@@ -72,14 +74,8 @@ OverwriteOption = Annotated[
 @spread_options
 def export_memory(
     *,
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", metavar="NS", help="Only this one; may be given again."),
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--kind", metavar="KIND", help="Only this one; may be given again."),
-    ] = None,
+    namespace: OnlyNamespaceOption = None,
+    kind: OnlyKindOption = None,
     format: Annotated[
         str,
         typer.Option(

@@ -71,6 +71,14 @@ NamespacesOption = Annotated[
     str | None,
     typer.Option("--namespaces", metavar="NS,NS", help="Namespaces of your own that are new."),
 ]
+OnlyNamespaceOption = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", metavar="NS", help="Only this one; may be given again."),
+]
+OnlyKindOption = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only this one; may be given again."),
+]
 OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="A new file to write it to."),

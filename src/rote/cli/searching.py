@@ -5,7 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rote.cli.options import AtOption, BranchOptions, memory_of, point_of, spread_options
+from rote.cli.options import (
+    AtOption,
+    BranchOptions,
+    OnlyKindOption,
+    OnlyNamespaceOption,
+    memory_of,
+    point_of,
+    spread_options,
+)
 from rote.cli.output import print_marked, print_parts, print_rows, say, stdout
 from rote.values.limits import SEARCH_LIMIT_MAX
 
@@ -16,14 +24,8 @@ _COLUMNS = ("score", "namespace", "kind", "id", "entry", "time", "excerpt")
 def search_records(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="A question, as one asks people.")],
     *,
-    namespace: Annotated[
-        list[str] | None,
-        typer.Option("--namespace", metavar="NS", help="Only this one; may be given again."),
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--kind", metavar="KIND", help="Only this one; may be given again."),
-    ] = None,
+    namespace: OnlyNamespaceOption = None,
+    kind: OnlyKindOption = None,
     tag: Annotated[
         list[str] | None,
         typer.Option("--tag", metavar="TAG", help="May be given again: all of them."),
