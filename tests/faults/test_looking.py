@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -41,18 +42,25 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(killed: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Return a folder with some of the files."""
-    folder = tmp_path / "store"
-    folder.mkdir()
-    for name in KILLED:
-        shutil.copy(killed / name, folder / name)
-    if request.param == CLOSED:
-        rote.open(folder / FILE).close()
-    for path in folder.iterdir():
-        if path.name not in request.param:
-            path.unlink()
-    return folder
+def folder(killed: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Return a folder with some of the files, which others may enter.
+
+    It is outside of pytest's own folders: each start of pytest closes those to others again.
+    """
+    with tempfile.TemporaryDirectory(prefix="rote-look-") as above:
+        Path(above).chmod(0o755)
+        folder = Path(above, "store")
+        folder.mkdir()
+        for name in KILLED:
+            shutil.copy(killed / name, folder / name)
+        if request.param == CLOSED:
+            rote.open(folder / FILE).close()
+        for path in folder.iterdir():
+            if path.name not in request.param:
+                path.unlink()
+        yield folder
+        if folder.exists():
+            folder.chmod(0o755)
 
 
 every_state = pytest.mark.parametrize("folder", [KILLED, COPIED, CLOSED], indirect=True)
@@ -137,7 +145,6 @@ def test_a_look_needs_no_right_to_write(folder: Path) -> None:
     for path in folder.iterdir():
         path.chmod(0o444)
     folder.chmod(0o555)
-    open_the_way(folder)
     before = content(folder)
     looked, opened = child([folder / FILE], "look_as_a_guest").splitlines()
     assert (looked, opened in ("Denied", "Unavailable")) == (str(EXPECTED), True)
@@ -149,7 +156,6 @@ def test_the_command_line_looks_where_it_may_not_write(folder: Path) -> None:
     for path in folder.iterdir():
         path.chmod(0o444)
     folder.chmod(0o555)
-    open_the_way(folder)
     before = content(folder)
     told = child([folder / FILE], "command_as_a_guest").splitlines()
     assert (told[0], json.loads(told[1])["value"]) == ("get 0", {"number": COMMITS - 1})
@@ -162,7 +168,6 @@ def test_a_file_that_may_not_be_read_is_told_as_that(folder: Path) -> None:
     """The advice was to make it writable."""
     (folder / FILE).chmod(0o222)
     folder.chmod(0o777)
-    open_the_way(folder)
     told = child([folder / FILE], "told_as_a_guest").splitlines()
     expected = f"Denied {folder / FILE} may not be read; ask its owner for the right to read it"
     assert told == [expected]
@@ -172,16 +177,7 @@ def test_a_file_that_may_not_be_read_is_told_as_that(folder: Path) -> None:
 def test_a_folder_that_cannot_be_listed_is_in_no_writers_way(folder: Path) -> None:
     (folder / FILE).chmod(0o666)
     folder.chmod(0o733)
-    open_the_way(folder)
     assert child([folder / FILE], "told_as_a_guest").splitlines() == ["it may be written"]
-
-
-def open_the_way(folder: Path) -> None:
-    """Let others enter the folders above."""
-    for parent in folder.parents:
-        if parent.stat().st_uid == os.geteuid() and parent.name.startswith(("pytest-", "popen-")):
-            parent.chmod(0o755)
-    folder.parent.chmod(0o755)
 
 
 @every_state
