@@ -85,6 +85,8 @@ TABLE = Table([
     Row(c.GetHistory, "history", f"{_READING}.history:history", "read", "ids", "always", None, _id),
     Row(c.GetLog, "log", f"{_READING}.history:log", "read", "none", "always", "commits"),
     Row(c.Find, "find", f"{_READING}.indexes:find", "read", "none", "always", "hits"),
+    Row(c.Postings, "postings", f"{_READING}.packed_indexes:postings", "read", "none", "always",
+        "found"),
     Row(c.Query, "query", f"{_READING}.queries:query", "read", "walk", "always"),
     Row(c.Values, "values", f"{_READING}.queries:values", "read", "walk", "always"),
     Row(c.Watch, "watch", "rote.kernel.watching.watches:watch", "read", "walk", "always"),
