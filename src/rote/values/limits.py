@@ -343,6 +343,11 @@ SEARCH_EXCERPT_TOKENS = 256
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
 
+# Rows of one segment of the index of words, so that two bytes tell a row. The postings of a segment with
+# fewer than these are in its body.
+SEGMENT_ROWS_MAX = 65_535
+SEGMENT_SMALL_ROWS = 4_096
+
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.
 TRACE_BYTES_MAX = 10 * MIB
