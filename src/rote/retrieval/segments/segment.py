@@ -14,9 +14,9 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import le
 from typing import TypeAlias
 
@@ -125,7 +125,6 @@ class Table(msgspec.Struct):
         )
 
 
-_NONE = (b"", b"")
 _NOT_HELD = ("", b"", b"", b"", b"", b"", b"")
 
 
@@ -155,6 +154,14 @@ def raw_posting(blob: bytes) -> RawPosting:
     if end < 2 or end % _ROW_BYTES:
         raise _damaged()
     return blob[2:end], blob[end : len(blob) - count], blob[len(blob) - count :]
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """All postings of a segment."""
+
+    terms: list[str]  # in order
+    singles: list[bytes]  # of each term
+    repeated: dict[int, tuple[bytes, bytes]]  # by the place of the term: rows, and occurrences in each
 
 
 class Segment:
@@ -227,27 +234,33 @@ class Segment:
         singles, repeats, counts = raw
         return Posting(self._rows(singles), self._rows(repeats), counts)
 
-    def raw_postings(
-        self, blobs: Mapping[str, bytes], base: int = 0
-    ) -> Iterator[tuple[str, RawPosting]]:
-        """Yield all terms with their rows, numbered from `base` on, in order."""
+    def listed(self, blobs: Mapping[str, bytes], base: int = 0) -> "Listed":
+        """Return all terms with their rows, numbered from `base` on; `blobs` as above."""
         if not self.is_small:
-            for term in sorted(blobs):
-                singles, repeats, counts = raw_posting(blobs[term])
-                yield term, (self._moved(singles, base), self._moved(repeats, base), counts)
-            return
-        raw = self._body
+            raw = [raw_posting(blobs[term]) for term in sorted(blobs)]
+            return Listed(
+                sorted(blobs),
+                [self._moved(singles, base) for singles, _, _ in raw],
+                {
+                    place: (self._moved(repeats, base), counts)
+                    for place, (_, repeats, counts) in enumerate(raw)
+                    if counts
+                },
+            )
+        body = self._body
         ends, repeated, repeat_ends = self._spans
-        singles, repeats = self._moved(raw.singles, base), self._moved(raw.repeats, base)
-        more: dict[int, tuple[bytes, bytes]] = {}
-        start = 0
-        for place, end in zip(repeated, repeat_ends, strict=True):
-            more[place] = repeats[_ROW_BYTES * start : _ROW_BYTES * end], raw.counts[start:end]
-            start = end
-        start = 0
-        for place, (term, end) in enumerate(zip(self._terms, ends, strict=True)):
-            yield term, (singles[_ROW_BYTES * start : _ROW_BYTES * end], *more.get(place, _NONE))
-            start = end
+        singles, repeats = self._moved(body.singles, base), self._moved(body.repeats, base)
+        return Listed(
+            self._terms,
+            [
+                singles[_ROW_BYTES * start : _ROW_BYTES * end]
+                for start, end in pairwise((0, *ends))
+            ],
+            {
+                place: (repeats[_ROW_BYTES * start : _ROW_BYTES * end], body.counts[start:end])
+                for place, (start, end) in zip(repeated, pairwise((0, *repeat_ends)), strict=True)
+            },
+        )
 
     def _moved(self, rows: bytes, base: int) -> bytes:
         """Return rows with numbers that are higher by `base`."""

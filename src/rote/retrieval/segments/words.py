@@ -64,19 +64,17 @@ class WordsIndex:
             segment = Segment(each.body)
             _add_rows(table, segment)
             invariant(table.size <= SEGMENT_ROWS_MAX, "too many rows for one segment")
-            for term, (once, more, often) in segment.raw_postings(each.postings, base):
-                singles[term].append(once)
-                if often:
-                    repeats[term].append(more)
-                    counts[term].append(often)
+            listed = segment.listed(each.postings, base)
+            for term, rows in zip(listed.terms, listed.singles, strict=True):
+                singles[term].append(rows)
+            for place, (rows, often) in listed.repeated.items():
+                repeats[listed.terms[place]].append(rows)
+                counts[listed.terms[place]].append(often)
+        join = b"".join
         return table.packed(
             {
-                term: (
-                    b"".join(once),
-                    b"".join(repeats.get(term, ())),
-                    b"".join(counts.get(term, ())),
-                )
-                for term, once in singles.items()
+                term: (join(rows), join(repeats.get(term, ())), join(counts.get(term, ())))
+                for term, rows in singles.items()
             }
         )
 
@@ -94,7 +92,9 @@ class WordsIndex:
         table = Table.empty()
         _add_rows(table, read, kept)
         postings = {}
-        for term, (once, more, often) in read.raw_postings(segment.postings):
+        listed = read.listed(segment.postings)
+        for place, (term, once) in enumerate(zip(listed.terms, listed.singles, strict=True)):
+            more, often = listed.repeated.get(place, (b"", b""))
             found = _renumbered(once, kept, numbers), _renumbered(more, kept, numbers)
             if found[0] or found[1]:
                 rows = from_bytes(ROW, more)
@@ -104,7 +104,9 @@ class WordsIndex:
     def rows(self, segment: Packed, /) -> Iterator[bytes]:
         read = Segment(segment.body)
         terms: list[list[tuple[str, int]]] = [[] for _ in range(read.size)]
-        for term, (once, more, often) in read.raw_postings(segment.postings):
+        listed = read.listed(segment.postings)
+        for place, (term, once) in enumerate(zip(listed.terms, listed.singles, strict=True)):
+            more, often = listed.repeated.get(place, (b"", b""))
             for row in from_bytes(ROW, once):
                 terms[row].append((term, 1))
             for row, count in zip(from_bytes(ROW, more), often, strict=True):
@@ -174,7 +176,9 @@ def _thread(table: Table, memory: Memory) -> int:
 def _raw(rows: list[int]) -> RawPosting:
     """Return the posting of a term that occurs in rows, each as often as it is given."""
     # Most terms have few rows, and occur once in each.
-    if len(rows) == 1 or len(set(rows)) == len(rows):
+    if len(rows) == 1:
+        return rows[0].to_bytes(2, "little"), b"", b""
+    if len(set(rows)) == len(rows):
         return to_bytes(array(ROW, rows)), b"", b""
     counts = Counter(rows)
     more = {row: count for row, count in counts.items() if count > 1}
