@@ -347,6 +347,12 @@ ANALYSED_CHARACTERS = 64 * KIB
 # fewer than these are in its body.
 SEGMENT_ROWS_MAX = 65_535
 SEGMENT_SMALL_ROWS = 4_096
+# Memories written lately that are looked up beside all others, until both become one.
+LIVING_LATE_MAX = 8_192
+# Threads are laid out anew when more than one of so many cells is empty.
+LAYOUT_EMPTY_SHARE = 4
+# The shares of a term that one of so many cells has are found in all cells at once.
+CELLS_OF_MANY = 16
 
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.

@@ -11,8 +11,8 @@ from rote.retrieval.ranking.threads import Threads
 from rote.retrieval.words.analyser import analyse
 
 # Tenths of its weight: a memory's own, and what it lends the 1st, 2nd and 3rd after and before it.
-_OWN = 10
-_AFTER, _BEFORE = (6, 4, 2), (5, 3, 1)
+OWN = 10
+AFTER, BEFORE = (6, 4, 2), (5, 3, 1)
 
 
 class Telling(Struct, frozen=True):
@@ -67,13 +67,13 @@ def _shares(
         if row in excluded:
             continue
         weight = weights.weight(count, lengths[row], average)
-        shares[row] = max(shares.get(row, 0), _OWN * weight)
+        shares[row] = max(shares.get(row, 0), OWN * weight)
         place = threads.get(row)
         if place is not None:
             thread, index = place.thread, place.index
             lent = [
-                *zip(thread[index + 1 : index + 4], _AFTER, strict=False),
-                *zip(reversed(thread[max(0, index - 3) : index]), _BEFORE, strict=False),
+                *zip(thread[index + 1 : index + 4], AFTER, strict=False),
+                *zip(reversed(thread[max(0, index - 3) : index]), BEFORE, strict=False),
             ]
             for other, tenths in lent:
                 shares[other] = max(shares.get(other, 0), tenths * weight)

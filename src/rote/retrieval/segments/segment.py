@@ -24,7 +24,9 @@ import msgspec
 
 from rote.contract import Packed
 from rote.errors import Corrupt
+from rote.records.keys import key_of
 from rote.retrieval.segments.rows import NEVER
+from rote.retrieval.spaces import ranked_id
 from rote.values.limits import SEGMENT_ROWS_MAX, SEGMENT_SMALL_ROWS
 
 ROW = "H"  # the type of a row's number in postings
@@ -33,6 +35,8 @@ _LEVEL = 1  # of the compression: the fastest
 _BREAK = "\n"  # no entity id and no term holds one
 
 Numbers: TypeAlias = "array[int]"
+# What names a memory: its entity, with the number of an entry.
+Key: TypeAlias = "str | tuple[str, int]"
 
 
 class Posting(msgspec.Struct, frozen=True, gc=False):
@@ -194,6 +198,7 @@ class Segment:
             raise _damaged()
         self.has_entries = max(self.number, default=0) > 0
         self.has_threads = max(self.thread, default=0) > 0
+        self.last_version = max(self.version, default=0)
         self.is_sorted = all(map(le, self.version, self.version[1:]))
 
     @property
@@ -202,8 +207,8 @@ class Segment:
         return self.size < SEGMENT_SMALL_ROWS
 
     @cached_property
-    def keys(self) -> list[str | tuple[str, int]]:
-        """Return for each row what names its memory: the entity, with the number of an entry."""
+    def keys(self) -> list[Key]:
+        """Return the key of each row."""
         entities = list(map(self.entities.__getitem__, self.entity))
         if not self.has_entries:
             return entities  # type: ignore[return-value]
@@ -221,6 +226,36 @@ class Segment:
     def expiring(self) -> list[int]:
         """Return the rows that name a last instant."""
         return [row for row, last in enumerate(self.expires) if last != NEVER]
+
+    @cached_property
+    def thread_names(self) -> list[str | None]:
+        """Return the thread of each row."""
+        found = list(map([None, None, *self.threads].__getitem__, self.thread))
+        if self.has_entries:
+            own: dict[int, str] = {}
+            for row, thread in enumerate(self.thread):
+                if thread == OWN_THREAD:
+                    place = self.entity[row]
+                    found[row] = own.get(place) or own.setdefault(place, self._memory_id(place))
+        return found
+
+    @cached_property
+    def turn_numbers(self) -> list[int | float]:
+        """Return the turn of each row."""
+        turns = list(map([0, *self.turns].__getitem__, self.turn))
+        if self.has_entries:
+            return [number or turn for number, turn in zip(self.number, turns, strict=True)]
+        return turns
+
+    def memory_id(self, row: int) -> str:
+        id, number = self._memory_id(self.entity[row]), self.number[row]
+        return f"{id}#{number}" if number else id
+
+    def _memory_id(self, place: int) -> str:
+        key = key_of(self.entities[place])
+        if key is None:
+            raise _damaged()
+        return ranked_id(key)
 
     def posting(self, term: str, blobs: Mapping[str, bytes]) -> Posting | None:
         """Return the rows of a term; `blobs` has the postings of a larger segment."""
