@@ -340,6 +340,19 @@ MISFITS_MAX = 16
 # Memories in the answer of one search, and the tokens of each excerpt.
 SEARCH_LIMIT_MAX = 1_000
 SEARCH_EXCERPT_TOKENS = 256
+# Numbers in a vector of an embedder, and bytes of the name of its vectors, which is an index key.
+# Frozen with hybrid-1.
+VECTOR_DIMENSION_MAX = 4_096
+VECTOR_NAME_BYTES_MAX = 512
+# Texts that an embedder gets at once; vectors that are asked for or sent at once, and that are
+# multiplied at once, which then fit into the caches of a processor.
+EMBEDDED_AT_ONCE = 64
+VECTORS_AT_ONCE_MAX = 1_000
+VECTORS_MULTIPLIED_AT_ONCE = 1_024
+# Vectors kept in a process, of the states and files that were asked last.
+VECTOR_CACHE_BYTES_MAX = 512 * MIB
+# Bytes that a vector takes beside its own.
+VECTOR_ENTRY_BYTES = 192
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
 
