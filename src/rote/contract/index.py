@@ -4,8 +4,8 @@
     PackedIndex   segments, whose bytes only the index itself reads; the kernel finds segments
 
 A segment holds the changes of a range of the log, on all branches, and never changes. Many small ones
-are merged into one; an erasure replaces those that hold an erased entity. A new segment has a new
-number, and no number is used twice.
+are merged into one; an erasure replaces those that hold an erased entity. The number of a segment is
+drawn at random and tells nothing, except that a body with the same number is the same body.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -62,7 +62,10 @@ class PackedIndex(Protocol):
     is_eager: bool  # False: nothing is kept before the first question
 
     def pack(self, changes: Sequence[Change], /) -> list[Packed]:
-        """Return segments of changes that are given oldest first; none when there are no rows."""
+        """Return segments of changes that are given oldest first; none when there are no rows.
+
+        A change without a value before and after has none.
+        """
         ...
 
     def merge(self, segments: Sequence[Packed], /) -> Packed:
@@ -105,6 +108,6 @@ class Found(Struct, frozen=True):
 
     version: int  # of that state
     line: tuple[tuple[int, int], ...]  # (branch, its cap) of the view, the nearest branch first
-    segments: tuple[FoundSegment, ...]  # by number, which is not always the order of versions
+    segments: tuple[FoundSegment, ...]  # oldest first
     postings: tuple[tuple[int, str, bytes], ...]  # (segment, term, bytes) of the terms asked for
     pending: tuple[Change, ...]  # on all branches, above the segments, up to the version
