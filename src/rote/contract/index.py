@@ -9,7 +9,7 @@ drawn at random and tells nothing, except that a body with the same number is th
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -54,6 +54,7 @@ class Packed(Struct, frozen=True):
     postings: Mapping[str, bytes]  # by term, read term by term; a small segment may have none
 
 
+@runtime_checkable
 class PackedIndex(Protocol):
     """Declare a packed index. All methods must be pure: the same arguments give the same bytes."""
 
@@ -69,7 +70,10 @@ class PackedIndex(Protocol):
         ...
 
     def merge(self, segments: Sequence[Packed], /) -> Packed:
-        """Return one segment with the rows of all; they are given oldest first."""
+        """Return one segment with the rows of all.
+
+        They are given oldest first. Their ranges of versions may overlap after a compaction.
+        """
         ...
 
     def holds(self, body: bytes, ids: Collection[str], /) -> bool:
