@@ -214,6 +214,7 @@ class Postings(Command[Found | None], frozen=True, gc=False):
     terms: tuple[str, ...]
     known: tuple[int, ...] = ()  # numbers of segments whose bodies the caller has
     view: View = HEAD
+    within: str = ""  # the caller looks only at entities whose ids start with it
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):

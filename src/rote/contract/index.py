@@ -4,12 +4,12 @@
     PackedIndex   segments, whose bytes only the index itself reads; the kernel finds segments
 
 A segment holds the changes of a range of the log, on all branches, and never changes. Many small ones
-are merged into one; an erasure replaces those that hold an erased entity. A new segment has a new
-number, and no number is used twice.
+are merged into one; an erasure replaces those that hold an erased entity. The number of a segment is
+drawn at random and tells nothing, except that a body with the same number is the same body.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -54,6 +54,7 @@ class Packed(Struct, frozen=True):
     postings: Mapping[str, bytes]  # by term, read term by term; a small segment may have none
 
 
+@runtime_checkable
 class PackedIndex(Protocol):
     """Declare a packed index. All methods must be pure: the same arguments give the same bytes."""
 
@@ -62,11 +63,17 @@ class PackedIndex(Protocol):
     is_eager: bool  # False: nothing is kept before the first question
 
     def pack(self, changes: Sequence[Change], /) -> list[Packed]:
-        """Return segments of changes that are given oldest first; none when there are no rows."""
+        """Return segments of changes that are given oldest first; none when there are no rows.
+
+        A change without a value before and after has none.
+        """
         ...
 
     def merge(self, segments: Sequence[Packed], /) -> Packed:
-        """Return one segment with the rows of all; they are given oldest first."""
+        """Return one segment with the rows of all.
+
+        They are given oldest first. Their ranges of versions may overlap after a compaction.
+        """
         ...
 
     def holds(self, body: bytes, ids: Collection[str], /) -> bool:
@@ -105,6 +112,6 @@ class Found(Struct, frozen=True):
 
     version: int  # of that state
     line: tuple[tuple[int, int], ...]  # (branch, its cap) of the view, the nearest branch first
-    segments: tuple[FoundSegment, ...]  # by number, which is not always the order of versions
+    segments: tuple[FoundSegment, ...]  # oldest first
     postings: tuple[tuple[int, str, bytes], ...]  # (segment, term, bytes) of the terms asked for
     pending: tuple[Change, ...]  # on all branches, above the segments, up to the version

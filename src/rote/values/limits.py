@@ -233,6 +233,17 @@ INDEX_BATCH_COMMITS = 256
 # each alone. A read in the meantime looks at the changed entities themselves.
 INDEX_PENDING_MAX = 16
 INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
+# The same for a packed index, which takes changes in by the segment.
+PACKED_PENDING_MAX = 256
+PACKED_PENDING_BYTES_MAX = 1 * MIB
+# A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
+# are so many; a merge takes in no more than the rows, and those of one more segment.
+SEGMENT_SMALL_ROWS = 4_096
+SEGMENT_MERGE_ROWS = 8_192
+SEGMENT_SMALL_MAX = 64
+# Bodies of segments in one answer, and those that an erasure holds at once.
+SEGMENT_ANSWER_BYTES_MAX = 32 * MIB
+SEGMENTS_READ_AT_ONCE = 16
 # Commits that do not check an index after one has found it behind. A check costs a commit more than
 # it is worth, since the next read of the index brings it up to date.
 INDEX_BEHIND_COMMITS = 32
