@@ -74,17 +74,32 @@ def memories_of(record: Envelope) -> list[tuple[Simple, Details]]:
     tags = tuple(tags_of(metadata))
     return [
         (
-            Simple(
-                memory_id=f"{memory_id}#{number}",
-                text=entry_text(entry),
-                ts_utc=entry_time(entry),
-                tags=tags,
-            ),
+            _entry_memory(memory_id, number, entry, tags),
             Details(*key[:2], {**metadata, "thread": memory_id, "turn": number}),
         )
         for number, entry in enumerate(entries, 1)
         if type(entry) is dict
     ]
+
+
+def memory_numbered(record: Envelope, number: int) -> Simple | None:
+    """Return one of these memories: the entry with a number, or the whole with 0; None if it is not one."""
+    key = (record["namespace"], record["record_kind"], record["record_id"])
+    entries = record["payload"].get("entries")
+    if type(entries) is not list:
+        memory = memory_of(record)
+        memory.memory_id = ranked_id(key)
+        return None if number else memory
+    entry = entries[number - 1] if 1 <= number <= len(entries) else None
+    if type(entry) is not dict:
+        return None
+    return _entry_memory(ranked_id(key), number, entry, tuple(tags_of(record["metadata"])))
+
+
+def _entry_memory(id: str, number: int, entry: dict[str, Json], tags: tuple[str, ...]) -> Simple:
+    return Simple(
+        memory_id=f"{id}#{number}", text=entry_text(entry), ts_utc=entry_time(entry), tags=tags
+    )
 
 
 _TIMES = ("ts_utc", "valid_at")

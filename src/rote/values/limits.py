@@ -348,6 +348,9 @@ WORDS_REMEMBERED = 65_536
 # budget are passed over. Frozen with the policies of ranking.
 EXCERPT_ATTEMPTS_MAX = 17
 MISFITS_MAX = 16
+# Candidates of an answer that are put in order at first; then so many times as many, again and again.
+CANDIDATES_FIRST = 128
+CANDIDATES_GROWTH = 16
 # Memories in the answer of one search, and the tokens of each excerpt.
 SEARCH_LIMIT_MAX = 1_000
 SEARCH_EXCERPT_TOKENS = 256
@@ -367,10 +370,14 @@ VECTOR_ENTRY_BYTES = 192
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
 
-# Rows of one segment of the index of words, so that two bytes tell a row. The postings of a segment with
-# fewer than these are in its body.
+# Rows of one segment of the index of words, so that two bytes tell a row.
 SEGMENT_ROWS_MAX = 65_535
-SEGMENT_SMALL_ROWS = 4_096
+# Segments read by a process are kept; the memory of one is a multiple of its body and some bytes per row.
+SEGMENT_TIMES = 8
+SEGMENT_ROW_BYTES = 512
+# States of an index that are kept beside them, and segments of changes that the index has not yet.
+LIVING_KEPT = 4
+PENDING_SEGMENTS_MAX = 16
 # Memories written lately that are looked up beside all others, until both become one.
 LIVING_LATE_MAX = 8_192
 # Threads are laid out anew when more than one of so many cells is empty.

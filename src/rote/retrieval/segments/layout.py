@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rote.values.limits import LAYOUT_EMPTY_SHARE
 
 if TYPE_CHECKING:
-    from rote.retrieval.segments.living import Living, Part
+    from rote.retrieval.segments.living import Living
 
 GAP = 3
 

@@ -228,7 +228,8 @@ def are_ordered(segments: Sequence[Segment]) -> bool:
 def in_order(segments: Iterable[Segment]) -> list[Segment]:
     """Return the segments that have rows, in the order of versions where they have one."""
     return sorted(
-        (each for each in segments if each.size), key=lambda each: (each.version[0], each.version[-1])
+        (each for each in segments if each.size),
+        key=lambda each: (each.version[0], each.version[-1]),
     )
 
 
@@ -247,8 +248,6 @@ def _newest_by_version(segments: Sequence[Segment], line: Line) -> dict[Key, int
     """Return the newest row of each memory where rows are in no order."""
     keys = list(chain.from_iterable(each.keys for each in segments))
     versions = list(chain.from_iterable(each.version for each in segments))
-    counted = chain.from_iterable(
-        _on_line(each, line) or [True] * each.size for each in segments
-    )
+    counted = chain.from_iterable(_on_line(each, line) or [True] * each.size for each in segments)
     rows = sorted(compress(range(len(keys)), counted), key=versions.__getitem__)
     return {keys[row]: row for row in rows}

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from rote.contract.index import Change
-from rote.questions import NO_INSTANT, NormalTags, NormalTimes
+from rote.questions import NormalTags, NormalTimes
 from rote.records.envelope import Envelope, read_record, text_of
 from rote.records.metadata import tags_of
 from rote.retrieval.details import Details
@@ -34,7 +34,9 @@ class Memory(Struct, frozen=True, gc=False):
     text: str
     tags: tuple[str, ...]  # normal
     instant: int
-    details: bytes  # namespace, kind, tags and the metadata that can be asked for, without the two below
+    details: (
+        bytes  # namespace, kind, tags and the metadata that can be asked for, without the two below
+    )
     thread: str | None = None
     is_entry: bool = False  # in the thread of its record, at the turn of its number
     turn: int | float | None = None

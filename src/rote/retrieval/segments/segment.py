@@ -27,7 +27,12 @@ from rote.errors import Corrupt
 from rote.records.keys import key_of
 from rote.retrieval.segments.rows import NEVER
 from rote.retrieval.spaces import ranked_id
-from rote.values.limits import SEGMENT_ROWS_MAX, SEGMENT_SMALL_ROWS
+from rote.values.limits import (
+    SEGMENT_ROW_BYTES,
+    SEGMENT_ROWS_MAX,
+    SEGMENT_SMALL_ROWS,
+    SEGMENT_TIMES,
+)
 
 ROW = "H"  # the type of a row's number in postings
 _ROW_BYTES = 2
@@ -165,20 +170,25 @@ class Listed(msgspec.Struct, frozen=True):
 
     terms: list[str]  # in order
     singles: list[bytes]  # of each term
-    repeated: dict[int, tuple[bytes, bytes]]  # by the place of the term: rows, and occurrences in each
+    repeated: dict[
+        int, tuple[bytes, bytes]
+    ]  # by the place of the term: rows, and occurrences in each
 
 
 class Segment:
     """A segment that is read. It never changes, and threads share it."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, number: int = 0) -> None:
         """Raise Corrupt when the bytes are not those of a segment."""
+        self.number = number  # in the store; 0 without one
+        self.size_bytes = SEGMENT_TIMES * len(body)  # roughly the memory that it takes
         try:
             raw = _decode(zlib.decompress(body))
         except (zlib.error, msgspec.MsgspecError, ValueError):
             raise _damaged() from None
         self._body = raw
         self.size = size = raw.size
+        self.size_bytes += SEGMENT_ROW_BYTES * max(0, size)
         self.entities = _split(raw.entities)
         self.threads = raw.threads
         self.turns = raw.turns
@@ -287,10 +297,7 @@ class Segment:
         singles, repeats = self._moved(body.singles, base), self._moved(body.repeats, base)
         return Listed(
             self._terms,
-            [
-                singles[_ROW_BYTES * start : _ROW_BYTES * end]
-                for start, end in pairwise((0, *ends))
-            ],
+            [singles[_ROW_BYTES * start : _ROW_BYTES * end] for start, end in pairwise((0, *ends))],
             {
                 place: (repeats[_ROW_BYTES * start : _ROW_BYTES * end], body.counts[start:end])
                 for place, (start, end) in zip(repeated, pairwise((0, *repeat_ends)), strict=True)

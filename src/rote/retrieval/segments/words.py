@@ -13,12 +13,11 @@ import msgspec
 from rote.contract import Packed
 from rote.contract.index import Change
 from rote.errors import invariant
-from rote.questions import NO_INSTANT
+from rote.questions import ENGLISH, NO_INSTANT, NO_LANGUAGE
 from rote.records.keys import PREFIX
 from rote.retrieval.ranking.weights import OCCURRENCES_MAX
 from rote.retrieval.segments.rows import Memory, Row, rows_of
 from rote.retrieval.segments.segment import (
-    COLUMNS,
     NO_THREAD,
     OWN_THREAD,
     ROW,
@@ -218,3 +217,7 @@ def _moved(column, texts, names, first):
         for place in dict.fromkeys(column)
     }
     return array("I", map(places.__getitem__, column))
+
+
+WORDS = WordsIndex("words/1", ENGLISH, is_eager=True)
+WORDS_NONE = WordsIndex("words/1/none", NO_LANGUAGE, is_eager=False)
