@@ -8,6 +8,7 @@ erased entities    segments that hold one are replaced, in the transaction of th
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
 
 from msgspec import UNSET, UnsetType
 
@@ -30,7 +31,7 @@ from rote.values.limits import (
     SEGMENTS_READ_AT_ONCE,
 )
 
-_NUMBER_BYTES = 6  # so that an engine needs few bytes for it, and none is drawn twice
+_NUMBER_BYTES = 6  # few, since engines repeat it for every term; enough that no number comes twice
 
 
 class SegmentKeeper:
@@ -80,7 +81,8 @@ def _value(entry: Entry) -> Json | UnsetType:
 
 def put(writes: SpaceWriter, name: str, packed: Packed, *, until: int) -> None:
     """Write a segment under a new number."""
-    number = int.from_bytes(writes.space.wiring.tokens.token()[:_NUMBER_BYTES])
+    token = writes.space.wiring.tokens.token()
+    number = int.from_bytes(sha256(token).digest()[:_NUMBER_BYTES])
     row = SegmentRow(number, packed.size, until, packed.body)
     writes.rows.put_segment(writes.number, name, row, sorted(packed.postings.items()))
 
