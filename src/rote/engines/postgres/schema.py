@@ -293,11 +293,14 @@ create table {s}.postings (
   name text collate "C" not null,
   segment bigint not null,
   term bytea not null,
+  terms bytea not null,
+  ends bytea not null,
   body bytea not null,
   primary key (space, name, segment, term)
 );
 alter table {s}.postings alter column body set storage external,
-  alter column term set statistics 0, alter column body set statistics 0;
+  alter column term set statistics 0, alter column terms set statistics 0,
+  alter column ends set statistics 0, alter column body set statistics 0;
 
 create table {s}.vectors (
   space bigint not null,
