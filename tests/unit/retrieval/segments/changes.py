@@ -1,6 +1,5 @@
 """Random changes of records, for the tests of segments."""
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -65,14 +64,25 @@ def record(random: Random, key: tuple[str, str, str], at: int, before: Any) -> d
     }
 
 
-def changes(random: Random, count: int) -> Iterator[Change]:
-    """Yield changes on three lines: main, a branch of it, and a branch of that."""
-    states: dict[int, dict[str, Json]] = {1: {}, 2: {}, 3: {}}
-    for version in range(1, count + 1):
-        branch = random.choice((1, 1, 2, 3))
+class History:
+    """Random changes on main, on a branch of it, and on a branch of that."""
+
+    def __init__(self, random: Random, count: int) -> None:
+        self.changes: list[Change] = []
+        self.forks = sorted(random.choices(range(count + 1), k=2))
+        self._states: dict[int, dict[str, Json]] = {1: {}}
+        for version in range(1, count + 1):
+            for branch, fork in enumerate(self.forks, 2):
+                if fork == version - 1 and branch not in self._states:
+                    self._states[branch] = dict(self._states[branch - 1])
+            self._change(random, version)
+
+    def _change(self, random: Random, version: int) -> None:
+        branch = random.choice(sorted(self._states))
+        state = self._states[branch]
         key = ("ops", random.choice(KINDS), random.choice(IDS))
         id = entity_id(*key)
-        before: Any = states[branch].get(id, UNSET)
+        before: Any = state.get(id, UNSET)
         after: Any = record(random, key, version * 1_000_000, before)
         roll = random.random()
         if roll < 0.15:
@@ -81,8 +91,28 @@ def changes(random: Random, count: int) -> Iterator[Change]:
             after = {"text": "no record"}
         elif roll < 0.25:
             after = before
-        yield Change(version, branch, id, before, after)
+        self.changes.append(Change(version, branch, id, before, after))
         if after is UNSET:
-            states[branch].pop(id, None)
+            state.pop(id, None)
         else:
-            states[branch][id] = after
+            state[id] = after
+
+    def line(self, branch: int, version: int) -> dict[int, int]:
+        """Return the caps of a branch's line at a version."""
+        line, cap = {branch: version}, version
+        for other in range(branch - 1, 0, -1):
+            cap = min(cap, self.forks[other - 1])
+            line[other] = cap
+        return line
+
+    def state(self, line: dict[int, int]) -> dict[str, Any]:
+        """Return the values on a line."""
+        found: dict[str, Any] = {}
+        for change in self.changes:
+            if line.get(change.branch, -1) >= change.version:
+                found[change.id] = change.after
+        return {id: value for id, value in found.items() if value is not UNSET}
+
+
+def changes(random: Random, count: int) -> list[Change]:
+    return History(random, count).changes

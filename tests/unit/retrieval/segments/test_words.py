@@ -23,12 +23,12 @@ INDEXES = (WORDS, WORDS_NONE)
 
 def drawn(seed: int) -> tuple[Random, list[Change]]:
     random = Random(seed)
-    return random, list(changes(random, random.choice((0, 1, 10, 60))))
+    return random, changes(random, random.choice((0, 1, 10, 60)))
 
 
 def some(seed: int) -> tuple[Random, list[Change]]:
     random = Random(seed)
-    return random, list(changes(random, 30))
+    return random, changes(random, 30)
 
 
 def packed(index: WordsIndex, given: Iterable[Change]) -> Packed:
