@@ -323,6 +323,9 @@ RETRIEVAL_TERMS_PLAIN_MAX = 64
 # while fewer rows than these are new.
 VOCABULARY_PIECE_CHARACTERS = 4 * MIB
 VOCABULARY_PIECE_ROWS_MIN = 1_024
+VOCABULARY_PIECE_ROWS_MAX = 65_536
+# Parts of words whose rows are remembered, with a byte for each row.
+VOCABULARY_PARTS_MAX = 128
 # The corpus of a space follows its commits until too many of its rows are new or gone. Then it is
 # read again. Too many are more than this number, and more than one of so many rows.
 RETRIEVAL_DRIFT_MIN = 1_000

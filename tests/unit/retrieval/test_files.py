@@ -14,7 +14,12 @@ from rote.retrieval.cache import CorpusCache
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.files import _Content, read_file
 from rote.values import sha256_hex
-from rote.values.limits import CORPUS_TIMES, JSONL_LINE_BYTES_MAX, JSONL_READ_BYTES
+from rote.values.limits import (
+    CORPUS_TIMES,
+    JSONL_LINE_BYTES_MAX,
+    JSONL_READ_BYTES,
+    VOCABULARY_PARTS_MAX,
+)
 
 LINE = b'{"memory_id":"%d","text":"some words"}\n'
 
@@ -196,9 +201,11 @@ def test_what_is_kept_takes_no_more_memory_than_is_reckoned(line: bytes, tmp_pat
     try:
         corpus = read_file(tmp_path / "s.jsonl", "s.jsonl", cache)
         for reason in ("budget_exhausted", "max_items_reached"):
-            list(corpus.order.encoded(corpus.rows(), reason, corpus))
-        corpus.vocabulary(corpus.looked_for_min)
-        corpus.vocabulary(1)
+            list(corpus.encoded_drops.of(corpus.order, reason, corpus))
+        list(corpus.words(corpus.looked_for_min))
+        for words in corpus.words(1):
+            for number in range(2 * VOCABULARY_PARTS_MAX):
+                words.marks(str(number))
         taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
