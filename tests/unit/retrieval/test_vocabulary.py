@@ -7,7 +7,7 @@ import pytest
 
 from rote.retrieval import vocabulary as module
 from rote.retrieval.vocabulary import Piece, PlainWords, Vocabulary, Words, marks_of
-from rote.values.limits import VOCABULARY_PARTS_MAX
+from rote.values.limits import VOCABULARY_PARTS_MAX, VOCABULARY_PIECE_ROWS_MAX
 from tests.lanes import examples
 
 BREAKS = (" ", "  ", "\n", "\t", "\u00a0")
@@ -81,6 +81,8 @@ def test_each_piece_is_small_and_none_is_made_for_a_few_rows() -> None:
     assert sizes == [30, 60, 90, 90, 90]
     assert Vocabulary().grown(texts, [()] * 100, 2, rows_min=10).size == 2
     assert Vocabulary().grown([], [], 0).size == 0
+    many = VOCABULARY_PIECE_ROWS_MAX + 5
+    assert Vocabulary().grown([""] * many, [()] * many, many).size == VOCABULARY_PIECE_ROWS_MAX
 
 
 def test_tags_are_found_whole() -> None:
