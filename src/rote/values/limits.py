@@ -310,7 +310,7 @@ TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
 RECEIPTS_AT_ONCE_MAX = 10_000
 # A longer line is no record, and is not kept in memory.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
-JSONL_READ_BYTES = MIB
+JSONL_READ_BYTES = 512 * KIB
 # Bytes decoded at once: their result fits into the caches of a processor.
 JSONL_DECODED_BYTES = 128 * KIB
 # Corpora kept in a process; the memory of one is a multiple of its file and some bytes per row.
