@@ -14,6 +14,7 @@ from rote.contract import (
     Port,
     Questions,
     SideRule,
+    TextRule,
     TokenSource,
 )
 from rote.engines import Engine
@@ -35,6 +36,7 @@ class Wiring(Struct, frozen=True, eq=False):
     matchers: Sequence[Matcher]  # read conditions of erasures
     content_rules: tuple[ContentRule, ...]
     guarded: tuple[str, ...]  # their prefixes
+    texts: TextRule | None  # finds the texts in values that may have vectors
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
 

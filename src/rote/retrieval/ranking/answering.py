@@ -89,6 +89,7 @@ def answer(asked: Asked) -> Answered:
         [_reasons(request, telling, each) for each in selected],
         [each.corpus.tags[each.row] for each in selected],
         frozenset(telling.idf),
+        query_vector,
     )
 
 
