@@ -1,5 +1,7 @@
 """Packed indexes: segments with their postings, which never change. And vectors, by name and hash."""
 
+from random import Random
+
 import pytest
 
 from rote.engines.rows import MAIN, DerivedRow, SegmentRow, VectorRow
@@ -95,6 +97,28 @@ class PackedRowTests(EngineGround):
                 found += page
             assert found == postings
         assert reads.postings_of(self.space, WORDS, 4, after="", limit=9) == []
+
+    def test_many_postings_of_any_length_are_found_and_no_others(self) -> None:
+        random = Random(21)
+        sizes = (0, 3, 60, 900, 1_900, 1_950, 70_000)
+        weights = (5, 60, 30, 8, 3, 3, 1)
+        letters = "abé\uffff\U00010000\0"
+        terms = sorted(
+            {"".join(random.choices(letters, k=random.randint(1, 6))) for _ in range(400)}
+        )
+        postings = {
+            term: random.randbytes(random.choices(sizes, weights)[0]) for term in terms[1:-1:2]
+        }
+        with self.engine.writer(self.space) as writes:
+            writes.put_segment(self.space, WORDS, segment(7), postings.items())
+        found = self.found([7], terms)
+        assert found == {(7, term, body) for term, body in postings.items()}
+        reads = self.engine.reader()
+        for limit in (1, 40, 1_000):
+            for after in ("", *random.sample(terms, 20)):
+                page = reads.postings_of(self.space, WORDS, 7, after=after, limit=limit)
+                above = [posting for posting in postings.items() if posting[0] > after]
+                assert page == above[:limit]
 
     def test_a_number_that_is_taken_is_refused_and_nothing_is_written(self) -> None:
         self.put_segments(segment(1))
