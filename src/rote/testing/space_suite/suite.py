@@ -65,6 +65,7 @@ from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, Spa
 from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
+from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
@@ -118,6 +119,7 @@ class SpaceSuite(
     RecordListTests,
     RetrievalTests,
     SearchTests,
+    VectorTests,
     RehearsalTests,
     RunTests,
     RunConflictTests,
@@ -138,6 +140,7 @@ class SharedSpaceSuite(
     SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedVectorTests,
     SharedRetrievalTests,
     SharedWatchTests,
     SharedLookTests,
