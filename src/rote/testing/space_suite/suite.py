@@ -56,6 +56,7 @@ from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
 from rote.testing.space_suite.run_searches import RunSearchTests
 from rote.testing.space_suite.run_traces import RunTraceTests
+from rote.testing.space_suite.run_vectors import RunVectorTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.searches import SearchTests
@@ -125,6 +126,7 @@ class SpaceSuite(
     RunConflictTests,
     RunReadTests,
     RunSearchTests,
+    RunVectorTests,
     RunLedgerTests,
     RunEndTests,
     RunFailureTests,
