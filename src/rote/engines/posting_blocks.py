@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, pairwise
 from struct import pack, unpack
 
-from rote.errors import Corrupt
+from rote.errors import Corrupt, invariant
 from rote.values.limits import POSTINGS_BLOCK_BYTES, POSTINGS_BLOCK_TERMS
 
 # terms, ends and body of a block.
@@ -27,8 +27,10 @@ def blocks_of(postings: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, byte
     """Yield the blocks of postings that come in the order of their terms."""
     terms: list[str] = []
     bodies: list[bytes] = []
-    size = 0
+    size, last = 0, ""
     for term, body in postings:
+        invariant(last < term, "the postings of a segment are not in order")
+        last = term
         more = len(term.encode()) + len(body) + len(_BETWEEN) + _END_BYTES
         if terms and size + more > POSTINGS_BLOCK_BYTES:
             yield _block(terms, bodies)

@@ -1,11 +1,12 @@
 """Packed indexes: segments with their postings, which never change. And vectors, by name and hash."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
 from rote.engines.rows import MAIN, DerivedRow, SegmentRow, VectorRow
-from rote.errors import RoteError
+from rote.errors import InternalError, RoteError
 from rote.testing.engine_suite.ground import EngineGround, fact
 
 WORDS = "words/1"
@@ -128,6 +129,14 @@ class PackedRowTests(EngineGround):
         rows = self.engine.reader().segments(self.space, WORDS)
         assert rows == [SegmentRow(1, 1, 1, b"")]
         assert self.found([1, 2], ["a", "c"]) == {(1, "a", b"a1")}
+
+    @pytest.mark.parametrize("terms", ["ba", "aa", ["", "a"], ["\U00010000", "\uffff"]])
+    def test_postings_that_are_not_in_order_are_refused_and_nothing_is_written(
+        self, terms: Sequence[str]
+    ) -> None:
+        with pytest.raises(InternalError), self.engine.writer(self.space) as writes:
+            writes.put_segment(self.space, WORDS, segment(1), [(term, b"") for term in terms])
+        assert self.engine.reader().segments(self.space, WORDS) == []
 
     def test_dropped_segments_are_gone_with_their_postings_and_the_others_stay(self) -> None:
         self.put_segments(segment(1), segment(2), segment(3))
