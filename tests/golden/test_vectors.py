@@ -1,4 +1,4 @@
-"""Vectors are kept as docs/formats/vectors.md says: worked out by hand, from numbers whose length is exact."""
+"""Vectors are kept as docs/formats/vectors.md says; worked out by hand, from lengths that are exact."""
 
 from hashlib import sha256
 from pathlib import Path

@@ -34,6 +34,21 @@ def test_vectors_come_back_as_they_were_kept(tmp_path: Path) -> None:
     assert files.get(KEY, 3) == {}
 
 
+def make_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def make_link(file: Path) -> None:
+    real = file.rename(file.with_suffix(".real"))
+    file.symlink_to(real)
+
+
+def make_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
 DAMAGE: list[Callable[[Path], object]] = [
     lambda file: file.write_bytes(file.read_bytes()[:-1]),
     lambda file: file.write_bytes(b""),
@@ -41,12 +56,9 @@ DAMAGE: list[Callable[[Path], object]] = [
     lambda file: file.write_bytes(file.read_bytes().replace(GOOD, bytes(7), 1)),
     lambda file: file.write_bytes(b"x" + file.read_bytes()),
     lambda file: file.chmod(0o666),
-    lambda file: (file.unlink(), file.mkdir()),
-    lambda file: (
-        file.rename(file.with_suffix(".real")),
-        file.symlink_to(file.with_suffix(".real")),
-    ),
-    lambda file: (file.unlink(), os.mkfifo(file)),
+    make_folder,
+    make_link,
+    make_pipe,
 ]
 
 
