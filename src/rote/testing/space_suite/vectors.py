@@ -166,6 +166,15 @@ class VectorTests(RecordGround):
             self.port.answer(self.did, PutVectors(NAME, join_rows(rows), self.space.version))
         assert stored(self.store, self.did) == before
 
+    def test_a_question_uses_the_vector_that_another_process_stored_first(self) -> None:
+        self.memory.put("ops", "note", "one", {"text": "tea"})
+        self.memory.put("ops", "note", "two", {"text": "secret"})
+        other = join_rows({hash_of("secret"): b"\x7f\0\0" + (65_536).to_bytes(4, "big")})
+        embedder = Letters(lambda: self.port.answer(self.did, PutVectors(NAME, other, 2)))
+        first = self.asked_by(embedder)
+        assert self.asked_by(Letters()) == first
+        assert len(embedder.asked) == 2
+
     def test_another_version_of_an_embedder_has_vectors_of_its_own(self) -> None:
         self.put_embedded()
         later = Letters()
