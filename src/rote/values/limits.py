@@ -370,6 +370,8 @@ VECTOR_NAME_BYTES_MAX = 512
 EMBEDDED_AT_ONCE = 64
 VECTORS_AT_ONCE_MAX = 1_000
 VECTORS_MULTIPLIED_AT_ONCE = 1_024
+# Vectors of which a sweep finds out at once whether a state has their text: one walk over all values.
+VECTORS_SWEPT_AT_ONCE = 500_000
 # Vectors kept in a process, of the states and files that were asked last.
 VECTOR_CACHE_BYTES_MAX = 512 * MIB
 # Bytes that a vector takes beside its own.
