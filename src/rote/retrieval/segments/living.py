@@ -47,13 +47,64 @@ class Part:
         return kept[1]
 
 
+class Newest:
+    """The newest row of each memory: of most, and of those that were written lately."""
+
+    def __init__(self, most: Mapping[Key, int], late: Mapping[Key, int], known: "_Entries") -> None:
+        self._most = most
+        self._late = late
+        self._known = known  # of most
+        self._later = _Entries(late)
+
+    @staticmethod
+    def of(rows: Mapping[Key, int]) -> "Newest":
+        return Newest(rows, {}, _Entries(rows))
+
+    def get(self, key: Key) -> int | None:
+        return self._late.get(key, self._most.get(key))
+
+    def entries(self, entity: str) -> list[int]:
+        """Return the rows of the entries of a record."""
+        numbers = {*self._known.numbers(entity), *self._later.numbers(entity)}
+        rows = (self.get((entity, number)) for number in numbers)
+        return [row for row in rows if row is not None]
+
+    def changed(self, rows: Mapping[Key, int]) -> "Newest":
+        """Return this with other rows of some memories."""
+        late = {**self._late, **rows}
+        if len(late) > LIVING_LATE_MAX:
+            return Newest.of({**self._most, **late})
+        return Newest(self._most, late, self._known)
+
+
+class _Entries:
+    """The numbers of entries by record, listed when they are first asked for."""
+
+    def __init__(self, rows: Mapping[Key, int]) -> None:
+        self._rows = rows
+        self._found: dict[str, list[int]] | None = None
+
+    def numbers(self, entity: str) -> Sequence[int]:
+        if self._found is None:
+            self._found = _numbers(self._rows)
+        return self._found.get(entity, ())
+
+
+def _numbers(keys: Iterable[Key]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for key in keys:
+        if not isinstance(key, str):
+            found.setdefault(key[0], []).append(key[1])
+    return found
+
+
 class Living:
     """The living rows of some segments."""
 
     def __init__(
         self,
         parts: Sequence[Part],
-        newest: tuple[Mapping[Key, int], Mapping[Key, int]],
+        newest: Newest,
         deadlines: Mapping[int, int],
         make_layout: Callable[["Living"], Layout],
     ) -> None:
@@ -61,7 +112,7 @@ class Living:
         self.count = sum(part.count for part in parts)
         self.length = sum(part.length for part in parts)
         self._bases = [part.base for part in parts]
-        self._newest = newest  # the newest row of each memory; the second of those written lately
+        self._newest = newest
         self._deadlines = deadlines  # the last instant of each row that has one
         self._timed: tuple[int, int, Living] | None = None
         self._layout: Layout | None = None
@@ -89,7 +140,7 @@ class Living:
             for segment, (base, end) in zip(segments, pairwise(bases), strict=True)
         ]
         deadlines: dict[int, int] = {}
-        found = Living(parts, (newest, {}), deadlines, Layout.of)
+        found = Living(parts, Newest.of(newest), deadlines, Layout.of)
         for part in parts:
             segment = part.segment
             for row in segment.expiring:
@@ -117,30 +168,30 @@ class Living:
 
     def extended(self, segments: Sequence[Segment], line: Line) -> "Living":
         """Return the rows with those of segments that are later than all that are here."""
-        old, late = self._newest[0], dict(self._newest[1])
+        late: dict[Key, int] = {}
         states: dict[int, int] = {}
-        heads: dict[str, int | None] = {}  # of the entities that have changed, as they were
         bases = list(accumulate((each.size for each in segments), initial=self._size))
         for segment, base in zip(segments, bases, strict=False):
             counted = _on_line(segment, line)
             rows = range(segment.size)
             for row in rows if counted is None else compress(rows, counted):
                 key = segment.keys[row]
-                entity = key if isinstance(key, str) else key[0]
-                heads.setdefault(entity, late.get(entity, old.get(entity)))
-                before = late.get(key, old.get(key))
+                before = late.get(key, self._newest.get(key))
                 if before is not None:
                     states[before] = 0
                 states[base + row] = int(segment.detail[row] != 0)
                 late[key] = base + row
-        parts = [*self.parts]
-        for segment, base in zip(segments, bases, strict=False):
-            parts.append(Part(segment, base, bytes(segment.size)))
-        newest = ({**old, **late}, {}) if len(late) > LIVING_LATE_MAX else (old, late)
+        parts = [
+            *self.parts,
+            *(
+                Part(segment, base, bytes(segment.size))
+                for segment, base in zip(segments, bases, strict=False)
+            ),
+        ]
         deadlines = dict(self._deadlines)
-        found = self._changed(parts, states, newest, deadlines)
+        found = self._changed(parts, states, self._newest.changed(late), deadlines)
         if deadlines or any(segment.expiring for segment in segments):
-            found._move_deadlines(deadlines, states, heads)
+            found._move_deadlines(deadlines, states, late)
         return found
 
     @property
@@ -151,7 +202,7 @@ class Living:
         self,
         parts: Sequence[Part],
         states: Mapping[int, int],
-        newest: tuple[Mapping[Key, int], Mapping[Key, int]],
+        newest: Newest,
         deadlines: Mapping[int, int],
     ) -> "Living":
         """Return parts with other states of some rows."""
@@ -170,10 +221,6 @@ class Living:
         make = Layout.of if layout is None else lambda living: layout.changed(living, states)
         return Living(changed, newest, deadlines, make)
 
-    def _newest_of(self, key: Key) -> int | None:
-        old, late = self._newest
-        return late.get(key, old.get(key))
-
     def place(self, row: int) -> tuple[Part, int]:
         """Return the part of a row, and its number there."""
         part = self.parts[self.part_of(row)]
@@ -187,35 +234,30 @@ class Living:
         return part.living[number] == 1
 
     def _move_deadlines(
-        self, deadlines: dict[int, int], states: Iterable[int], heads: Mapping[str, int | None]
+        self, deadlines: dict[int, int], states: Iterable[int], keys: Iterable[Key]
     ) -> None:
-        """Forget the deadlines of rows and entities that have changed, and take those that they have."""
+        """Forget the deadlines of rows and records that have changed, and take those that they have."""
         for row in states:
             deadlines.pop(row, None)
-        for entity, head in heads.items():
+        for entity in {key if isinstance(key, str) else key[0] for key in keys}:
+            for row in self._newest.entries(entity):
+                deadlines.pop(row, None)
+            head = self._newest.get(entity)
             if head is not None:
-                for row in self._under(entity, head):
-                    deadlines.pop(row, None)
-            newest = self._newest_of(entity)
-            if newest is not None:
-                self._set_deadlines(deadlines, newest)
+                self._set_deadlines(deadlines, head)
 
     def _set_deadlines(self, deadlines: dict[int, int], head: int) -> None:
         """Note when a memory expires, or all entries of a record, by the row that says it."""
         part, number = self.place(head)
-        last = part.segment.expires[number]
-        if last != NEVER:
-            for row in self._under(part.segment.entities[part.segment.entity[number]], head):
+        segment = part.segment
+        last = segment.expires[number]
+        if last == NEVER:
+            return
+        entity = segment.entities[segment.entity[number]]
+        rows = [head] if segment.detail[number] else self._newest.entries(entity)
+        for row in rows:
+            if self.is_living(row):
                 deadlines[row] = last
-
-    def _under(self, entity: str, head: int) -> list[int]:
-        """Return the living rows whose last instant a row says."""
-        part, number = self.place(head)
-        if part.segment.detail[number]:
-            return [head]
-        entries = range(1, part.segment.length[number] + 1)
-        rows = [self._newest_of((entity, each)) for each in entries]
-        return [row for row in rows if row is not None and self.is_living(row)]
 
 
 def are_ordered(segments: Sequence[Segment]) -> bool:

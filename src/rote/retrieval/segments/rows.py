@@ -43,8 +43,7 @@ class Memory(Struct, frozen=True, gc=False):
 class Row(Struct, frozen=True, gc=False):
     number: int
     memory: Memory | None  # None: there is no such memory any more
-    expires: int = NEVER  # its last instant; without a memory that of all entries
-    entries: int = 0  # whose last instant it is
+    expires: int = NEVER  # its last instant; without a memory that of all entries of the record
 
 
 def rows_of(change: Change) -> Iterator[Row]:
@@ -56,7 +55,7 @@ def rows_of(change: Change) -> Iterator[Row]:
         if old is not None or before.whole() != memory or before.expires != after.expires:
             yield Row(0, memory, after.expires)
     elif (before.record is not None and old is None) or before.life != after.life:
-        yield Row(0, None, *after.life)
+        yield Row(0, None, after.life)
     is_alike = old is not None and new is not None and before.details == after.details
     for number, entry in enumerate(new or (), 1):
         last = old[number - 1] if old is not None and number <= len(old) else None
@@ -106,11 +105,9 @@ class _Record:
         return _Record(found[0], NEVER if expires is None else min(expires, NEVER))
 
     @property
-    def life(self) -> tuple[int, int]:
-        """Return when all entries expire, and how many there are; only if they do."""
-        if self.entries is None or self.expires == NEVER:
-            return NEVER, 0
-        return self.expires, len(self.entries)
+    def life(self) -> int:
+        """Return the last instant of all entries."""
+        return NEVER if self.entries is None else self.expires
 
     def whole(self) -> Memory | None:
         record = self.record

@@ -144,7 +144,7 @@ class _Making:
     def add(self, change: Change, row: Row) -> None:
         table, memory = self.table, row.memory
         details = thread = turn = 0
-        length, instant = row.entries, NO_INSTANT
+        length, instant = 0, NO_INSTANT
         if memory is not None:
             found, number, instant = self._found, table.size, memory.instant
             terms = list(memory_terms(memory.text, memory.tags, instant, self._language))

@@ -1,5 +1,6 @@
 """Memories that the index finds are those of a plain scan, with the same scores."""
 
+import itertools
 from random import Random
 from typing import Any, cast
 
@@ -37,7 +38,7 @@ class Case:
         cuts = sorted({0, count, *random.choices(range(count + 1), k=random.randrange(6))})
         parts = [
             part
-            for start, end in zip(cuts, cuts[1:], strict=False)
+            for start, end in itertools.pairwise(cuts)
             for part in index.pack(self.history.changes[start:end])
         ]
         self.segments = tuple(

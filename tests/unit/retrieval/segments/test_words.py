@@ -3,8 +3,10 @@
 import zlib
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -12,9 +14,15 @@ import pytest
 from rote.contract import Packed
 from rote.contract.index import Change
 from rote.errors import Corrupt
+from rote.questions import parse_request
+from rote.retrieval.ranking.scoring import telling_of
 from rote.retrieval.segments import segment as segments
+from rote.retrieval.segments.asking import Answer
+from rote.retrieval.segments.living import Living, in_order
+from rote.retrieval.segments.memories import FoundMemories
 from rote.retrieval.segments.segment import Segment
 from rote.retrieval.segments.words import WORDS, WORDS_NONE, WordsIndex
+from rote.space import Space
 from tests.lanes import examples
 from tests.unit.retrieval.segments.changes import changes, record
 
@@ -134,17 +142,39 @@ def test_hostile_bytes_are_refused() -> None:
         random, given = some(seed)
         whole = packed(WORDS, given)
         body, postings = damaged(random, whole)
+        hostile, id = Packed(whole.size, body, postings), given[0].id
         for use in (
-            lambda hostile: list(WORDS.rows(hostile)),
-            lambda hostile: WORDS.merge([hostile, whole]),
-            lambda hostile: WORDS.without(hostile, [given[0].id]),
-            lambda hostile: WORDS.holds(hostile.body, [given[0].id]),
-            lambda hostile: Segment(hostile.body).posting("plan", hostile.postings),
+            partial(lambda each: list(WORDS.rows(each)), hostile),
+            partial(WORDS.merge, [hostile, whole]),
+            partial(WORDS.without, hostile, [id]),
+            partial(WORDS.holds, hostile.body, [id]),
+            partial(ask, hostile),
         ):
-            try:
-                use(Packed(whole.size, body, postings))
-            except Corrupt:
-                continue
+            with suppress(Corrupt):
+                use()
+
+
+def ask(hostile: Packed) -> None:
+    """Ask a segment as a question does."""
+    segment = Segment(hostile.body, postings=hostile.postings)
+    living = Living.of(in_order([segment]), {1: 100, 2: 100})
+    terms = [("plan", segment.posting("plan", {})), ("tea", segment.posting("tea", {}))]
+    answer = Answer(
+        living.at(0), [{term: each for term, each in terms if each}] * (segment.size > 0)
+    )
+    found = FoundMemories(cast(Space, None), "s", answer)
+    given = {
+        "policy": "lexical-1",
+        "query": "plan tea",
+        "store_paths": ["s"],
+        "budget": {"max_excerpt_tokens": 100},
+        "filters": {"threads": ["a"], "where": {"user": 1}},
+    }
+    request = parse_request(given, has_store=False, policies=("lexical-1",))
+    telling = telling_of(request, [(len(found), found)])
+    found.filtered(request.filters, ())
+    for score, row in found.scores(request, telling, ()).best(10):
+        assert score and found.rank_key(row)
 
 
 def damaged(random: Random, whole: Packed) -> tuple[bytes, dict[str, bytes]]:
