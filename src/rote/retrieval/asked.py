@@ -23,7 +23,7 @@ class NamedCorpus(Struct, Generic[Held], frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What is known of a question when stores are read for it."""
+    """A question, as it is known when stores are read for it."""
 
     request: Request
     is_plain: bool  # whether all of a store must be read, not only what an index leads to

@@ -2,7 +2,7 @@
 
 import threading
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from operator import lt
@@ -63,6 +63,8 @@ class Corpus:
         self._vocabulary = Vocabulary()
         self._looked_for = 0  # terms, so far
         self._postings: dict[str, Postings] = {}  # by language
+        # Returns the terms of all rows in a language, where they are kept.
+        self.analyse: Callable[[Corpus, str], Postings] | None = None
         self._threads: Threads | None = None
         self._lock = threading.Lock()
 
@@ -216,7 +218,8 @@ class Corpus:
         with self._lock:
             found = self._postings.get(language)
             if found is None:
-                found = postings_of(self, language)
+                analyse = postings_of if self.analyse is None else self.analyse
+                found = analyse(self, language)
                 self._postings[language] = found
             return found
 

@@ -225,9 +225,8 @@ class Space(Upkeep):
         """
 
         def ask(above: Hit | None, size: int) -> tuple[Sequence[Hit], Hit | None]:
-            command = Find(
-                index, start, end, above, size, self._view, within, descending=descending
-            )
+            view = self._view
+            command = Find(index, start, end, above, size, view, within, descending=descending)
             hits = self._port.answer(self.did, command)
             return hits, hits[-1] if len(hits) == size else None
 
@@ -236,13 +235,9 @@ class Space(Upkeep):
     def postings(
         self, index: str, terms: Sequence[str], *, known: Collection[int] = (), within: str = ""
     ) -> Found | None:
-        """Return the parts of a packed index that answer a question; None where only a scan does.
-
-        known   numbers of segments whose bodies the caller has
-        within  how all ids begin that the caller wants to know of
-        """
-        command = Postings(index, tuple(terms), tuple(known), self._view, within)
-        return self._port.answer(self.did, command)
+        """Return the parts of a packed index that answer a question; None where only a scan does."""
+        asked = Postings(index, tuple(terms), tuple(known), self._view, within)
+        return self._port.answer(self.did, asked)
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None

@@ -154,7 +154,7 @@ class Excerpts:
 
 
 class Highlights(dict[str, bool]):
-    """Whether pieces have one of some terms."""
+    """Finds the pieces of excerpts that have one of some terms."""
 
     def __init__(self, terms: frozenset[str], language: str) -> None:
         self._terms = terms

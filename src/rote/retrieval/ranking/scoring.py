@@ -25,7 +25,7 @@ class Telling(Struct, frozen=True):
 
 
 class Frequencies(Protocol):
-    """How often terms occur in the memories of a store."""
+    """Counts of terms in the memories of a store."""
 
     @property
     def length(self) -> int:

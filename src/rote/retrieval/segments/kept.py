@@ -89,7 +89,7 @@ def put_first(states: Sequence[State], state: State) -> tuple[State, ...]:
 
 
 class SegmentCache:
-    """What is kept of the indexes that were asked last."""
+    """Keeps segments of the indexes that were asked last."""
 
     def __init__(self, size_bytes_max: int = RETRIEVAL_CACHE_BYTES_MAX) -> None:
         self._size_bytes_max = size_bytes_max

@@ -46,12 +46,12 @@ class WordsIndex:
         self.is_eager = is_eager
 
     def pack(self, changes: Sequence[Change], /) -> list[Packed]:
-        packed, making = [], _Making(self.language)
+        packed, making = [], Making(self.language)
         for change in changes:
             for row in rows_of(change):
                 if making.table.size == SEGMENT_ROWS_MAX:
                     packed.append(making.packed())
-                    making = _Making(self.language)
+                    making = Making(self.language)
                 making.add(change, row)
         if making.table.size:
             packed.append(making.packed())
@@ -133,7 +133,7 @@ class WordsIndex:
             )
 
 
-class _Making:
+class Making:
     """A segment in the making."""
 
     def __init__(self, language: str) -> None:
