@@ -1,12 +1,13 @@
 """The terms of a file's rows as segments, so that a sidecar keeps them in the form of the index."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from rote.contract import Packed
 from rote.contract.index import Change
 from rote.errors import Corrupt
+from rote.retrieval.order import Column
 from rote.retrieval.ranking.postings import Posting, Postings
 from rote.retrieval.segments.rows import Memory, Row
 from rote.retrieval.segments.segment import ROW, Segment, from_bytes
@@ -21,10 +22,12 @@ _NO_DETAILS = "{}"
 class Rows(Protocol):
     """The memories of a file, as columns."""
 
-    texts: list[str]
-    tags: list[tuple[str, ...]]
-    instants: Sequence[int]
-
+    @property
+    def texts(self) -> Column[str]: ...
+    @property
+    def tags(self) -> Column[tuple[str, ...]]: ...
+    @property
+    def instants(self) -> Column[int]: ...
     @property
     def row_count(self) -> int: ...
 

@@ -8,7 +8,7 @@ import pytest
 
 from rote.contract import Packed
 from rote.questions import Request, parse_request
-from rote.records.envelope import Envelope, read_record
+from rote.records.envelope import read_record
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.ranking.scoring import Telling, telling_of, terms_of
 from rote.retrieval.segments import scoring
@@ -64,7 +64,7 @@ class Case:
         for id, value in sorted(self.history.state(self.line).items()):
             found = read_record(id, value)
             if found is not None and not found[1].has_expired(self.now):
-                read = memories_of(cast(Envelope, found[0]))
+                read = memories_of(found[0])
                 corpus.extend("s", [each for each, _ in read], [details for _, details in read])
         return corpus
 

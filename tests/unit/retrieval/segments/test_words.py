@@ -113,7 +113,7 @@ def test_an_append_adds_one_row() -> None:
     for ttl, rows in ((None, 1), (60, 2)):
         old = {**before, "ttl_seconds": ttl}
         new = {**old, "updated_at": "1970-01-01T00:00:09.000000Z"}
-        new["payload"] = {"entries": [*old["payload"]["entries"], {"text": "more"}]}  # type: ignore[index, call-overload]
+        new["payload"] = {"entries": [*old["payload"]["entries"], {"text": "more"}]}
         (segment,) = WORDS.pack([Change(2, 1, "record:ops!!chat!!1!!", old, new)])
         assert segment.size == rows
 
