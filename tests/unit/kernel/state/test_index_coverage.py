@@ -45,7 +45,7 @@ def test_an_index_that_does_not_follow_is_forgotten() -> None:
 
 
 def test_a_reader_that_is_late_does_not_undo_what_a_commit_has_added() -> None:
-    """It has read the log up to version 5, and a commit has changed an entity at version 6 since."""
+    """The reader has read up to version 5; a commit has changed an entity at version 6 since."""
     covered = Covered().after_commits(0, 5, {"a": covering(5)})
     later = covered.after_commits(5, 6, {"a": covering(6)})
     assert later.having("a", covering(5)) is later
