@@ -310,7 +310,7 @@ TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
 RECEIPTS_AT_ONCE_MAX = 10_000
 # A longer line is no record, and is not kept in memory.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
-JSONL_READ_BYTES = MIB
+JSONL_READ_BYTES = 512 * KIB
 # Bytes decoded at once: their result fits into the caches of a processor.
 JSONL_DECODED_BYTES = 128 * KIB
 # Corpora kept in a process; the memory of one is a multiple of its file and some bytes per row.
@@ -323,10 +323,13 @@ SIDECARS_MAX = RETRIEVAL_STORES_MAX
 SIDECAR_BLOCK_BYTES = MIB
 # Terms searched in all texts of a corpus before it gets a vocabulary, which costs as much.
 RETRIEVAL_TERMS_PLAIN_MAX = 64
-# One question adds so much text to a vocabulary, in about a quarter of a second. It adds nothing
-# while fewer rows than these are new.
+# One question adds so much text to a vocabulary, in about a tenth of a second, and never more rows
+# than two bytes number. It adds nothing while fewer rows than these are new.
 VOCABULARY_PIECE_CHARACTERS = 4 * MIB
 VOCABULARY_PIECE_ROWS_MIN = 1_024
+VOCABULARY_PIECE_ROWS_MAX = 65_536
+# Parts of words whose rows are remembered, with a byte for each row.
+VOCABULARY_PARTS_MAX = 128
 # The corpus of a space follows its commits until too many of its rows are new or gone. Then it is
 # read again. Too many are more than this number, and more than one of so many rows.
 RETRIEVAL_DRIFT_MIN = 1_000
