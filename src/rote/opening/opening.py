@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
-from rote.opening.deferred import DeferredQuestions, DeferredRuns, DeferredSearching
+from rote.opening.deferred import (
+    DeferredQuestions,
+    DeferredRuns,
+    DeferredSearching,
+    DeferredTexts,
+)
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -145,6 +150,7 @@ def _open(
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),
+        texts=DeferredTexts(),
         presumes=ids is None,
     )
     if folder is None and location.path is not None and not is_read_only:
