@@ -16,17 +16,10 @@ from rote.kernel.reading import segments
 from rote.opening.keys import FolderKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
-from rote.testing.packed_words import PackedWords
+from rote.testing.packed_words import BOUNDS, PackedWords
 from tests.faults.children import replace, say, wait_for_the_others
 
 NAME = "notes"
-# Changes that wait, rows of a small segment, rows and segments to merge.
-BOUNDS = {
-    "PACKED_PENDING_MAX": 4,
-    "SEGMENT_SMALL_ROWS": 12,
-    "SEGMENT_MERGE_ROWS": 24,
-    "SEGMENT_SMALL_MAX": 6,
-}
 
 
 @contextmanager

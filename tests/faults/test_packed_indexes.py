@@ -9,10 +9,10 @@ import pytest
 from rote.kernel.reading import segments
 from rote.space import Space
 from rote.testing.faults import run_until_killed
-from rote.testing.packed_words import scanned
+from rote.testing.packed_words import BOUNDS, scanned
 from rote.testing.postgres import schema_of, server_url
-from rote.testing.space_suite.packed_indexes import finder_of, stored
-from tests.faults.packed_children import BOUNDS, open_space
+from rote.testing.space_suite.packed_ground import finder_of, stored
+from tests.faults.packed_children import open_space
 from tests.faults.test_processes import ROOT, run_together
 from tests.lanes import examples
 

@@ -18,9 +18,9 @@ from rote.kernel.reading import index_upkeep, segments
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
-from rote.testing.packed_words import PackedWords, WordFinder, scanned
+from rote.testing.packed_words import BOUNDS, PackedWords, WordFinder, scanned
 from rote.testing.postgres import Schemas
-from rote.testing.space_suite.packed_indexes import BOUNDS, WORDS, finder_of, readable
+from rote.testing.space_suite.packed_ground import WORDS, finder_of, readable
 from tests.lanes import examples
 
 SCHEMAS = Schemas()

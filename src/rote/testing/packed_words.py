@@ -15,6 +15,15 @@ Row = list[
 
 # A segment with so many rows keeps words outside of its body; one with more is cut.
 LARGE_ROWS, ROWS_MAX = 8, 50
+# Bounds of kernel/reading/segments.py that tests can reach: changes that wait, rows of a small segment, rows
+# and segments to merge.
+WAITING, SMALL, MERGED, MANY = 4, 12, 24, 6
+BOUNDS = {
+    "PACKED_PENDING_MAX": WAITING,
+    "SEGMENT_SMALL_ROWS": SMALL,
+    "SEGMENT_MERGE_ROWS": MERGED,
+    "SEGMENT_SMALL_MAX": MANY,
+}
 
 
 class PackedWords:

@@ -47,8 +47,8 @@ def wiring_on(engine: Engine) -> Wiring:
     """The wiring of a kernel on an engine that is used without a store."""
     return Wiring(
         engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
-        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, packed={}, side_rules={}, matchers=(),
-        content_rules=(), guarded=(), texts=None,
+        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, packed={}, side_rules={},
+        matchers=(), content_rules=(), guarded=(), texts=None,
         port=lambda: Kernel.__new__(Kernel), presumes=False,
     )  # fmt: skip
 

@@ -43,6 +43,7 @@ class Committer:
         prefixes = [index.prefix for index in wiring.indexes.values()]
         prefixes += [index.prefix for index in wiring.packed.values()]
         self._followed = tuple(dict.fromkeys(prefixes))
+        self._packed = wiring.packed
         self._unmerged: set[str] = set()  # packed indexes that have got a segment
         # Whether a plan may be made without the lock. It may then draw a salt for an entity that
         # turns out to have one.
@@ -227,9 +228,8 @@ class Committer:
                     space.note_ungoverned(number, draft.version)
             coverage = None if draft.voids_indexes else draft.coverage
             space.followed(draft.base, draft.version, coverage)
-            for name in draft.coverage.keys() & self._wiring.packed.keys():
-                followed = draft.coverage[name]
-                if followed is not None and followed.noted == draft.version:
+            for name, known in draft.coverage.items():
+                if known is not None and known.noted == draft.version and name in self._packed:
                     self._unmerged.add(name)
         elif answers:
             # These commits were found in the log; their writer may have died before its sync.
@@ -244,7 +244,7 @@ class Committer:
         """
         while self._unmerged:
             with suppress(KeyError, RoteError, *NONSENSE):
-                merge_small(self._space, self._wiring.packed[self._unmerged.pop()])
+                merge_small(self._space, self._packed[self._unmerged.pop()])
 
     def _answer_interrupted(
         self,

@@ -142,7 +142,8 @@ def follow(
     is_due = after >= covered.due
     found = {}
     for name, keeper in keepers(writes.space).items():
-        concerned = [change for change in changes if change.id.startswith(keeper.prefix)]
+        prefix = keeper.prefix
+        concerned = [change for change in changes if change.id.startswith(prefix)]
         if concerned or is_due:
             known = covered.get(name)
             found[name] = _follow(writes, keeper, known, concerned, before=before, after=after)

@@ -72,18 +72,25 @@ class Covered(Struct, frozen=True, gc=False):
     def get(self, name: str) -> Coverage | None:
         known = self.indexes.get(name)
         if known is not None and self.since <= known.complete < self.until:
-            return structs.replace(known, complete=self.until)
+            return Coverage(known.noted, self.until, known.pending, known.erasures)
         return known
 
     def after_commits(
-        self, before: int, after: int, changed: Mapping[str, Coverage | None]
+        self, before: int, after: int, changed: Mapping[str, Coverage | None], *, erasures: int
     ) -> "Covered":
-        """Return the coverage after commits of this process; None for an index that did not follow."""
+        """Return the coverage after commits of this process.
+
+        `changed` has None for an index that did not follow. `erasures` were met until now.
+        """
         since = self.since if self.until == before else before
         if not changed:
             return Covered(since, after, self.indexes, self.due)
-        indexes = {name: known for name, known in self.indexes.items() if name not in changed}
-        indexes |= {name: known for name, known in changed.items() if known is not None}
+        indexes = dict(self.indexes)
+        for name, coverage in changed.items():
+            if coverage is None or coverage.erasures != erasures:
+                indexes.pop(name, None)
+            else:
+                indexes[name] = coverage
         due = min([known.noted for known in indexes.values()], default=NEWEST)
         return Covered(since, after, indexes, due + INDEX_BATCH_COMMITS)
 

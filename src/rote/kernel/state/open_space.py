@@ -153,11 +153,11 @@ class OpenSpace:
     ) -> None:
         """Remember the coverage of indexes after commits; None when no index followed."""
         with self.lock:
-            known = () if coverage is None else coverage.values()
-            if coverage is None or any(each and each.erasures != self.erasures for each in known):
+            if coverage is None:
                 self.covered = Covered()
             else:
-                self.covered = self.covered.after_commits(before, after, coverage)
+                known = self.covered
+                self.covered = known.after_commits(before, after, coverage, erasures=self.erasures)
 
     def forget(self, *, is_loss: bool) -> None:
         """Forget all state, because the log no longer contains the commit of `known`."""

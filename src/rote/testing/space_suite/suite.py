@@ -32,7 +32,8 @@ from rote.testing.space_suite.looks import SharedLookTests
 from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
-from rote.testing.space_suite.packed_indexes import PackedIndexTests, SharedPackedIndexTests
+from rote.testing.space_suite.packed_indexes import PackedIndexTests
+from rote.testing.space_suite.packed_keeping import PackedKeepingTests, SharedPackedIndexTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_contents import RecordContentTests
@@ -92,6 +93,7 @@ class SpaceSuite(
     GuardTests,
     IndexTests,
     PackedIndexTests,
+    PackedKeepingTests,
     BranchTests,
     DiffTests,
     MergeTests,

@@ -24,41 +24,51 @@ def test_what_waits_is_counted_and_comes_oldest_first() -> None:
 
 
 def test_commits_that_concern_no_index_leave_it_complete() -> None:
-    covered = Covered().after_commits(0, 5, {"a": covering(5)}).after_commits(5, 8, {})
+    covered = (
+        Covered()
+        .after_commits(0, 5, {"a": covering(5)}, erasures=0)
+        .after_commits(5, 8, {}, erasures=0)
+    )
     known = covered.get("a")
     assert known is not None
     assert known.complete == 8
 
 
 def test_after_commits_of_others_nothing_is_complete_that_was_not_looked_at() -> None:
-    covered = Covered().after_commits(0, 5, {"a": covering(5)}).after_commits(7, 8, {})
+    covered = (
+        Covered()
+        .after_commits(0, 5, {"a": covering(5)}, erasures=0)
+        .after_commits(7, 8, {}, erasures=0)
+    )
     known = covered.get("a")
     assert known is not None
     assert known.complete == 5
 
 
 def test_an_index_that_does_not_follow_is_forgotten() -> None:
-    covered = Covered().after_commits(0, 5, {"a": covering(5), "b": covering(5)})
-    covered = covered.after_commits(5, 6, {"a": None})
+    covered = Covered().after_commits(0, 5, {"a": covering(5), "b": covering(5)}, erasures=0)
+    covered = covered.after_commits(5, 6, {"a": None}, erasures=0)
     assert covered.get("a") is None
     assert covered.get("b") is not None
 
 
 def test_a_reader_that_is_late_does_not_undo_what_a_commit_has_added() -> None:
-    """It has read the log up to version 5, and a commit has changed an entity at version 6 since."""
-    covered = Covered().after_commits(0, 5, {"a": covering(5)})
-    later = covered.after_commits(5, 6, {"a": covering(6)})
+    """The reader has read up to version 5; a commit has changed an entity at version 6 since."""
+    covered = Covered().after_commits(0, 5, {"a": covering(5)}, erasures=0)
+    later = covered.after_commits(5, 6, {"a": covering(6)}, erasures=0)
     assert later.having("a", covering(5)) is later
-    dropped = covered.after_commits(5, 6, {"a": None})
+    dropped = covered.after_commits(5, 6, {"a": None}, erasures=0)
     assert dropped.having("a", covering(5)).get("a") is None
     assert dropped.having("a", covering(6)).get("a") == covering(6)
 
 
 def test_a_commit_is_due_when_the_oldest_index_has_not_moved_for_long() -> None:
     assert Covered().due == 0
-    covered = Covered().after_commits(0, 5, {"a": covering(5, noted=3), "b": covering(5, noted=5)})
+    covered = Covered().after_commits(
+        0, 5, {"a": covering(5, noted=3), "b": covering(5, noted=5)}, erasures=0
+    )
     assert covered.due == 3 + INDEX_BATCH_COMMITS
-    covered = covered.after_commits(5, 6, {"a": None})
+    covered = covered.after_commits(5, 6, {"a": None}, erasures=0)
     assert covered.due == 5 + INDEX_BATCH_COMMITS
     assert covered.having("c", covering(6, noted=1)).due == 1 + INDEX_BATCH_COMMITS
 
