@@ -23,6 +23,7 @@ from rote.values.limits import CELLS_OF_MANY
 # A share is at most ten times a weight, which is below 2.2 * 2^16. So the highest bit of a lane is free.
 _LANE_BITS = 32
 _LANE_BYTES = _LANE_BITS // 8
+_LANES_STEP = 1_024
 
 # The postings of each part, by term.
 Postings = Sequence[Mapping[str, Posting]]
@@ -137,7 +138,8 @@ class _Lanes:
     def __init__(self, layout: Layout) -> None:
         self._free_bits = _LANE_BITS * layout.free
         self._count = len(layout.rows)
-        self._size = self._count + self._count % 2
+        # In steps, so that a few more cells have the same masks.
+        self._size = -(-self._count // _LANES_STEP) * _LANES_STEP
         self._guards, self._evens = _masks(self._size)
         self._even = self._odd = 0
 

@@ -118,6 +118,24 @@ def test_an_append_adds_one_row() -> None:
         assert segment.size == rows
 
 
+def test_an_entry_that_shows_another_number_is_another_memory() -> None:
+    template = record(Random(1), ("ops", "chat", "1"), 1_000_000, None)
+    old, new = ({**template, "payload": {"entries": [{"n": n}]}} for n in (1, True))
+    (segment,) = WORDS_NONE.pack([Change(2, 1, "record:ops!!chat!!1!!", old, new)])
+    assert b'["true",1]' in next(WORDS_NONE.rows(segment))
+
+
+def test_many_occurrences_count_as_255() -> None:
+    template = record(Random(1), ("ops", "note", "1"), 1_000_000, None)
+    given = {**template, "payload": {"text": "tea " * 300}}
+    (packed,) = WORDS.pack([Change(1, 1, "record:ops!!note!!1!!", after=given)])
+    segment = Segment(packed.body)
+    posting = segment.posting("tea", packed.postings)
+    assert posting is not None
+    assert (list(posting.repeats), list(posting.counts)) == ([0], [255])
+    assert segment.length[0] >= 300
+
+
 def test_a_change_of_nothing_that_counts_has_no_rows() -> None:
     same = record(Random(1), ("ops", "chat", "1"), 1_000_000, None)
     assert WORDS.pack([Change(2, 1, "record:ops!!chat!!1!!", same, same)]) == []
