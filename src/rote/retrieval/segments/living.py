@@ -153,6 +153,7 @@ class Living:
         """Return where the rows are in their threads."""
         if self._layout is None:
             self._layout = self._make_layout(self)
+            self._make_layout = Layout.of  # holds nothing
         return self._layout
 
     def at(self, now: int) -> "Living":
@@ -217,9 +218,17 @@ class Living:
             Part(part.segment, part.base, bytes(changes[place])) if place in changes else part
             for place, part in enumerate(parts)
         ]
+        return Living(changed, newest, deadlines, self._layout_after(states))
+
+    def _layout_after(self, states: Mapping[int, int]) -> Callable[["Living"], Layout]:
+        """Return what makes the layout of rows that follow these."""
         layout = self._layout
-        make = Layout.of if layout is None else lambda living: layout.changed(living, states)
-        return Living(changed, newest, deadlines, make)
+        if layout is not None:
+            return lambda living: layout.changed(living, states)
+        if self._make_layout is Layout.of:
+            return lambda living: self.layout.changed(living, states)
+        # Those before would be held as long as nobody asks for a layout.
+        return Layout.of
 
     def place(self, row: int) -> tuple[Part, int]:
         """Return the part of a row, and its number there."""
