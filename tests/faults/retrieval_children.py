@@ -59,7 +59,7 @@ def ask(file: str) -> Any:
 class Kept(msgspec.Struct):
     """The end of a history, and questions to it."""
 
-    folder: Path
+    folder: str
     now: datetime
     questions: list[Question]
     url: str | None = None  # of a store on PostgreSQL
@@ -68,14 +68,14 @@ class Kept(msgspec.Struct):
     def answers(self, *, is_look: bool) -> list[str]:
         settings = StoreSettings(clock=FixedClock(self.now), content_rules=(), read_only=is_look)
         with open_on(self._engine(is_look), settings, keys=MemoryKeys()) as store:
-            found = [answer_of(store, question, self.folder) for question in self.questions]
+            found = [answer_of(store, question, Path(self.folder)) for question in self.questions]
         return [orjson.dumps(answer).decode() for answer in found]
 
     def _engine(self, is_look: bool) -> Engine:
         if self.url is not None:
             why = ASKED_FOR if is_look else None
             return PostgresEngine(self.url, schema=self.schema, read_only=why)
-        path = self.folder / "memory.db"
+        path = Path(self.folder) / "memory.db"
         return SqliteLook(path) if is_look else SqliteEngine(path)
 
 

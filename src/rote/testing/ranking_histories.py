@@ -8,11 +8,13 @@ from typing import Any
 from rote.errors import InvalidInput, NotFound
 from rote.records.memory import Memory
 from rote.space import Space
+from rote.testing.naive_words import naive_analyse
 from rote.testing.ranking_draws import RankedMemories
 from rote.testing.ranking_questions import (
     PlainState,
     Question,
     answer_of,
+    item_id,
     naive_answer,
     plain_id,
     plain_memories,
@@ -21,7 +23,7 @@ from rote.testing.ranking_questions import (
     terms_of,
     without_dropped,
 )
-from rote.testing.retrieval_histories import RetrievalHistory
+from rote.testing.retrieval_histories import RetrievalHistory, plain_records
 from rote.values import canonical
 
 _NAMESPACES, _KINDS = ("ops", "session"), ("turn", "note", "k!")
@@ -30,8 +32,8 @@ _TIMES = ("2020-01-01T00:00:00Z", "2023-05-08T10:00:00Z", "2023-06-01T12:00:00+0
 _LONG_WORDS = 300  # in a text that no excerpt of a search can hold
 # Few records go, so that questions have much to find.
 _STEPS = (
-    *("put",) * 12, *("append",) * 8, *("many",) * 4, *("update",) * 3, "delete", "other", "odd",
-    "branch", "merge", "prune", "wait", "erase", "compact",
+    *("put",) * 12, *("append",) * 8, *("many",) * 4, *("update",) * 3, *("branch",) * 3, "merge",
+    "delete", "other", "odd", "prune", "wait", "erase", "compact",
 )  # fmt: skip
 
 
@@ -43,7 +45,7 @@ class RankingHistory(RetrievalHistory):
 
     draws = RankedMemories
     steps = _STEPS
-    questions = 4  # to each state that is asked
+    questions = 2  # to each state that is asked
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -52,6 +54,7 @@ class RankingHistory(RetrievalHistory):
         self._erased: set[str] = set()  # terms of memories that were erased
         self._merged: set[str] = set()  # branches that another one was merged into
         self._files = 0
+        self._said = "tea"  # the last text
         self._draws.words += self._draws.words[:2] * 2  # some words are common
 
     def last_questions(self, count: int) -> list[tuple[Question, dict[str, Any]]]:
@@ -81,7 +84,7 @@ class RankingHistory(RetrievalHistory):
             space.merge(self._random.choice(self._branches), on_conflict="latest")
             self._merged.add(space.branch)
         elif what == "erase":
-            self._erase()
+            self._erase(space)
         else:
             super()._happen(what)
 
@@ -100,14 +103,17 @@ class RankingHistory(RetrievalHistory):
             else:
                 memory.delete(*self._key())
 
-    def _erase(self) -> None:
-        key = self._key()
+    def _erase(self, space: Space) -> None:
+        records = list(plain_records(space))
+        if not records:
+            return
+        chosen = self._random.choice(records)
+        key = [chosen[name] for name in ("namespace", "record_kind", "record_id")]
         for branch in self._branches:
             for memory in plain_memories(self._space.on(branch)):
                 if memory["memory_id"].partition("#")[0] == plain_id(*key):
                     self._erased |= terms_of(memory)
-        with suppress(NotFound):  # never written
-            self._space.erase(Memory.entity_id(*key), reason="asked for")
+        self._space.erase(Memory.entity_id(*key), reason="asked for")
 
     def _content(self) -> tuple[dict[str, Any], int | None, dict[str, Any] | None]:
         """Return payload, seconds to live, and metadata."""
@@ -127,7 +133,10 @@ class RankingHistory(RetrievalHistory):
     def _text(self) -> dict[str, Any]:
         if self._draws.chance(0.1):
             return {"text": " ".join(self._random.choices(self._draws.words, k=_LONG_WORDS))}
-        return {"text": self._draws.text()}
+        # The same text again is a duplicate, or ties where duplicates stay.
+        text = self._draws.text() if self._draws.chance(0.7) else self._said
+        self._said = text
+        return {"text": text}
 
     def _odd(self) -> dict[str, Any]:
         return {"plan": self._draws.text(), "entries": self._random.choice((None, {}, "x"))}
@@ -165,7 +174,7 @@ class RankingHistory(RetrievalHistory):
                 shown = without_dropped(expected)
             found = answer_of(self._store, question, self._folder)
             assert found == shown, (question, found, shown)
-            self._asked.append((question, shown))
+            self._asked.append((question, found))
             self._note(state, question, expected)
         if is_newest and self._draws.chance(0.2):
             self._ask_in_transaction(view)
@@ -189,7 +198,7 @@ class RankingHistory(RetrievalHistory):
         request = self._draws.request([])
         del request["store_paths"]
         if chance(0.4) if is_search is None else is_search:
-            request["budget"] = _search_budget(self._random.choice((1, 3, 10)))
+            request["budget"] = {"max_items": self._random.choice((1, 3, 10))}
             return Question(branch, version, request, is_search=True)
         self._deny_some_of(state, request)
         dropped = "full" if chance(0.2) else "counts"
@@ -225,24 +234,26 @@ class RankingHistory(RetrievalHistory):
     def _note(self, state: PlainState, question: Question, expected: dict[str, Any]) -> None:
         """Count what a question met."""
         self.met["asked"] += 1
-        package = expected
+        scoring = {**_SCORING, **_given(question.request.get("scoring"))}
         if question.is_search:
-            items = expected["items"]
-            self.met["search"] += bool(items)
-            self.met["cut"] += any(len(each["excerpt"].encode()) > 900 for each in items)
-            return
-        self.met.update(package["selection"]["dropped_counts"].keys())
-        selected = package["selection"]["selected"]
+            selected = [{**item, "memory_id": item_id(item)} for item in expected["items"]]
+        else:
+            selected = expected["selection"]["selected"]
+            self.met.update(expected["selection"]["dropped_counts"].keys())
         if not selected:
             return
-        asked, language = {*package["query"]["terms"]}, package["policy"]["language"]
+        language = scoring["language"]
+        asked = {
+            term
+            for text in scoring["query_terms"] or [question.request["query"]]
+            for term in naive_analyse(text, language)
+        }
         by_id = {each["memory_id"]: each for each in state.memories}
         chosen = [by_id[item["memory_id"]] for item in selected]
         scores = [item["score"] for item in selected]
-        policy = package["policy"]
         self.met += Counter(
             {
-                "selected": 1,
+                "search" if question.is_search else "package": 1,
                 "lent": int(any(asked.isdisjoint(terms_of(each, language)) for each in chosen)),
                 "entry": int(any("#" in each["memory_id"] for each in chosen)),
                 "branch": int(question.branch != "main"),
@@ -253,23 +264,22 @@ class RankingHistory(RetrievalHistory):
                 "cut": int(any(_is_cut(*pair) for pair in zip(selected, chosen, strict=True))),
                 "tie": int(len(set(scores)) < len(scores)),
                 "none": int(language == "none"),
-                "recency": int(policy["recency"] is not None),
-                "filters": int(policy["filters"] is not None),
-                "query_terms": int(
-                    bool((question.request.get("scoring") or {}).get("query_terms"))
-                ),
+                "recency": int(scoring["enable_recency_weight"]),
+                "filters": int(any(_given(question.request.get("filters")).values())),
+                "query_terms": int(bool(scoring["query_terms"])),
             }
         )
 
 
+_SCORING = {"query_terms": None, "language": "english", "enable_recency_weight": False}
+
+
+def _given(section: dict[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (section or {}).items() if value is not None}
+
+
 class _GivenUpError(Exception):
     """Ends a transaction without a commit."""
-
-
-def _search_budget(limit: int) -> dict[str, Any]:
-    return {
-        "max_excerpt_tokens": 256 * limit, "per_item_max_excerpt_tokens": 256, "max_items": limit
-    }  # fmt: skip
 
 
 def _is_cut(item: dict[str, Any], memory: dict[str, Any]) -> bool:

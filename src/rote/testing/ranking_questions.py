@@ -86,7 +86,13 @@ def naive_answer(state: PlainState, question: Question, root: Path) -> dict[str,
     }
     request = {**question.request, "store_paths": [question.path, *question.others]}
     if question.is_search:
+        limit = request["budget"]["max_items"]
         request["now_utc"] = state.view.now.isoformat()
+        request["budget"] = {
+            "max_excerpt_tokens": 256 * limit,
+            "per_item_max_excerpt_tokens": 256,
+            "max_items": limit,
+        }
     package = naive_rank(request, root, spaces=spaces)
     return _naive_items(state, package) if question.is_search else package
 
@@ -95,6 +101,12 @@ def without_dropped(package: dict[str, Any]) -> dict[str, Any]:
     """Return a package as `dropped="counts"` gives it."""
     selection = {key: each for key, each in package["selection"].items() if key != "dropped"}
     return {**package, "selection": selection}
+
+
+def item_id(item: dict[str, Any]) -> str:
+    """Return the id of the memory behind an item of a search."""
+    id = plain_id(*(item[name] for name in ("namespace", "record_kind", "record_id")))
+    return id if item["entry"] is None else f"{id}#{item['entry']}"
 
 
 def terms_of(memory: dict[str, Any], language: str = "english") -> set[str]:
