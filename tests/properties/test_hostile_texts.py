@@ -125,10 +125,10 @@ class CountedText(str):
     work: Work
 
     def __getitem__(self, place: Any) -> str:
-        return self._noted(super().__getitem__(place))
+        return self._noted(super().__getitem__(place))  # type: ignore[no-any-return]
 
     def encode(self, *more: Any) -> bytes:
-        return self._noted(super().encode(*more))
+        return self._noted(super().encode(*more))  # type: ignore[no-any-return]
 
     def _noted(self, part: Any) -> Any:
         self.work.characters += len(part)

@@ -29,7 +29,7 @@ from rote.values import canonical
 _NAMESPACES, _KINDS = ("ops", "session"), ("turn", "note", "k!")
 _IDS = ("1", "2", "a/b#1", "c%", "10", "é")
 _TIMES = ("2020-01-01T00:00:00Z", "2023-05-08T10:00:00Z", "2023-06-01T12:00:00+02:00")
-_LONG_WORDS = 300  # in a text that no excerpt of a search can hold
+_LONG_TEXTS = 50  # in a text that no excerpt of a search can hold
 # Few records go, so that questions have much to find.
 _STEPS = (
     *("put",) * 12, *("append",) * 8, *("many",) * 4, *("update",) * 3, *("branch",) * 3, "merge",
@@ -55,7 +55,6 @@ class RankingHistory(RetrievalHistory):
         self._merged: set[str] = set()  # branches that another one was merged into
         self._files = 0
         self._said = "tea"  # the last text
-        self._draws.words += self._draws.words[:2] * 2  # some words are common
 
     def last_questions(self, count: int) -> list[tuple[Question, dict[str, Any]]]:
         """Ask the states of the finished history; return the questions with their answers."""
@@ -132,7 +131,7 @@ class RankingHistory(RetrievalHistory):
 
     def _text(self) -> dict[str, Any]:
         if self._draws.chance(0.1):
-            return {"text": " ".join(self._random.choices(self._draws.words, k=_LONG_WORDS))}
+            return {"text": " ".join(self._draws.text() for _ in range(_LONG_TEXTS))}
         # The same text again is a duplicate, or ties where duplicates stay.
         text = self._draws.text() if self._draws.chance(0.7) else self._said
         self._said = text

@@ -38,7 +38,7 @@ class RetrievalHistory:
     """A random history of records in a space with a few branches, and random questions in between."""
 
     draws: type[Memories] = Memories
-    steps = _STEPS
+    steps: tuple[str, ...] = _STEPS
 
     def __init__(self, store: Store, clock: FixedClock, folder: Path, seed: int) -> None:
         self._store = store
