@@ -10,35 +10,31 @@ from typing import Any
 import orjson
 
 import rote
-from bench.documents import Documents
 from bench.harness import Benchmark, Effort, Measure, Result, compare_times, compared, timed
+from bench.memories import Memories
 from rote.retrieval.cache import CORPORA
 from rote.values import format_time
 
-RECORDS = 100_000
-TEXTS, PROJECTS = 1_000, 100
-MINUTE, EPOCH = 60_000_000, 1_767_225_600_000_000  # microseconds; 2026 begins
+RECORDS, WORDS = 100_000, 55
 
 
 def write_store(path: Path, records: int) -> None:
     """Write a log of memories of about 500 bytes, in the order of their times."""
-    documents = Documents()
-    texts = [" ".join(documents.note()["text"] for _ in range(3)) for _ in range(TEXTS)]
     with path.open("wb") as file:
-        for number in range(records):
+        for memory in Memories(words=WORDS).memories(records):
             record = {
-                "memory_id": f"memory-{number:07}",
-                "text": f"Project-{number % PROJECTS:02}: {texts[number % TEXTS]}",
-                "ts_utc": format_time(EPOCH + number * MINUTE),
-                "tags": [f"tag-{number % 50}", "all"],
+                "memory_id": memory.id,
+                "text": memory.text,
+                "ts_utc": format_time(memory.at),
+                "tags": memory.tags,
                 "refs": [],
             }
             file.write(orjson.dumps(record) + b"\n")
 
 
-def question(path: Path) -> dict[str, Any]:
+def request(path: Path, query: str) -> dict[str, Any]:
     return {
-        "query": "project-42 invoices",
+        "query": query,
         "store_paths": [path.name],
         "budget": {"max_excerpt_tokens": 1_000},
     }
@@ -50,6 +46,7 @@ class _Store:
     def __init__(self, effort: Effort) -> None:
         self.records = effort.count(RECORDS, 500)
         self._path = effort.folder / "store.jsonl"
+        self._questions = Memories(2)
         write_store(self._path, self.records)
 
     def decode(self) -> Measure:
@@ -66,7 +63,8 @@ class _Store:
         return self.again()
 
     def again(self) -> Measure:
-        ask = partial(rote.retrieve, question(self._path), root=self._path.parent, dropped="counts")
+        asked = request(self._path, self._questions.question())
+        ask = partial(rote.retrieve, asked, root=self._path.parent, dropped="counts")
         return timed(self.records, ask)
 
 
@@ -97,11 +95,11 @@ def memory(effort: Effort) -> Result:
 def measure_peak(path: Path) -> int:
     """Return the bytes by which this process grows at most; run it in a process of its own."""
 
-    small = path.with_name("small.jsonl")
+    small, questions = path.with_name("small.jsonl"), Memories(2)
     write_store(small, 1)
-    rote.retrieve(question(small), root=path.parent)
+    rote.retrieve(request(small, questions.question()), root=path.parent)
     before = _peak_bytes()
-    rote.retrieve(question(path), root=path.parent)
+    rote.retrieve(request(path, questions.question()), root=path.parent)
     return _peak_bytes() - before
 
 
