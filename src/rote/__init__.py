@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rote.errors import ReadConflict, RoteError
     from rote.opening import open
     from rote.records.memory import Memory
-    from rote.retrieval import package_text, receipt, retrieve
+    from rote.retrieval import Embedder, package_text, receipt, retrieve
     from rote.runs.calls import Effects
     from rote.runs.ledger import RunRecord
     from rote.runs.run import Run
@@ -47,6 +47,7 @@ __all__ = [
     "Compaction",
     "CopyReport",
     "Effects",
+    "Embedder",
     "Erasure",
     "Fact",
     "Failure",
@@ -93,6 +94,7 @@ _PLACES = {
     "CopyReport": "rote.contract",
     "DELETE": "rote.contract",
     "Effects": "rote.runs.calls",
+    "Embedder": "rote.retrieval",
     "Erasure": "rote.contract",
     "Fact": "rote.contract",
     "Failure": "rote.traces",

@@ -11,7 +11,7 @@ from rote import errors
 from rote.runs.events import Event
 
 NAMES = [
-    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Erasure",
+    "BlobInfo", "Branch", "Change", "Commit", "Compaction", "CopyReport", "DELETE", "Effects", "Embedder", "Erasure",
     "Fact", "Failure", "Fault", "GcReport", "Memory",
     "MergeConflict", "MergeResult", "ModelConfig", "ReadConflict", "Report", "RoteError", "Run",
     "RunRecord", "Space", "SpaceErasure", "State", "Store", "ToolProfile",

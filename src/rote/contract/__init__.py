@@ -23,7 +23,7 @@ from rote.contract.declarations import (
 )
 from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
-from rote.contract.index import Hit, Index
+from rote.contract.index import Found, FoundSegment, Hit, Index, Packed, PackedIndex
 from rote.contract.local import Local
 from rote.contract.paging import all_sides, all_spaces, all_written, paged
 from rote.contract.port import Caller, Port, PortLayer, Task, Tell, Watching
@@ -67,6 +67,8 @@ __all__ = [
     "Fact",
     "FactPage",
     "Fault",
+    "Found",
+    "FoundSegment",
     "FoundationCursor",
     "FoundationPage",
     "GcReport",
@@ -82,6 +84,8 @@ __all__ = [
     "Matcher",
     "MergeConflict",
     "MergeResult",
+    "Packed",
+    "PackedIndex",
     "Port",
     "PortLayer",
     "Questions",

@@ -16,7 +16,7 @@ from rote.contract.compactions import Compaction
 from rote.contract.copies import CopyPage, FoundationCursor, FoundationPage, SidePage
 from rote.contract.erasures import Erasure, SpaceErasure
 from rote.contract.facts import Commit, Glance, State
-from rote.contract.index import Hit
+from rote.contract.index import Found, Hit
 from rote.contract.reports import VerifyReport
 from rote.contract.requests import (
     AnswerRead,
@@ -201,6 +201,20 @@ class Find(Command[tuple[Hit, ...]], frozen=True, gc=False):
     own: Mapping[str, State] = {}
     descending: bool = False
     is_own_only: bool = False  # leave out what is stored
+
+
+class Postings(Command[Found | None], frozen=True, gc=False):
+    """Ask a declared packed index for its segments, and for the postings of terms in them.
+
+    None where the index cannot be used: the store is read only and the index is not there or too far
+    behind. Then only a scan tells.
+    """
+
+    index: str
+    terms: tuple[str, ...]
+    known: tuple[int, ...] = ()  # numbers of segments whose bodies the caller has
+    view: View = HEAD
+    within: str = ""  # the caller looks only at entities whose ids start with it
 
 
 class Query(Command[dict[str, Json]], frozen=True, gc=False):

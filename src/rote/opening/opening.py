@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from rote.contract import Caller, Clock, IdSource
 from rote.errors import InvalidInput
 from rote.kernel import Kernel
-from rote.opening.deferred import DeferredQuestions, DeferredRuns, DeferredSearching
+from rote.opening.deferred import (
+    WORDS,
+    WORDS_NONE,
+    DeferredQuestions,
+    DeferredRuns,
+    DeferredSearching,
+)
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
 from rote.opening.sources import SystemClock, SystemIds, SystemTokens
@@ -141,7 +147,7 @@ def _open(
         questions=DeferredQuestions(),
         caller=Caller(author),
         seed=key,
-        indexes=(RECORDS,),
+        indexes=(RECORDS, WORDS, WORDS_NONE),
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),

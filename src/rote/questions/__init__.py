@@ -4,8 +4,10 @@ from rote.questions.filters import NO_FILTERS, Filters
 from rote.questions.instants import NO_INSTANT, NormalTimes, normal_time, read_column
 from rote.questions.request import (
     ENGLISH,
+    HYBRID,
     LANGUAGES,
     LEXICAL,
+    NO_LANGUAGE,
     PHASE6,
     POLICIES,
     SPACE_SCHEME,
@@ -19,10 +21,12 @@ from rote.questions.wording import NormalTags, normal_text
 
 __all__ = [
     "ENGLISH",
+    "HYBRID",
     "LANGUAGES",
     "LEXICAL",
     "NO_FILTERS",
     "NO_INSTANT",
+    "NO_LANGUAGE",
     "PHASE6",
     "POLICIES",
     "SPACE_SCHEME",

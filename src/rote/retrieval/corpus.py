@@ -1,7 +1,7 @@
 """A corpus: memories as columns, ready to be scored and ordered."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain, islice
 from operator import lt
@@ -10,10 +10,13 @@ from typing import Any
 import msgspec
 
 from rote.errors import InvalidInput
-from rote.questions import NormalTags, NormalTimes, read_column
+from rote.questions import Filters, NormalTags, NormalTimes, Request, read_column
 from rote.retrieval.details import Details, details_of
 from rote.retrieval.order import Drop, Order, order_of
+from rote.retrieval.ranking.filtering import filtered_rows
 from rote.retrieval.ranking.postings import Postings, postings_of
+from rote.retrieval.ranking.scores import RowScores
+from rote.retrieval.ranking.scoring import Telling, score_rows
 from rote.retrieval.ranking.threads import Threads, threads_of
 from rote.retrieval.vocabulary import Vocabulary
 from rote.values import Json, canonical
@@ -181,7 +184,25 @@ class Corpus:
             self._looked_for += terms
             return self._vocabulary
 
-    def postings(self, language: str) -> Postings:
+    def load(self, rows: Collection[int]) -> None:
+        """Do nothing: all texts are here."""
+
+    def filtered(self, filters: Filters, denied: Collection[int]) -> list[int]:
+        """Return the rows that filters leave out, other than denied ones."""
+        return filtered_rows(filters, self, (row for row in self.rows() if row not in denied))
+
+    def scores(self, request: Request, telling: Telling, excluded: Collection[int]) -> RowScores:
+        """Return the scores by lexical-1 of all rows that are not excluded, without recency."""
+        return RowScores(
+            score_rows(
+                telling,
+                self.frequencies(request.scoring.language),
+                self.threads if request.scoring.context else {},
+                excluded=frozenset(excluded),
+            )
+        )
+
+    def frequencies(self, language: str) -> Postings:
         """Return the terms of all rows, for the policies of ranking."""
         with self._lock:
             found = self._postings.get(language)

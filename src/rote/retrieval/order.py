@@ -10,7 +10,7 @@ from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import accumulate, chain
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -33,6 +33,15 @@ class Drop(msgspec.Struct, frozen=True, gc=False):
     reason: str
     record_hash: str
     store_path: str
+
+
+Cell_co = TypeVar("Cell_co", covariant=True)
+
+
+class Column(Protocol[Cell_co]):
+    """One value for each row."""
+
+    def __getitem__(self, row: int, /) -> Cell_co: ...
 
 
 class Rows(Protocol):

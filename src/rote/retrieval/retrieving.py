@@ -9,21 +9,25 @@ from typing import Any
 from msgspec import Struct
 
 from rote.errors import InvalidInput
-from rote.questions import LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
-from rote.retrieval.asked import Answered, Asked, NamedCorpus
+from rote.questions import HYBRID, LEXICAL, PHASE6, POLICIES, SPACE_SCHEME, parse_request
+from rote.retrieval.asked import Answered, Asked, NamedCorpus, Reading
 from rote.retrieval.cache import CORPORA
-from rote.retrieval.corpus import join
+from rote.retrieval.corpus import Corpus, join
+from rote.retrieval.embedders import Embedder, Embedding
 from rote.retrieval.files import check_file, read_file
 from rote.retrieval.package import Dropped, Package, build_package, check_dropped, receipt_of
 from rote.retrieval.ranking.answering import answer
 from rote.retrieval.ranking.excerpts import TokenCounter, tokenizer_of
 from rote.retrieval.ranking.spaces import read_memories
 from rote.retrieval.scoring import Reasons, reasons_of
+from rote.retrieval.segments.memories import MovedError
 from rote.retrieval.selection import rank, select
 from rote.retrieval.sidecars import Sidecars
 from rote.retrieval.spaces import Named, open_state
 from rote.retrieval.states import read_state
-from rote.retrieval.trust import read_denials
+from rote.retrieval.trust import NO_DENIALS, read_denials
+from rote.retrieval.vector_files import VectorFiles
+from rote.retrieval.vector_homes import Embedded, FileHome, Home, ProcessHome
 from rote.space import Space, Store
 from rote.space.arguments import check_path
 
@@ -48,10 +52,11 @@ class Examined(Struct, frozen=True):
 class Policy(Struct, frozen=True):
     """A way to answer."""
 
-    read_space: Callable[[Named], NamedCorpus]
-    answer: Callable[[Asked], Answered]
+    read_space: Callable[[Named, Reading], NamedCorpus[Any]]
+    answer: Callable[[Asked[Any]], Answered]
     dropped: Dropped  # how the dropped are told unless the caller says it
     counts_tokens: bool  # whether the caller may bring what counts them
+    embeds: bool = False  # whether the caller brings an embedder
 
 
 def retrieve(
@@ -61,14 +66,24 @@ def retrieve(
     store: Store | None = None,
     dropped: str | None = None,
     cache: str | os.PathLike[str] | None = None,
+    embedder: Embedder | None = None,
     count_tokens: TokenCounter | None = None,
 ) -> Package:
     """Return the memories that answer a question, within its budget, with a hash over all of it.
 
-    `cache` names a directory that keeps the content of files, texts included, for the next process.
+    cache         names a directory that keeps the content of files, texts included, and their vectors
+                  for the next process
+    embedder      makes the vectors of hybrid-1
+    count_tokens  counts the tokens of excerpts for the policies of ranking
     """
     return explain(
-        request, root=root, store=store, dropped=dropped, cache=cache, count_tokens=count_tokens
+        request,
+        root=root,
+        store=store,
+        dropped=dropped,
+        cache=cache,
+        embedder=embedder,
+        count_tokens=count_tokens,
     )[0]
 
 
@@ -79,6 +94,7 @@ def explain(
     store: Store | None = None,
     dropped: str | None = "full",
     cache: str | os.PathLike[str] | None = None,
+    embedder: Embedder | None = None,
     count_tokens: TokenCounter | None = None,
 ) -> tuple[Package, list[Reasons]]:
     """Return the package, and for each of its memories the reasons for its score."""
@@ -90,6 +106,7 @@ def explain(
         open_space=None if store is None else partial(open_state, store),
         dropped=dropped,
         cache=cache,
+        embedder=embedder,
         count_tokens=count_tokens,
     )
     if store is not None and not store.read_only:
@@ -106,44 +123,63 @@ def examine(
     open_space: Callable[[str], Named] | None,
     dropped: str | None,
     cache: str | os.PathLike[str] | None = None,
+    embedder: Embedder | None = None,
     count_tokens: TokenCounter | None = None,
     policies: Collection[str] = POLICIES,
 ) -> Examined:
     """Return the same for a caller that knows the state behind a path to a space; leave no receipt."""
     told, folder = None if dropped is None else check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
-    parsed = parse_request(request, has_store=open_space is not None, policies=policies)
+    possible = [each for each in policies if embedder is not None or not _POLICIES[each].embeds]
+    parsed = parse_request(request, has_store=open_space is not None, policies=possible)
     policy = _POLICIES[parsed.policy]
     if count_tokens is not None:
         if not policy.counts_tokens:
             raise InvalidInput(f"{parsed.policy} estimates tokens; leave count_tokens out")
         tokenizer_of(count_tokens)
+    if embedder is not None and not policy.embeds:
+        raise InvalidInput(f"{parsed.policy} compares no vectors; leave embedder out")
+    embedding = None if embedder is None else Embedding(embedder)
     places = [_open(path, folder, open_space) for path in parsed.store_paths]
     spaces = [place.space for place in places if isinstance(place, Named)]
     since = spaces[0].version if spaces else None
     denials = read_denials(parsed.trust_filter, folder)
-    stores: dict[str, NamedCorpus] = {}
-    names: dict[str, str] = {}
-    for place, path in zip(places, parsed.store_paths, strict=True):
-        found = (
-            policy.read_space(place)
-            if isinstance(place, Named)
-            else NamedCorpus(path, read_file(place, path, CORPORA, sidecars))
-        )
-        stores.setdefault(found.name, found)
-        names[path] = found.name
-    ordered = [stores[name] for name in sorted(stores)]
-    asked = Asked(parsed, ordered, denials, told or policy.dropped, count_tokens)
-    answered = policy.answer(asked)
-    receipt = receipt_of(answered.package, [each.name for each in ordered])
-    return Examined(answered, names, spaces, since, receipt)
+    told = told or policy.dropped
+
+    def read_and_answer(is_plain: bool) -> Examined:
+        stores: dict[str, NamedCorpus[Any]] = {}
+        names: dict[str, str] = {}
+        homes: dict[str, Home] = {}
+        for place, path in zip(places, parsed.store_paths, strict=True):
+            found = (
+                policy.read_space(place, Reading(parsed, is_plain))
+                if isinstance(place, Named)
+                else NamedCorpus(path, read_file(place, path, CORPORA, sidecars))
+            )
+            stores.setdefault(found.name, found)
+            names[path] = found.name
+            if embedding is not None:
+                homes[found.name] = _home(place, embedding, cache)
+        ordered = [stores[name] for name in sorted(stores)]
+        embedded = None if embedding is None else Embedded(embedding, homes)
+        asked = Asked(parsed, ordered, denials, told, count_tokens, embedded)
+        answered = policy.answer(asked)
+        receipt = receipt_of(answered.package, [each.name for each in ordered])
+        return Examined(answered, names, spaces, since, receipt)
+
+    # These concern the texts of all memories.
+    is_plain = told == "full" or denials != NO_DENIALS or embedding is not None
+    try:
+        return read_and_answer(is_plain)
+    except MovedError:
+        return read_and_answer(is_plain=True)
 
 
-def _read_state(named: Named) -> NamedCorpus:
+def _read_state(named: Named, _: Reading) -> NamedCorpus[Corpus]:
     return NamedCorpus(named.path, read_state(named, CORPORA))
 
 
-def _answer_by_seed(asked: Asked) -> Answered:
+def _answer_by_seed(asked: Asked[Corpus]) -> Answered:
     request = asked.request
     corpora = [each.corpus for each in asked.stores]
     held = [each.name for each in asked.stores if len(each.corpus) or each.corpus.invalid]
@@ -162,7 +198,18 @@ def _answer_by_seed(asked: Asked) -> Answered:
 _POLICIES = {
     PHASE6: Policy(_read_state, _answer_by_seed, dropped="full", counts_tokens=False),
     LEXICAL: Policy(read_memories, answer, dropped="counts", counts_tokens=True),
+    HYBRID: Policy(read_memories, answer, dropped="counts", counts_tokens=True, embeds=True),
 }
+
+
+def _home(place: Path | Named, embedding: Embedding, cache: str | os.PathLike[str] | None) -> Home:
+    """Return the home of the vectors of a file or a state."""
+    if isinstance(place, Named):
+        return ProcessHome(place.space.did, embedding)
+    path = str(place.absolute())
+    if cache is None:
+        return ProcessHome(path, embedding)
+    return FileHome(path, embedding, VectorFiles(cache))
 
 
 def _root(root: Any) -> Path:

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +14,7 @@ from rote.contract import (
     Change,
     Commit,
     Fact,
+    Found,
     Glance,
     Head,
     Hit,
@@ -41,6 +42,7 @@ from rote.contract.commands import (
     ListBranches,
     MakeCommit,
     Merge,
+    Postings,
     PutBlob,
     Query,
     Read,
@@ -230,6 +232,17 @@ class Space(Upkeep):
             return hits, hits[-1] if len(hits) == size else None
 
         return paged(ask, after, limit=check_limit(limit), first=HITS_READ_FIRST)
+
+    def postings(
+        self, index: str, terms: Sequence[str], *, known: Collection[int] = (), within: str = ""
+    ) -> Found | None:
+        """Return the parts of a packed index that answer a question; None where only a scan does.
+
+        known   numbers of segments whose bodies the caller has
+        within  how all ids begin that the caller wants to know of
+        """
+        command = Postings(index, tuple(terms), tuple(known), self._view, within)
+        return self._port.answer(self.did, command)
 
     def scan(
         self, prefix: str = "", *, after: str | None = None, limit: int | None = None

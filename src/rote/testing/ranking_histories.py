@@ -1,4 +1,7 @@
-"""Random histories of a space with questions by lexical-1, each compared with the plain reference."""
+"""Random histories of a space with questions by the policies of ranking.
+
+Each answer is compared with that of the plain reference.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,10 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from rote.errors import InvalidInput, NotFound
+from rote.questions import HYBRID, LEXICAL
 from rote.records.memory import Memory
 from rote.space import Space
 from rote.testing.naive_words import naive_analyse
-from rote.testing.ranking_draws import RankedMemories
+from rote.testing.ranking_draws import RankedMemories, ToyEmbedder
 from rote.testing.ranking_questions import (
     PlainState,
     Question,
@@ -44,6 +48,8 @@ class RankingHistory(RetrievalHistory):
     """
 
     draws = RankedMemories
+    policy = LEXICAL
+    embedder: ToyEmbedder | None = None
     steps = _STEPS
     questions = 2  # to each state that is asked
 
@@ -167,15 +173,15 @@ class RankingHistory(RetrievalHistory):
         state = state_of(view)
         for _ in range(self.questions):
             question = self._question(state, None if is_newest else view.version)
-            expected = naive_answer(state, question, self._folder)
+            expected = naive_answer(state, question, self._folder, embedder=self.embedder)
             shown = expected
             if not question.is_search and question.dropped == "counts":
                 shown = without_dropped(expected)
-            found = answer_of(self._store, question, self._folder)
+            found = answer_of(self._store, question, self._folder, embedder=self.embedder)
             assert found == shown, (question, found, shown)
             self._asked.append((question, found))
             self._note(state, question, expected)
-        if is_newest and self._draws.chance(0.2):
+        if is_newest and self.embedder is None and self._draws.chance(0.2):
             self._ask_in_transaction(view)
 
     def _ask_in_transaction(self, space: Space) -> None:
@@ -196,9 +202,10 @@ class RankingHistory(RetrievalHistory):
         branch, chance = state.view.branch, self._draws.chance
         request = self._draws.request([])
         del request["store_paths"]
-        if chance(0.4) if is_search is None else is_search:
+        if self.embedder is None and (chance(0.4) if is_search is None else is_search):
             request["budget"] = {"max_items": self._random.choice((1, 3, 10))}
             return Question(branch, version, request, is_search=True)
+        request["policy"] = self.policy
         self._deny_some_of(state, request)
         dropped = "full" if chance(0.2) else "counts"
         return Question(branch, version, request, False, (*self._others(state),), dropped)
@@ -275,6 +282,16 @@ _SCORING = {"query_terms": None, "language": "english", "enable_recency_weight":
 
 def _given(section: dict[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (section or {}).items() if value is not None}
+
+
+class HybridHistory(RankingHistory):
+    """The same questions by hybrid-1, with one embedder for all. A search is by lexical-1 alone."""
+
+    policy = HYBRID
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.embedder = ToyEmbedder(self._random)
 
 
 class _GivenUpError(Exception):

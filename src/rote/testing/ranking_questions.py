@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from rote.records.memory import Memory
 from rote.retrieval import retrieve
+from rote.retrieval.embedders import Embedder
 from rote.space import Space, Store
 from rote.testing.naive_excerpts import naive_highlights
 from rote.testing.naive_ranking import naive_rank
@@ -60,12 +61,15 @@ def state_of(view: Space) -> PlainState:
     )
 
 
-def answer_of(store: Store, question: Question, root: Path) -> dict[str, Any]:
+def answer_of(
+    store: Store, question: Question, root: Path, *, embedder: Embedder | None = None
+) -> dict[str, Any]:
     """Return what the store answers."""
     if question.is_search:
         return search_of(Memory(store.space(NAME).on(question.branch)), question)
     request = {**question.request, "store_paths": [question.path, *question.others]}
-    return dict(retrieve(request, root=root, store=store, dropped=question.dropped))
+    dropped = question.dropped
+    return dict(retrieve(request, root=root, store=store, dropped=dropped, embedder=embedder))
 
 
 def search_of(memory: Memory, question: Question) -> dict[str, Any]:
@@ -77,7 +81,9 @@ def search_of(memory: Memory, question: Question) -> dict[str, Any]:
     )
 
 
-def naive_answer(state: PlainState, question: Question, root: Path) -> dict[str, Any]:
+def naive_answer(
+    state: PlainState, question: Question, root: Path, *, embedder: Embedder | None = None
+) -> dict[str, Any]:
     """Return what the contract says; with a package always the list of the dropped."""
     spaces = {
         path: (state.name, state.lines)
@@ -93,7 +99,7 @@ def naive_answer(state: PlainState, question: Question, root: Path) -> dict[str,
             "per_item_max_excerpt_tokens": 256,
             "max_items": limit,
         }
-    package = naive_rank(request, root, spaces=spaces)
+    package = naive_rank(request, root, spaces=spaces, embedder=embedder)
     return _naive_items(state, package) if question.is_search else package
 
 

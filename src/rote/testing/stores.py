@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rote.contract import Caller, Clock, ContentRule, IdSource, Index, KeyRing, Port
+from rote.contract import Caller, Clock, ContentRule, IdSource, Index, KeyRing, PackedIndex, Port
 from rote.engines import Engine
 from rote.kernel import Kernel
 from rote.kernel.state.wiring import Wiring
@@ -31,7 +31,8 @@ class StoreSettings:
     ids: IdSource = field(default_factory=SeededIds)
     author: str | None = None  # noted in every commit
     seed: bytes | None = None  # the key seed of the next space that is made
-    indexes: tuple[Index, ...] = (RECORDS,)  # derived indexes that the store keeps
+    # Derived indexes that the store keeps.
+    indexes: tuple[Index | PackedIndex, ...] = (RECORDS,)
     content_rules: tuple[ContentRule, ...] = (RECORD_CONTENTS,)  # what entities may hold
     modes: tuple[str, ...] | None = None  # of runs that are enabled
     lease_seconds: float = 3_600  # of runs; long, so that none ends behind a test's back
@@ -44,7 +45,7 @@ def wiring_on(engine: Engine) -> Wiring:
     """The wiring of a kernel on an engine that is used without a store."""
     return Wiring(
         engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
-        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, side_rules={}, matchers=(),
+        keys=MemoryKeys(), questions=RunQuestions(), indexes={}, packed={}, side_rules={}, matchers=(),
         content_rules=(), guarded=(),
         port=lambda: Kernel.__new__(Kernel), presumes=False,
     )  # fmt: skip

@@ -233,6 +233,17 @@ INDEX_BATCH_COMMITS = 256
 # each alone. A read in the meantime looks at the changed entities themselves.
 INDEX_PENDING_MAX = 16
 INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
+# The same for a packed index, which takes changes in by the segment.
+PACKED_PENDING_MAX = 256
+PACKED_PENDING_BYTES_MAX = 1 * MIB
+# A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
+# are so many; a merge takes in no more than the rows, and those of one more segment.
+SEGMENT_SMALL_ROWS = 4_096
+SEGMENT_MERGE_ROWS = 8_192
+SEGMENT_SMALL_MAX = 64
+# Bodies of segments in one answer, and those that an erasure holds at once.
+SEGMENT_ANSWER_BYTES_MAX = 32 * MIB
+SEGMENTS_READ_AT_ONCE = 16
 # Commits that do not check an index after one has found it behind. A check costs a commit more than
 # it is worth, since the next read of the index brings it up to date.
 INDEX_BEHIND_COMMITS = 32
@@ -337,11 +348,42 @@ WORDS_REMEMBERED = 65_536
 # budget are passed over. Frozen with the policies of ranking.
 EXCERPT_ATTEMPTS_MAX = 17
 MISFITS_MAX = 16
+# Candidates of an answer that are put in order at first; then so many times as many, again and again.
+CANDIDATES_FIRST = 128
+CANDIDATES_GROWTH = 16
 # Memories in the answer of one search, and the tokens of each excerpt.
 SEARCH_LIMIT_MAX = 1_000
 SEARCH_EXCERPT_TOKENS = 256
+# Numbers in a vector of an embedder, and bytes of the name of its vectors, which is an index key.
+# Frozen with hybrid-1.
+VECTOR_DIMENSION_MAX = 4_096
+VECTOR_NAME_BYTES_MAX = 512
+# Texts that an embedder gets at once; vectors that are asked for or sent at once, and that are
+# multiplied at once, which then fit into the caches of a processor.
+EMBEDDED_AT_ONCE = 64
+VECTORS_AT_ONCE_MAX = 1_000
+VECTORS_MULTIPLIED_AT_ONCE = 1_024
+# Vectors kept in a process, of the states and files that were asked last.
+VECTOR_CACHE_BYTES_MAX = 512 * MIB
+# Bytes that a vector takes beside its own.
+VECTOR_ENTRY_BYTES = 192
 # A longer text is analysed in parts of about so many characters.
 ANALYSED_CHARACTERS = 64 * KIB
+
+# Rows of one segment of the index of words, so that two bytes tell a row.
+SEGMENT_ROWS_MAX = 65_535
+# Segments read by a process are kept; the memory of one is a multiple of its body and some bytes per row.
+SEGMENT_TIMES = 8
+SEGMENT_ROW_BYTES = 512
+# States of an index that are kept beside them, and segments of changes that the index has not yet.
+LIVING_KEPT = 4
+PENDING_SEGMENTS_MAX = 16
+# Memories written lately that are looked up beside all others, until both become one.
+LIVING_LATE_MAX = 8_192
+# Threads are laid out anew when more than one of so many cells is empty.
+LAYOUT_EMPTY_SHARE = 4
+# The shares of a term that one of so many cells has are found in all cells at once.
+CELLS_OF_MANY = 16
 
 # -- traces ---------------------------------------------------------------------------------------
 # One artifact of a run, by default; a longer one is cut, and says that it was cut.

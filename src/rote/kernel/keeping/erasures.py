@@ -34,6 +34,7 @@ from rote.kernel.log.events import BranchMerged, erase_event, erased_by, event_o
 from rote.kernel.log.foundations import foundation_of
 from rote.kernel.log.key_rows import key_record, meaning_of
 from rote.kernel.log.seals import KEY, SCRUB, side_record
+from rote.kernel.reading.segments import forget_in_segments
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import Json, canonical, check_key, check_reason, format_time
@@ -178,6 +179,7 @@ def forget(
             id_bytes += len(id.encode())
             _check_bounds(len(done.ids), id_bytes)
     if done.ids:
+        forget_in_segments(writes, frozenset(done.ids))
         _blur_keys(writes, _merges(writes.rows, writes.number, after=done.oldest))
         foundation = foundation_of(writes.rows, writes.number)
         done.below = 0 if foundation is None else foundation.before

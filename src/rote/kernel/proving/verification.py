@@ -29,6 +29,7 @@ from rote.kernel.proving.index_pass import inspect_indexes
 from rote.kernel.proving.inspection import Inspection
 from rote.kernel.proving.log_pass import inspect_log
 from rote.kernel.proving.pointer_pass import inspect_entities
+from rote.kernel.proving.segment_pass import inspect_segments
 from rote.kernel.state.open_space import OpenSpace
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX
 
@@ -67,6 +68,8 @@ def _report(space: OpenSpace, against: dict[str, Any] | None, tell: Tell) -> Ver
         _guarded(inspection, inspect, space.engine.reader())
     for index in space.wiring.indexes.values():
         _guarded(inspection, partial(inspect_indexes, index=index), space.engine.reader())
+    for packed in space.wiring.packed.values():
+        _guarded(inspection, partial(inspect_segments, index=packed), space.engine.reader())
     if against is not None:
         inspection.faults += checkpoints.faults_against(
             space.reader(), against, oldest=inspection.oldest

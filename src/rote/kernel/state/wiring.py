@@ -11,6 +11,7 @@ from rote.contract import (
     Index,
     KeyRing,
     Matcher,
+    PackedIndex,
     Port,
     Questions,
     SideRule,
@@ -30,6 +31,7 @@ class Wiring(Struct, frozen=True, eq=False):
     tokens: TokenSource
     keys: KeyRing
     indexes: Mapping[str, Index]  # by name
+    packed: Mapping[str, PackedIndex]  # by name
     questions: Questions  # computes an answer again that a commit relies on
     side_rules: Mapping[str, SideRule]  # by kind of side row
     matchers: Sequence[Matcher]  # read conditions of erasures

@@ -32,6 +32,7 @@ from rote.testing.space_suite.looks import SharedLookTests
 from rote.testing.space_suite.merges import MergeTests
 from rote.testing.space_suite.operations import OperationTests
 from rote.testing.space_suite.overlaps import OverlapTests
+from rote.testing.space_suite.packed_indexes import PackedIndexTests, SharedPackedIndexTests
 from rote.testing.space_suite.queries import QueryTests
 from rote.testing.space_suite.reads import ReadTests
 from rote.testing.space_suite.record_contents import RecordContentTests
@@ -88,6 +89,7 @@ class SpaceSuite(
     SideRowTests,
     GuardTests,
     IndexTests,
+    PackedIndexTests,
     BranchTests,
     DiffTests,
     MergeTests,
@@ -135,6 +137,7 @@ class SpaceSuite(
 class SharedSpaceSuite(
     SpaceSuite,
     SharingTests,
+    SharedPackedIndexTests,
     SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
