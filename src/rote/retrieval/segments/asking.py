@@ -91,7 +91,7 @@ def _postings(living: Living, found: Found, terms: Sequence[str]) -> Postings:
         blobs.setdefault(number, {})[term] = blob
     postings = []
     for part in living.parts:
-        held = blobs.get(part.segment.number, {})
+        held = blobs.get(part.segment.stored_number, {})
         pairs = ((term, part.segment.posting(term, held)) for term in terms)
         postings.append({term: posting for term, posting in pairs if posting is not None})
     return postings

@@ -180,7 +180,7 @@ class Segment:
 
     def __init__(self, body: bytes, number: int = 0) -> None:
         """Raise Corrupt when the bytes are not those of a segment."""
-        self.number = number  # in the store; 0 without one
+        self.stored_number = number  # in the store; 0 without one
         self.size_bytes = SEGMENT_TIMES * len(body)  # roughly the memory that it takes
         try:
             raw = _decode(zlib.decompress(body))
