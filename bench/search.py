@@ -152,6 +152,7 @@ def size(effort: Effort, *, kind: str) -> Result:
     raw = _bytes_of(data.raw.database, tables)
     with FullText(data.path).database as database:
         index = _bytes_of(database, _INDEX)
+    assert index, "there is no index"
     return compared([raw / 1_000], [index / 1_000], "kB")
 
 

@@ -4,10 +4,13 @@ An index of words holds terms, which are not the text. So each is searched for a
 its stem, and in pieces of two characters where the script has no blanks.
 """
 
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import psycopg
 import pytest
 
@@ -26,7 +29,7 @@ RARE = ("Vuxoqwarblings", "ёжикоправление", "鑪鑫鑽", "Qyzzuxta
 VERSIONS = 3  # of each erased record
 
 
-@pytest.fixture(params=["lowered", "usual"])
+@pytest.fixture(params=["lowered", pytest.param("usual", marks=pytest.mark.slow)])
 def _segments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "lowered":
         lower_limits(monkeypatch, SMALL_SEGMENTS)
@@ -86,6 +89,29 @@ def found_in(parts: dict[str, bytes]) -> list[tuple[str, bytes]]:
     return [(name, form) for name, data in parts.items() for form in {*forms()} if form in data]
 
 
+def holding(values: list[bytes]) -> list[bytes]:
+    """Return the last bytes of each value that holds a word once it is decompressed."""
+    found = []
+    for value in values:
+        with suppress(zlib.error):
+            if found_in({"": zlib.decompress(value)}):
+                found.append(value[-32:])
+    return found
+
+
+def rows_in(path: Path) -> list[bytes]:
+    """Return every value of every table of a store in SQLite that is bytes."""
+    with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as database:
+        tables = database.execute("select name from sqlite_schema where type = 'table'").fetchall()
+        return [
+            value
+            for (table,) in tables
+            for row in database.execute(f"select * from {table}")
+            for value in row
+            if isinstance(value, bytes)
+        ]
+
+
 def files_in(*folders: Path) -> dict[str, bytes]:
     return {
         str(path): path.read_bytes()
@@ -104,10 +130,16 @@ def test_no_file_holds_a_word_of_an_erased_memory(tmp_path: Path) -> None:
         space = store.space(NAME)
         write(space)
         assert len(found_in(files_in(folder))) > len(RARE)
+        segments = holding(rows_in(folder / "memory.db"))
+        assert segments
         assert any(RARE[0] in excerpt for excerpt in ask(space))
         retrieve(store, cache)
         erase(space)
         assert found_in(files_in(folder, cache)) == []
+        assert holding(rows_in(folder / "memory.db")) == []
+        assert not [
+            name for name, data in files_in(folder).items() if any(end in data for end in segments)
+        ]
         assert not any(word in excerpt for excerpt in ask(space) for word in RARE)
         # What comes after does not bring them back.
         for number in range(OTHERS // 2):
@@ -119,6 +151,8 @@ def test_no_file_holds_a_word_of_an_erased_memory(tmp_path: Path) -> None:
             ask(target.space(NAME))
         assert space.verify().ok
         assert found_in(files_in(folder, cache, elsewhere)) == []
+        for path in (folder / "memory.db", elsewhere / "backup.db", elsewhere / "copy.db"):
+            assert holding(rows_in(path)) == []
     assert found_in(files_in(folder, cache, elsewhere)) == []
 
 
@@ -139,26 +173,31 @@ def test_no_table_of_postgres_holds_a_word_of_an_erased_memory(tmp_path: Path) -
         space = store.space(NAME)
         write(space)
         assert len(found_in(tables_of(schema))) > len(RARE)
+        assert holding(values_of(schema))
         erase(space)
+        assert holding(values_of(schema)) == []
         assert found_in({**tables_of(schema), **relation_files(schema)}) == []
         for number in range(OTHERS // 2):
             rote.Memory(space).put("ops", "note", str(number), {"text": f"another note {number}"})
         assert not any(word in excerpt for excerpt in ask(space) for word in RARE)
         assert space.verify().ok
         assert found_in({**tables_of(schema), **relation_files(schema)}) == []
+        assert holding(values_of(schema)) == []
 
 
 def tables_of(schema: str) -> dict[str, bytes]:
-    """Return the values of each table, as they are."""
+    return {str(number): value for number, value in enumerate(values_of(schema))}
+
+
+def values_of(schema: str) -> list[bytes]:
+    """Return every value of every table, as it is."""
     with psycopg.connect(server_url(), autocommit=True) as server:
         tables = server.execute(
             "select tablename from pg_tables where schemaname = %s", (schema,)
         ).fetchall()
-        return {
-            table: b"\n".join(
-                value if isinstance(value, bytes) else str(value).encode()
-                for row in server.execute(f"select * from {schema}.{table}".encode(), binary=True)
-                for value in row
-            )
+        return [
+            value if isinstance(value, bytes) else str(value).encode()
             for (table,) in tables
-        }
+            for row in server.execute(f"select * from {schema}.{table}".encode(), binary=True)
+            for value in row
+        ]

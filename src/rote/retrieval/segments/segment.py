@@ -214,7 +214,7 @@ class Segment:
     @property
     def is_small(self) -> bool:
         """Whether the body holds the postings."""
-        return self.size < SEGMENT_SMALL_ROWS
+        return bool(self._body.terms)
 
     @cached_property
     def keys(self) -> list[Key]:
