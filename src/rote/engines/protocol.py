@@ -358,7 +358,7 @@ class Writer(Reader, Protocol):
     def put_segment(
         self, space: int, index: str, row: SegmentRow, postings: Iterable[tuple[str, bytes]]
     ) -> None:
-        """Insert a segment under a number that no other has, with its postings by term, in order."""
+        """Insert a segment under a number that no other has, with its postings in the order of terms."""
         ...
 
     def drop_segments(self, space: int, index: str, numbers: Sequence[int]) -> None:

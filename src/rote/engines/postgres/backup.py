@@ -21,11 +21,11 @@ _COLUMNS = {
     "blobs": "space, upload, hash, size, at, seal",
     "chunks": "null, space, upload, until, data",
     "segments": "null, space, name, segment, size, until, body",
-    "postings": "space, name, segment, term, body",
+    "postings": "null, space, name, segment, term, terms, ends, body",
     "vectors": "null, space, name, hash, body, seal",
 }
 # The columns of a row whose texts PostgreSQL keeps as bytes, since they may hold NUL.
-_BYTES = {"sides": (1, 2), "derived": (2,), "postings": (3,)}
+_BYTES = {"sides": (1, 2), "derived": (2,), "postings": (4,)}
 # The order of the rows of a table, so that equal stores give equal files.
 _ORDER = {
     "facts": "version, position",

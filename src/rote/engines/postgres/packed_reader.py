@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rote.engines.postgres.parameters import bigints, byteas
+from rote.engines.posting_blocks import posting_in, postings_above
 from rote.engines.rows import SegmentRow, VectorRow
 from rote.errors import Unavailable
 
@@ -22,10 +23,10 @@ class PackedReader:
 
     def segments(self, space: int, index: str) -> list[SegmentRow]:
         text = (
-            f"select segment, size, until from {self._schema}.segments"
+            f"select segment, size, until, ''::bytea from {self._schema}.segments"
             " where space = $1 and name = $2 order by segment"
         )
-        return [SegmentRow(*row, b"") for row in self._packed(text, space, index)]
+        return [SegmentRow(*row) for row in self._packed(text, space, index)]
 
     def segment_bodies(self, space: int, index: str, numbers: Sequence[int]) -> dict[int, bytes]:
         text = (
@@ -39,24 +40,31 @@ class PackedReader:
     ) -> list[tuple[int, str, bytes]]:
         # Each is looked up on its own: for arrays the planner may walk the whole index.
         text = (
-            "select n.number, t.term, p.body from unnest($3) as n (number)"
+            "select n.number, t.term, p.* from unnest($3) as n (number)"
             " cross join unnest($4) as t (term) cross join lateral"
-            f" (select body from {self._schema}.postings where space = $1 and name = $2"
-            " and segment = n.number and term = t.term limit 1) as p"
+            f" (select terms, ends, body from {self._schema}.postings where space = $1"
+            " and name = $2 and segment = n.number and term <= t.term"
+            " order by term desc limit 1) as p"
         )
-        encoded = byteas([term.encode() for term in terms])
-        rows = self._packed(text, space, index, bigints(numbers), encoded)
-        return [(number, term.decode(), body) for number, term, body in rows]
+        sought = byteas([term.encode() for term in terms])
+        rows = self._packed(text, space, index, bigints(numbers), sought)
+        found = ((number, term, posting_in(block, term)) for number, term, *block in rows)
+        return [(number, term.decode(), body) for number, term, body in found if body is not None]
 
     def postings_of(
         self, space: int, index: str, number: int, *, after: str, limit: int
     ) -> list[tuple[str, bytes]]:
+        place = f"{self._schema}.postings where space = $1 and name = $2 and segment = $3"
         text = (
-            f"select term, body from {self._schema}.postings where space = $1 and name = $2"
-            " and segment = $3 and term > $4 order by term limit $5"
+            f"select terms, ends, body from {place} and term >= coalesce("
+            f"(select term from {place} and term <= $4 order by term desc limit 1), '')"
+            " order by term limit $5"
         )
-        rows = self._packed(text, space, index, number, after.encode(), limit)
-        return [(term.decode(), body) for term, body in rows]
+
+        def blocks_from(term: str, count: int) -> list[Any]:
+            return self._packed(text, space, index, number, term.encode(), count)
+
+        return postings_above(after, limit, blocks_from)
 
     def vectors(self, space: int, name: str, hashes: Sequence[bytes]) -> dict[bytes, VectorRow]:
         text = (

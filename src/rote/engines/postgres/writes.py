@@ -23,6 +23,7 @@ from msgspec.structs import astuple
 from rote.engines.postgres.parameters import bigints, byteas, texts
 from rote.engines.postgres.reader import Known
 from rote.engines.postgres.schema import APPEND_ONE_TAKES
+from rote.engines.posting_blocks import blocks_of
 from rote.engines.rows import (
     Batch,
     BlobRow,
@@ -52,7 +53,7 @@ _DERIVED = ("bytea", "text", "bigint", "bigint", "bigint")
 _BLOB = ("bytea", "bytea", "bigint", "bigint", "bytea")
 _CHUNK = ("bytea", "bigint", "bytea")
 _SEGMENT = ("text", "bigint", "bigint", "bigint", "bytea")
-_POSTING = ("text", "bigint", "bytea", "bytea")
+_BLOCK = ("text", "bigint", "bytea", "bytea", "bytea", "bytea")
 _VECTOR = ("text", "bytea", "bytea", "bytea")
 _ARRAYS: dict[str, Callable[[Iterable[Any]], bytes]] = {
     "bigint": bigints,
@@ -405,12 +406,12 @@ class Statement:
     def _write_packed(self, writes: Writes) -> None:
         added = [(index, new) for (index, _), new in writes.segments.items() if new is not None]
         self._insert("segments", _SEGMENT, [(index, *astuple(new.row)) for index, new in added])
-        postings = [
-            (index, new.row.number, term.encode(), body)
+        blocks = [
+            (index, new.row.number, term.encode(), *block)
             for index, new in added
-            for term, body in new.postings
+            for term, *block in blocks_of(new.postings)
         ]
-        self._insert("postings", _POSTING, postings)
+        self._insert("postings", _BLOCK, blocks)
         gone = sorted(place for place, new in writes.segments.items() if new is None)
         for index, places in groupby(gone, key=itemgetter(0)):
             name, numbers = self._bind(index), self._bind(bigints([n for _, n in places]))

@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 
+from rote.engines.posting_blocks import posting_in, postings_above
 from rote.engines.rows import SegmentRow, VectorRow
 from rote.engines.sqlite.schema import FORMAT
 
@@ -33,11 +34,11 @@ class PackedReader:
 
     def segments(self, space: int, index: str) -> list[SegmentRow]:
         rows = self._packed(
-            "select segment, size, until from segments where space = ? and name = ?"
+            "select segment, size, until, x'' from segments where space = ? and name = ?"
             " order by segment",
             (space, index),
         )
-        return [SegmentRow(*row, b"") for row in rows]
+        return [SegmentRow(*row) for row in rows]
 
     def segment_bodies(self, space: int, index: str, numbers: Sequence[int]) -> dict[int, bytes]:
         return dict(
@@ -56,21 +57,30 @@ class PackedReader:
         if not numbers or not terms:
             return []
         # Terms may hold NUL, which an array of texts may not.
-        return self._packed(
-            "select p.segment, p.term, p.body from carray(?) as number cross join carray(?) as term"
-            " cross join postings as p where p.space = ? and p.name = ?"
-            " and p.segment = number.value and p.term = cast(term.value as text)",
+        rows = self._packed(
+            "select p.segment, sought.value, p.terms, p.ends, p.body"
+            " from carray(?1) as wanted cross join carray(?2) as sought cross join postings as p"
+            " where p.number = (select number from postings where space = ?3 and name = ?4"
+            " and segment = wanted.value and term <= cast(sought.value as text)"
+            " order by term desc limit 1)",
             (numbers_of(numbers), _bytes_of(term.encode() for term in terms), space, index),
         )
+        found = ((number, term, posting_in(block, term)) for number, term, *block in rows)
+        return [(number, term.decode(), body) for number, term, body in found if body is not None]
 
     def postings_of(
         self, space: int, index: str, number: int, *, after: str, limit: int
     ) -> list[tuple[str, bytes]]:
-        return self._packed(
-            "select term, body from postings where space = ? and name = ? and segment = ?"
-            " and term > ? order by term limit ?",
-            (space, index, number, after, limit),
-        )
+        def blocks_from(term: str, count: int) -> list[Any]:
+            return self._packed(
+                "select terms, ends, body from postings where space = ?1 and name = ?2"
+                " and segment = ?3 and term >= coalesce((select max(term) from postings"
+                " where space = ?1 and name = ?2 and segment = ?3 and term <= ?4), '')"
+                " order by term limit ?5",
+                (space, index, number, term, count),
+            )
+
+        return postings_above(after, limit, blocks_from)
 
     def vectors(self, space: int, name: str, hashes: Sequence[bytes]) -> dict[bytes, VectorRow]:
         if not hashes:

@@ -7,8 +7,8 @@ the end of its range and needs no row of its own. An entity has a thin row for e
 wrote it. While it lives there, the row is in `entities` and points to a fact that gave it a value.
 After its deletion the row is in `tombstones`, so that scans pass no dead rows. The data of blobs is
 cut into chunks. Chunks have a rowid, because long rows make a tree without rowids slow. So have
-segments and vectors. Spaces are numbered; ids are text, because a table of names would cost every
-new entity one more tree.
+segments, blocks of postings and vectors. Spaces are numbered; ids are text, because a table of
+names would cost every new entity one more tree.
 """
 
 import apsw
@@ -161,13 +161,16 @@ create table segments (
 create unique index segments_by_place on segments (space, name, segment);
 
 create table postings (
+  number integer primary key,
   space integer not null,
   name text not null,
   segment integer not null,
   term text not null,
-  body blob not null,
-  primary key (space, name, segment, term)
-) strict, without rowid;
+  terms blob not null,
+  ends blob not null,
+  body blob not null
+) strict;
+create unique index postings_by_term on postings (space, name, segment, term);
 
 create table vectors (
   number integer primary key,

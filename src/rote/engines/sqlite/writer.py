@@ -6,6 +6,7 @@ from functools import lru_cache
 import apsw
 from msgspec.structs import astuple
 
+from rote.engines.posting_blocks import blocks_of
 from rote.engines.protocol import OutcomeUnknown
 from rote.engines.rows import (
     STORE,
@@ -157,7 +158,7 @@ class SqliteWriter(SqliteReader):
         self._cursor.execute(
             "insert into segments values (null, ?, ?, ?, ?, ?, ?)", (space, index, *astuple(row))
         )
-        self._cursor.executemany(_postings_into(space, index, row.number), postings)
+        self._cursor.executemany(_postings_into(space, index, row.number), blocks_of(postings))
 
     def drop_segments(self, space: int, index: str, numbers: Sequence[int]) -> None:
         for table in ("segments", "postings"):
@@ -241,9 +242,9 @@ def _derived_into(space: int, index: str) -> str:
 
 
 def _postings_into(space: int, index: str, segment: int) -> str:
-    """Return the statement that takes terms with their postings."""
+    """Return the statement that takes blocks of postings."""
     name = apsw.format_sql_value(index)
-    return f"insert into postings values ({space:d}, {name}, {segment:d}, ?, ?)"
+    return f"insert into postings values (null, {space:d}, {name}, {segment:d}, ?, ?, ?, ?)"
 
 
 @lru_cache

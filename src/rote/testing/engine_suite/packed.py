@@ -1,9 +1,12 @@
 """Packed indexes: segments with their postings, which never change. And vectors, by name and hash."""
 
+from collections.abc import Sequence
+from random import Random
+
 import pytest
 
 from rote.engines.rows import MAIN, DerivedRow, SegmentRow, VectorRow
-from rote.errors import RoteError
+from rote.errors import InternalError, RoteError
 from rote.testing.engine_suite.ground import EngineGround, fact
 
 WORDS = "words/1"
@@ -96,6 +99,28 @@ class PackedRowTests(EngineGround):
             assert found == postings
         assert reads.postings_of(self.space, WORDS, 4, after="", limit=9) == []
 
+    def test_many_postings_of_any_length_are_found_and_no_others(self) -> None:
+        random = Random(21)
+        sizes = (0, 3, 60, 900, 1_900, 1_950, 70_000)
+        weights = (5, 60, 30, 8, 3, 3, 1)
+        letters = "abé\uffff\U00010000\0"
+        terms = sorted(
+            {"".join(random.choices(letters, k=random.randint(1, 6))) for _ in range(400)}
+        )
+        postings = {
+            term: random.randbytes(random.choices(sizes, weights)[0]) for term in terms[1:-1:2]
+        }
+        with self.engine.writer(self.space) as writes:
+            writes.put_segment(self.space, WORDS, segment(7), postings.items())
+        found = self.found([7], terms)
+        assert found == {(7, term, body) for term, body in postings.items()}
+        reads = self.engine.reader()
+        for limit in (1, 40, 1_000):
+            for after in ("", *random.sample(terms, 20)):
+                page = reads.postings_of(self.space, WORDS, 7, after=after, limit=limit)
+                above = [posting for posting in postings.items() if posting[0] > after]
+                assert page == above[:limit]
+
     def test_a_number_that_is_taken_is_refused_and_nothing_is_written(self) -> None:
         self.put_segments(segment(1))
         with pytest.raises(RoteError), self.engine.writer(self.space) as writes:
@@ -104,6 +129,14 @@ class PackedRowTests(EngineGround):
         rows = self.engine.reader().segments(self.space, WORDS)
         assert rows == [SegmentRow(1, 1, 1, b"")]
         assert self.found([1, 2], ["a", "c"]) == {(1, "a", b"a1")}
+
+    @pytest.mark.parametrize("terms", ["ba", "aa", ["", "a"], ["\U00010000", "\uffff"]])
+    def test_postings_that_are_not_in_order_are_refused_and_nothing_is_written(
+        self, terms: Sequence[str]
+    ) -> None:
+        with pytest.raises(InternalError), self.engine.writer(self.space) as writes:
+            writes.put_segment(self.space, WORDS, segment(1), [(term, b"") for term in terms])
+        assert self.engine.reader().segments(self.space, WORDS) == []
 
     def test_dropped_segments_are_gone_with_their_postings_and_the_others_stay(self) -> None:
         self.put_segments(segment(1), segment(2), segment(3))
