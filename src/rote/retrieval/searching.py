@@ -7,7 +7,7 @@ from rote.questions import LEXICAL, SPACE_SCHEME
 from rote.records.envelope import record_of
 from rote.records.keys import entity_id
 from rote.records.listing import of_newest
-from rote.retrieval.ranking.excerpts import highlights
+from rote.retrieval.ranking.excerpts import Highlights
 from rote.retrieval.retrieving import Examined, examine
 from rote.retrieval.spaces import Key, Named, entry_of
 from rote.space import Space
@@ -40,7 +40,7 @@ class StateSearching:
 def items_of(found: Examined, view: Space, included: Sequence[str]) -> dict[str, Any]:
     """Return the answer of a search from the retrieval that it is. `view` is the state that was asked."""
     answered, package = found.answered, found.package
-    language = package["policy"]["language"]
+    highlights = Highlights(answered.terms, package["policy"]["language"])
     selected = package["selection"]["selected"]
     places = [entry_of(memory["memory_id"]) for memory in selected]
     members = _members(view, [key for key, _ in places], included)
@@ -52,7 +52,7 @@ def items_of(found: Examined, view: Space, included: Sequence[str]) -> dict[str,
             "entry": entry,
             "score": memory["score"],
             "excerpt": memory["excerpt"],
-            "highlights": highlights(memory["excerpt"], answered.terms, language),
+            "highlights": highlights.of(memory["excerpt"]),
             "ts_utc": memory["ts_utc"],
             "tags": list(tags),
             **members[key],

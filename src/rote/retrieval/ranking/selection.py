@@ -71,11 +71,13 @@ class Ranking:
         found = sorted(
             (each for each in found if each.score >= least), key=lambda each: -each.score
         )
-        return [
-            each
-            for _, ties in groupby(found, key=lambda each: each.score)
-            for each in sorted(ties, key=lambda each: each.corpus.rank_key(each.row))
-        ]
+        ordered: list[Candidate] = []
+        for _, ties in groupby(found, key=lambda each: each.score):
+            tied = list(ties)
+            if len(tied) > 1:
+                tied.sort(key=lambda each: each.corpus.rank_key(each.row))
+            ordered += tied
+        return ordered
 
     def count_from(self, scoring: Scoring) -> int:
         """Return how many have enough of a score."""
@@ -122,7 +124,7 @@ def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpt
     passed: list[tuple[str, Candidate]] = []
     texts: set[str] = set()
     left, misfits = budget.max_excerpt_tokens, 0
-    for each in _loaded(islice(ranking, enough)):
+    for each in _loaded(islice(ranking, enough), budget.max_items):
         if len(selected) == budget.max_items or misfits == MISFITS_MAX:
             break
         text = normal_text(each.text) if scoring.drop_duplicates else ""
@@ -147,14 +149,14 @@ def select(ranking: Ranking, scoring: Scoring, budget: Budget, excerpts: Excerpt
     )
 
 
-def _loaded(candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Yield candidates with their texts, which are read some at a time."""
-    count = RECORDS_READ_FIRST
+def _loaded(candidates: Iterator[Candidate], wanted: int) -> Iterator[Candidate]:
+    """Yield candidates with their texts, which are read some at a time: at first as many as wanted."""
+    count = min(wanted, RECORDS_READ_AT_ONCE)
     while batch := list(islice(candidates, count)):
         rows: dict[int, tuple[Memories, list[int]]] = {}
         for each in batch:
             rows.setdefault(id(each.corpus), (each.corpus, []))[1].append(each.row)
-        for memories, wanted in rows.values():
-            memories.load(wanted)
+        for memories, missing in rows.values():
+            memories.load(missing)
         yield from batch
-        count = RECORDS_READ_AT_ONCE
+        count = RECORDS_READ_FIRST

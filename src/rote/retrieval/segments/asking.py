@@ -81,7 +81,8 @@ def _pending(index: WordsIndex, kept: Pending, changes: tuple[Change, ...]) -> P
     )
     if not is_known or len(kept.segments) > PENDING_SEGMENTS_MAX:
         kept, count = Pending(), 0
-    new = [Segment(packed.body) for packed in index.pack(changes[count:])]
+    packed = index.pack(changes[count:])
+    new = [Segment(each.body, postings=each.postings) for each in packed]
     return Pending(changes, (*kept.segments, *new)) if len(changes) > count else kept
 
 

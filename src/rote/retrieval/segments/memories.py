@@ -11,7 +11,7 @@ from rote.records.envelope import record_of
 from rote.retrieval.corpus import Corpus, Simple
 from rote.retrieval.order import Drop
 from rote.retrieval.ranking import weights
-from rote.retrieval.ranking.scoring import Telling
+from rote.retrieval.ranking.scoring import OWN, Telling
 from rote.retrieval.segments.asking import Answer
 from rote.retrieval.segments.filtering import passing
 from rote.retrieval.segments.scoring import plain_totals, threaded_totals
@@ -21,6 +21,7 @@ from rote.space import Space
 from rote.values.limits import RECORDS_READ_AT_ONCE
 
 Cell = TypeVar("Cell")
+_SAMPLED = 16  # one of so many totals is looked at to guess which are great
 
 
 class MovedError(Exception):
@@ -122,8 +123,10 @@ class FoundMemories:
         if excluded:
             weighed = self._without(weighed, excluded)
         has_threads = any(part.segment.has_threads for part in living.parts)
-        if not (request.scoring.context and has_threads):
-            return FoundScores(plain_totals(living, weighed, self._postings, telling))
+        is_threaded = request.scoring.context and has_threads
+        least = self._least(telling, 1 if is_threaded else OWN)
+        if not is_threaded:
+            return FoundScores(plain_totals(living, weighed, self._postings, telling), least)
         layout = living.layout
         totals = threaded_totals(living, weighed, self._postings, telling)
         for cell in layout.gaps:
@@ -131,7 +134,13 @@ class FoundMemories:
         for row in excluded:
             place = living.part_of(row)
             totals[layout.cells[place][row - living.parts[place].base]] = 0
-        return FoundScores(totals, layout.rows)
+        return FoundScores(totals, least, layout.rows)
+
+    def _least(self, telling: Telling, share: int) -> int:
+        """Return a number that no total above 0 is below: a term with the least weight."""
+        longest = max((part.segment.longest for part in self._living.parts), default=0)
+        weight = weights.weight(1, longest, telling.average)
+        return min((idf for idf in telling.idf.values() if idf), default=0) * share * weight
 
     def _without(self, weighed: Sequence[list[int]], excluded: Collection[int]) -> list[list[int]]:
         """Return weights with 0 for rows that are excluded."""
@@ -176,26 +185,46 @@ class _Column(Generic[Cell]):
 class FoundScores:
     """Implements ranking.scores.Scores by the totals of all rows, or of all cells of a layout."""
 
-    def __init__(self, totals: list[int], rows: "Numbers | None" = None) -> None:
+    def __init__(self, totals: list[int], least: int, rows: "Numbers | None" = None) -> None:
         self._totals = totals
+        self._least = least  # no total above 0 is below
         self._rows = rows  # by cell
         self._count: int | None = None
 
     def __len__(self) -> int:
         if self._count is None:
-            self._count = self.count_from(1)
+            if self._least >= weights.total_from(1):
+                self._count = len(self._totals) - self._totals.count(0)
+            else:
+                self._count = self.count_from(1)
         return self._count
 
     def best(self, count: int) -> list[tuple[int, int]]:
-        totals, rows = self._totals, self._rows
-        least = 1
-        if count < len(self):
-            least = weights.score(nlargest(count, totals)[-1])
-        floor = weights.total_from(least)
-        found = [place for place, total in enumerate(totals) if total >= floor]
+        rows = self._rows
         return [
-            (weights.score(totals[place]), place if rows is None else rows[place])
-            for place in found
+            (score, place if rows is None else rows[place])
+            for score, place in self._best_places(count)
+        ]
+
+    def _best_places(self, count: int) -> list[tuple[int, int]]:
+        totals = self._totals
+        floor = weights.total_from(1)
+        if count < len(self):
+            # A sample tells what is likely to leave about twice as many; with fewer all are looked at.
+            sample = sorted(totals[::_SAMPLED], reverse=True)
+            guess = sample[min(len(sample) - 1, 2 * count // _SAMPLED + _SAMPLED)]
+            likely = [place for place, total in enumerate(totals) if total >= guess]
+            if len(likely) >= count:
+                greatest = nlargest(count, map(totals.__getitem__, likely))
+                floor = weights.total_from(weights.score(greatest[-1]))
+            if floor >= guess > 0:
+                return [
+                    (weights.score(totals[place]), place)
+                    for place in likely
+                    if totals[place] >= floor
+                ]
+        return [
+            (weights.score(total), place) for place, total in enumerate(totals) if total >= floor
         ]
 
     def count_from(self, least: int) -> int:
@@ -204,7 +233,7 @@ class FoundScores:
 
     def raised(self, more: Callable[[int], int]) -> "FoundScores":
         raised = list(self._totals)
-        for score, place in FoundScores(self._totals).best(len(self)):
+        for score, place in self._best_places(len(self)):
             row = place if self._rows is None else self._rows[place]
             raised[place] = weights.total_from(score + more(row))
-        return FoundScores(raised, self._rows)
+        return FoundScores(raised, 0, self._rows)

@@ -33,6 +33,7 @@ def plain_totals(
 ) -> list[int]:
     """Return the total of each row: the sum over terms of idf times ten times the weight."""
     totals: list[int] = []
+    known = _Weights(telling.average)
     for part, by_row, found in zip(living.parts, weighed, postings, strict=True):
         own = [0] * part.segment.size
         for term, idf in telling.idf.items():
@@ -41,20 +42,29 @@ def plain_totals(
                 times = OWN * idf
                 for row in posting.singles:
                     own[row] += times * by_row[row]
-                for row, weight in _repeated(part, by_row, posting, telling.average):
-                    own[row] += times * weight
+                for row, weight in _repeated(part, posting, known):
+                    if by_row[row]:
+                        own[row] += times * weight
         totals += own
     return totals
 
 
-def _repeated(
-    part: Part, by_row: Sequence[int], posting: Posting, average: int
-) -> Iterable[tuple[int, int]]:
-    """Yield the rows that have a term more than once, with its weight; only those that count."""
-    lengths = part.segment.length
-    for row, count in zip(posting.repeats, posting.counts, strict=True):
-        if by_row[row]:
-            yield row, weights.weight(count, lengths[row], average)
+class _Weights(dict[tuple[int, int], int]):
+    """Weights of a term, by its occurrences in a memory and the length of that."""
+
+    def __init__(self, average: int) -> None:
+        self._average = average
+
+    def __missing__(self, key: tuple[int, int]) -> int:
+        weight = self[key] = weights.weight(*key, self._average)
+        return weight
+
+
+def _repeated(part: Part, posting: Posting, known: _Weights) -> Iterable[tuple[int, int]]:
+    """Return the rows that have a term more than once, with its weight."""
+    lengths = map(part.segment.length.__getitem__, posting.repeats)
+    keys = zip(posting.counts, lengths, strict=True)
+    return zip(posting.repeats, map(known.__getitem__, keys), strict=True)
 
 
 def threaded_totals(
@@ -64,8 +74,9 @@ def threaded_totals(
     layout = living.layout
     size = len(layout.rows)
     totals, lanes = [0] * size, None
+    known = _Weights(telling.average)
     for term, idf in telling.idf.items():
-        cells, found = _by_cell(living, layout, weighed, postings, term, telling.average)
+        cells, found = _by_cell(living, weighed, postings, term, known)
         if len(cells) * CELLS_OF_MANY < size:
             _offer(totals, layout, cells, found, idf)
         else:
@@ -76,25 +87,25 @@ def threaded_totals(
 
 def _by_cell(
     living: Living,
-    layout: Layout,
     weighed: Sequence[Sequence[int]],
     postings: Postings,
     term: str,
-    average: int,
+    known: _Weights,
 ) -> tuple[list[int], list[int]]:
     """Return the cells that have a term, and their weights."""
     cells: list[int] = []
     found: list[int] = []
     for part, places, by_row, terms in zip(
-        living.parts, layout.cells, weighed, postings, strict=True
+        living.parts, living.layout.cells, weighed, postings, strict=True
     ):
         posting = terms.get(term)
         if posting is not None:
             cells += map(places.__getitem__, posting.singles)
             found += map(by_row.__getitem__, posting.singles)
-            for row, weight in _repeated(part, by_row, posting, average):
-                cells.append(places[row])
-                found.append(weight)
+            for row, weight in _repeated(part, posting, known):
+                if by_row[row]:
+                    cells.append(places[row])
+                    found.append(weight)
     return cells, found
 
 

@@ -178,9 +178,16 @@ class Listed(msgspec.Struct, frozen=True):
 class Segment:
     """A segment that is read. It never changes, and threads share it."""
 
-    def __init__(self, body: bytes, number: int = 0) -> None:
-        """Raise Corrupt when the bytes are not those of a segment."""
-        self.stored_number = number  # in the store; 0 without one
+    def __init__(
+        self, body: bytes, number: int = 0, postings: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Raise Corrupt when the bytes are not those of a segment.
+
+        number    in the store
+        postings  of a segment that is in no store
+        """
+        self.stored_number = number
+        self._postings = postings
         self.size_bytes = SEGMENT_TIMES * len(body)  # roughly the memory that it takes
         try:
             raw = _decode(zlib.decompress(body))
@@ -208,6 +215,7 @@ class Segment:
             raise _damaged()
         self.has_entries = max(self.number, default=0) > 0
         self.has_threads = max(self.thread, default=0) > 0
+        self.longest = max(self.length, default=0)
         self.last_version = max(self.version, default=0)
         self.is_sorted = all(map(le, self.version, self.version[1:]))
 
@@ -272,7 +280,7 @@ class Segment:
         if self.is_small:
             raw = self._raw_held(term)
         else:
-            blob = blobs.get(term)
+            blob = (blobs if self._postings is None else self._postings).get(term)
             raw = None if blob is None else raw_posting(blob)
         if raw is None:
             return None
