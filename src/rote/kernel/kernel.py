@@ -23,6 +23,7 @@ from rote.contract import (
     SpaceInfo,
     Task,
     Tell,
+    TextRule,
     TokenSource,
     Watching,
 )
@@ -122,6 +123,12 @@ TABLE = Table([
     Row(c.AdoptBlob, "adopt_blob", f"{_BLOBS}:adopt_blob", "operator", "none", "always",
         "adopted"),
 
+    Row(c.GetVectors, "vectors", f"{_READING}.vectors:get_vectors", "read", "none", "always"),
+    Row(c.PutVectors, "put_vectors", f"{_KEEPING}.vectors:put_vectors", "write", "none", "always"),
+    Row(c.ListVectorNames, "vector_names", f"{_READING}.vectors:list_names", "owner", "none",
+        "always", "names"),
+    Row(c.VectorsOut, "vectors_out", f"{_READING}.vectors:vectors_out", "owner", "none", "always"),
+
     Row(c.Verify, "verify", "rote.kernel.proving.verification:verify", "read", "none", "always"),
     Row(c.MakeCheckpoint, "checkpoint", f"{_KEEPING}.checkpoints:make_checkpoint", "read", "none",
         "always"),
@@ -164,6 +171,7 @@ class Kernel:
         side_rules: Sequence[SideRule] = (),
         matchers: Sequence[Matcher] = (),
         content_rules: Sequence[ContentRule] = (),
+        texts: TextRule | None = None,
         presumes: bool = False,
     ) -> None:
         """Wire the parts together.
@@ -173,6 +181,7 @@ class Kernel:
         side_rules  decide what erasures and compactions do about side rows of the layers above
         matchers    read the conditions by which layers above select entities to erase
         content_rules  decide what entities with a prefix may hold
+        texts       finds the texts in values that may have vectors
         presumes    lets the kernel assume that an entity is new when it is not cached, which saves a
                     look. Not where `ids` and `clock` have to be repeatable: after a wrong guess the
                     kernel asks them once more
@@ -190,6 +199,7 @@ class Kernel:
             matchers=tuple(matchers),
             content_rules=tuple(content_rules),
             guarded=tuple(rule.prefix for rule in content_rules),
+            texts=texts,
             port=lambda: self,
             presumes=presumes,
         )

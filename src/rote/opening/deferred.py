@@ -1,12 +1,12 @@
 """Parts of a store that are loaded when they are first used: most programs start no run."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rote.contract import AnswerRead, Packed, PackedIndex, Port, Questions
+from rote.contract import AnswerRead, Packed, PackedIndex, Port, Questions, TextRule
 from rote.contract.commands import ListSpaces
 from rote.contract.index import Change
 from rote.errors import RoteError
@@ -116,3 +116,23 @@ class DeferredSearching:
     ) -> dict[str, Any]:
         searching: Searching = _load("rote.retrieval.searching", "StateSearching")()
         return searching.search(space, request, included)
+
+    def embed(
+        self,
+        space: Space,
+        embedder: Any,
+        namespaces: Sequence[str] | None,
+        tell: Callable[[int, int], None],
+    ) -> dict[str, int]:
+        searching: Searching = _load("rote.retrieval.searching", "StateSearching")()
+        return searching.embed(space, embedder, namespaces, tell)
+
+
+class DeferredTexts:
+    """Implements contract.TextRule."""
+
+    prefix = PREFIX
+
+    def texts(self, id: str, value: Json) -> Iterable[str]:
+        rule: TextRule = _load("rote.retrieval.texts", "RecordTexts")()
+        return rule.texts(id, value)

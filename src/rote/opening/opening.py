@@ -12,6 +12,7 @@ from rote.opening.deferred import (
     DeferredQuestions,
     DeferredRuns,
     DeferredSearching,
+    DeferredTexts,
 )
 from rote.opening.engines import SCHEMA_DEFAULT, open_engine
 from rote.opening.keys import FolderKeys, MemoryKeys
@@ -151,6 +152,7 @@ def _open(
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=(RECORD_CONTENTS,),
+        texts=DeferredTexts(),
         presumes=ids is None,
     )
     if folder is None and location.path is not None and not is_read_only:

@@ -45,3 +45,4 @@ class Answered(Struct, frozen=True):
     reasons: list[Reasons]  # for their scores
     tags: list[tuple[str, ...]]
     terms: frozenset[str] = frozenset()  # of the question, that any memory has; of ranking alone
+    query_vector: bytes = b""  # of hybrid-1 alone

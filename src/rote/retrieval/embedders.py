@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rote.contract.vectors import dimension_of, vectors_name
 from rote.errors import InvalidInput
-from rote.retrieval.ranking.vectors import quantised
+from rote.retrieval.ranking.vectors import numbers_of, quantised
 from rote.values.limits import VECTOR_DIMENSION_MAX
 
 _CODE = "invalid_embedding"
@@ -46,6 +46,7 @@ class Embedding:
         self._embedder = embedder
         self.id = f"{name}@{version}"
         self.dimension = dimension
+        self.count = 0  # of the texts that it has made vectors of
         self.vectors_name = vectors_name(name, version, dimension)
         self.shown = {"name": name, "version": version, "dimension": dimension}
         try:
@@ -62,7 +63,9 @@ class Embedding:
         found = _listed(self._embedder.embed(list(texts)), len(texts))
         if found is None or len(found) != len(texts):
             raise _invalid(f"{self.id} must return {len(texts)} vectors for as many texts")
-        return [self._quantised(vector) for vector in found]
+        made = [self._quantised(vector) for vector in found]
+        self.count += len(made)
+        return made
 
     def query_vector(self, text: str) -> bytes:
         """Return the vector of a question."""
@@ -75,7 +78,8 @@ class Embedding:
         numbers = _listed(vector, self.dimension)
         if numbers is None or len(numbers) != self.dimension:
             raise _invalid(f"a vector of {self.id} must have {self.dimension} numbers")
-        if not all(issubclass(kind, Real) and kind is not bool for kind in {*map(type, numbers)}):
+        kinds: set[type] = {*map(type, numbers)}
+        if bool in kinds or not all(issubclass(kind, Real) for kind in kinds):
             raise _invalid(f"a vector of {self.id} holds something that is no number")
         try:
             doubles = [float(number) for number in numbers]
@@ -87,6 +91,29 @@ class Embedding:
                 f"a vector of {self.id} holds a number, or has a length, beyond all bounds"
             )
         return made
+
+
+class KnownQuestion:
+    """An embedder that is not there any more: it has the vector of one question, and makes no other."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self.name: str = known["name"]
+        self.version: str = known["version"]
+        self.dimension: int = known["dimension"]
+        self._numbers = bytes.fromhex(known["numbers"])
+
+    @staticmethod
+    def form(shown: Mapping[str, Any], query_vector: bytes) -> dict[str, Any]:
+        """Return the plain data to make it of: the embedder as a package shows it, and the vector."""
+        named = {name: shown[name] for name in ("name", "version", "dimension")}
+        return {**named, "numbers": numbers_of(query_vector).hex()}
+
+    def embed(self, texts: Sequence[str], /) -> Iterable[Iterable[float]]:
+        raise InvalidInput(f"{len(texts)} texts have no vector yet; ask again", code=_CODE)
+
+    def embed_query(self, text: str, /) -> Iterable[float]:
+        """Return the numbers as they were quantised, which changes them no more."""
+        return memoryview(self._numbers).cast("b")
 
 
 def _listed(values: Any, count: int) -> list[Any] | None:

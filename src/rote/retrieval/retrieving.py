@@ -27,7 +27,7 @@ from rote.retrieval.spaces import Named, open_state
 from rote.retrieval.states import read_state
 from rote.retrieval.trust import NO_DENIALS, read_denials
 from rote.retrieval.vector_files import VectorFiles
-from rote.retrieval.vector_homes import Embedded, FileHome, Home, ProcessHome
+from rote.retrieval.vector_homes import Embedded, FileHome, Home, ProcessHome, SpaceHome
 from rote.space import Space, Store
 from rote.space.arguments import check_path
 
@@ -130,7 +130,7 @@ def examine(
     """Return the same for a caller that knows the state behind a path to a space; leave no receipt."""
     told, folder = None if dropped is None else check_dropped(dropped), _root(root)
     sidecars = None if cache is None else Sidecars(cache)
-    possible = [each for each in policies if embedder is not None or not _POLICIES[each].embeds]
+    possible = possible_policies(embedder, policies)
     parsed = parse_request(request, has_store=open_space is not None, policies=possible)
     policy = _POLICIES[parsed.policy]
     if count_tokens is not None:
@@ -151,6 +151,8 @@ def examine(
         names: dict[str, str] = {}
         homes: dict[str, Home] = {}
         for place, path in zip(places, parsed.store_paths, strict=True):
+            # Before it is read.
+            home = None if embedding is None else _home(place, embedding, cache)
             found = (
                 policy.read_space(place, Reading(parsed, is_plain))
                 if isinstance(place, Named)
@@ -158,8 +160,8 @@ def examine(
             )
             stores.setdefault(found.name, found)
             names[path] = found.name
-            if embedding is not None:
-                homes[found.name] = _home(place, embedding, cache)
+            if home is not None:
+                homes[found.name] = home
         ordered = [stores[name] for name in sorted(stores)]
         embedded = None if embedding is None else Embedded(embedding, homes)
         asked = Asked(parsed, ordered, denials, told, count_tokens, embedded)
@@ -202,10 +204,15 @@ _POLICIES = {
 }
 
 
+def possible_policies(embedder: Embedder | None, policies: Collection[str] = POLICIES) -> list[str]:
+    """Return the policies that a question can be answered by."""
+    return [each for each in policies if embedder is not None or not _POLICIES[each].embeds]
+
+
 def _home(place: Path | Named, embedding: Embedding, cache: str | os.PathLike[str] | None) -> Home:
     """Return the home of the vectors of a file or a state."""
     if isinstance(place, Named):
-        return ProcessHome(place.space.did, embedding)
+        return SpaceHome(place.space, embedding)
     path = str(place.absolute())
     if cache is None:
         return ProcessHome(path, embedding)

@@ -208,7 +208,7 @@ def _blocks(corpus: Corpus) -> Iterator[_Block]:
         yield _Block(
             ids=corpus.ids[rows],
             hashes=corpus.hashes[rows],
-            instants=corpus.instants[rows],
+            instants=corpus.instants[rows].tolist(),
             texts=corpus.texts[rows],
             tag_lists=list(numbers),
             tags=tags,

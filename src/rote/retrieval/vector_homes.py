@@ -8,13 +8,15 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from rote.errors import Denied
 from rote.retrieval.corpus import Corpus
 from rote.retrieval.embedders import Embedding
 from rote.retrieval.ranking.vectors import numbers_of
 from rote.retrieval.vector_cache import VECTORS, Vectors
 from rote.retrieval.vector_files import VectorFiles
+from rote.space import Space
 from rote.values import sha256_hex
-from rote.values.limits import EMBEDDED_AT_ONCE
+from rote.values.limits import EMBEDDED_AT_ONCE, VECTORS_AT_ONCE_MAX
 
 Tell = Callable[[int, int], None]  # of texts: how many have their vector, and how many there are
 
@@ -116,6 +118,51 @@ class ProcessHome:
         after = {hash: each for hash, each in {**before, **known}.items() if hash in held}
         VECTORS.put(self._place, after)
         return after
+
+
+class SpaceHome(ProcessHome):
+    """The home for the texts of a space: the space itself, and the process before it."""
+
+    def __init__(self, space: Space, embedding: Embedding) -> None:
+        """Make it before the texts are read: what is erased from now on keeps no vector."""
+        super().__init__(space.did, embedding)
+        self._space = space
+        self._name = embedding.vectors_name
+        self._since = space.newest_version
+
+    def get(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
+        wanted = list(hashes)
+        found = super().get(wanted)
+        missing = iter([hash for hash in wanted if hash not in found])
+        while some := list(islice(missing, VECTORS_AT_ONCE_MAX)):
+            found |= self._space.get_vectors(self._name, some)
+        return found
+
+    def put(self, made: Vectors) -> Vectors:
+        try:
+            return {**made, **self._put(made)}
+        except Denied as error:
+            if "read_only" not in error.details:
+                raise
+            return made  # nothing can be stored here
+
+    def store(self, known: Vectors) -> bool:
+        """Store all of these that are not stored yet; return False if an erasure came between."""
+        rest = iter(known)
+        while some := list(islice(rest, VECTORS_AT_ONCE_MAX)):
+            stored = self._space.get_vectors(self._name, some)
+            missing = {hash: known[hash] for hash in some if hash not in stored}
+            if missing and len(self._put(missing)) < len(missing):
+                return False
+        return True
+
+    def _put(self, made: Vectors) -> Vectors:
+        """Return those that are stored afterwards.
+
+        Another process may have stored its own first, and all have to use the same.
+        """
+        self._space.put_vectors(self._name, made, since=self._since)
+        return self._space.get_vectors(self._name, list(made))
 
 
 class FileHome(ProcessHome):

@@ -121,6 +121,7 @@ class WordFinder:
         packed += PackedWords().pack(found.pending)
         newest: dict[str, Row] = {}
         caps = dict(found.line)
+        assert all(change.version <= found.version for change in found.pending)
         for row in (row for segment in packed for row in _rows(segment)):
             version, branch, id, _ = row
             if version <= caps.get(branch, 0) and version >= newest.get(id, [0])[0]:

@@ -15,6 +15,7 @@ from rote.records.erasing import MATCHER
 from rote.records.index import RECORDS
 from rote.retrieval.searching import StateSearching
 from rote.retrieval.segments.words import WORDS, WORDS_NONE
+from rote.retrieval.texts import RecordTexts
 from rote.runs.answers import RunQuestions
 from rote.runs.side_rules import SIDE_RULES
 from rote.runs.store_runs import StoreRuns
@@ -47,7 +48,7 @@ def wiring_on(engine: Engine) -> Wiring:
     return Wiring(
         engine=engine, clock=FixedClock(), ids=SeededIds(), tokens=SystemTokens(),
         keys=MemoryKeys(), questions=RunQuestions(), indexes={}, packed={}, side_rules={}, matchers=(),
-        content_rules=(), guarded=(),
+        content_rules=(), guarded=(), texts=None,
         port=lambda: Kernel.__new__(Kernel), presumes=False,
     )  # fmt: skip
 
@@ -74,6 +75,7 @@ def open_on(
         side_rules=(*SIDE_RULES, ReceiptRule()),
         matchers=(MATCHER,),
         content_rules=settings.content_rules,
+        texts=RecordTexts(),
         presumes=settings.presumes,
     )
     port = layer(kernel)

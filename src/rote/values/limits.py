@@ -321,7 +321,7 @@ TRUST_SNAPSHOT_BYTES_MAX = 64 * MIB
 RECEIPTS_AT_ONCE_MAX = 10_000
 # A longer line is no record, and is not kept in memory.
 JSONL_LINE_BYTES_MAX = VALUE_BYTES_MAX
-JSONL_READ_BYTES = MIB
+JSONL_READ_BYTES = 512 * KIB
 # Bytes decoded at once: their result fits into the caches of a processor.
 JSONL_DECODED_BYTES = 128 * KIB
 # Corpora kept in a process; the memory of one is a multiple of its file and some bytes per row.
@@ -334,10 +334,13 @@ SIDECARS_MAX = RETRIEVAL_STORES_MAX
 SIDECAR_BLOCK_BYTES = MIB
 # Terms searched in all texts of a corpus before it gets a vocabulary, which costs as much.
 RETRIEVAL_TERMS_PLAIN_MAX = 64
-# One question adds so much text to a vocabulary, in about a quarter of a second. It adds nothing
-# while fewer rows than these are new.
+# One question adds so much text to a vocabulary, in about a tenth of a second, and never more rows
+# than two bytes number. It adds nothing while fewer rows than these are new.
 VOCABULARY_PIECE_CHARACTERS = 4 * MIB
 VOCABULARY_PIECE_ROWS_MIN = 1_024
+VOCABULARY_PIECE_ROWS_MAX = 65_536
+# Parts of words whose rows are remembered, with a byte for each row.
+VOCABULARY_PARTS_MAX = 128
 # The corpus of a space follows its commits until too many of its rows are new or gone. Then it is
 # read again. Too many are more than this number, and more than one of so many rows.
 RETRIEVAL_DRIFT_MIN = 1_000
@@ -367,6 +370,8 @@ VECTOR_NAME_BYTES_MAX = 512
 EMBEDDED_AT_ONCE = 64
 VECTORS_AT_ONCE_MAX = 1_000
 VECTORS_MULTIPLIED_AT_ONCE = 1_024
+# Vectors of which a sweep finds out at once whether a state has their text: one walk over all values.
+VECTORS_SWEPT_AT_ONCE = 500_000
 # Vectors kept in a process, of the states and files that were asked last.
 VECTOR_CACHE_BYTES_MAX = 512 * MIB
 # Bytes that a vector takes beside its own.

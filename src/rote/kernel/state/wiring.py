@@ -15,6 +15,7 @@ from rote.contract import (
     Port,
     Questions,
     SideRule,
+    TextRule,
     TokenSource,
 )
 from rote.engines import Engine
@@ -37,6 +38,7 @@ class Wiring(Struct, frozen=True, eq=False):
     matchers: Sequence[Matcher]  # read conditions of erasures
     content_rules: tuple[ContentRule, ...]
     guarded: tuple[str, ...]  # their prefixes
+    texts: TextRule | None  # finds the texts in values that may have vectors
     port: "Callable[[], Port]"  # returns the store itself, for `questions`
     presumes: bool  # whether entities that are not cached may be assumed to be new, to save a look
 

@@ -84,6 +84,7 @@ def answer(asked: Asked[Memories]) -> Answered:
         [_reasons(request, telling, each) for each in selected],
         [each.corpus.tags[each.row] for each in selected],
         frozenset(telling.idf),
+        query_vector,
     )
 
 

@@ -12,7 +12,10 @@ from rote.retrieval.ranking.scoring import Frequencies, Telling
 class Memories(Protocol):
     """Memories as rows, however they are read."""
 
-    invalid: Sequence[tuple[str, str, str]]  # path, memory id, hash of what is no record
+    @property
+    def invalid(self) -> Sequence[tuple[str, str, str]]:
+        """Return path, memory id and hash of each text that is no record."""
+        ...
 
     # The first three are only there for rows that were loaded.
     @property

@@ -39,7 +39,7 @@ def passing(filters: Filters, segment: Segment) -> bytes:
     return bytes(passes)
 
 
-def _details(data: bytes) -> tuple[Details, tuple[str, ...]]:
+def _details(data: str) -> tuple[Details, tuple[str, ...]]:
     """Return the details that rows share, and their tags."""
     try:
         namespace, kind, tags, metadata = _decode(data)

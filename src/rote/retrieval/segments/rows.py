@@ -34,9 +34,7 @@ class Memory(Struct, frozen=True, gc=False):
     text: str
     tags: tuple[str, ...]  # normal
     instant: int
-    details: (
-        bytes  # namespace, kind, tags and the metadata that can be asked for, without the two below
-    )
+    details: str  # namespace, kind, tags, and metadata that filters know but the two below
     thread: str | None = None
     is_entry: bool = False  # in the thread of its record, at the turn of its number
     turn: int | float | None = None
@@ -81,20 +79,23 @@ class _Record:
         self.expires = expires
         self.entries: _Entries | None = None
         self.tags: tuple[str, ...] = ()
-        self.details = b""
+        self.details = ""
+        self._thread: str | None = None
+        self._turn: int | float | None = None
         if record is None:
             return
         entries = record["payload"].get("entries")
         if type(entries) is list:
             self.entries = entries
         metadata = record["metadata"]
-        self._rest, self._thread, self._turn = {}, None, None
+        rest: dict[str, Json] = {}
         if metadata:
             self.tags = _TAGS[tuple(tags_of(metadata))]
-            self._rest, self._thread, self._turn = _parted(metadata)
+            rest, self._thread, self._turn = _parted(metadata)
             if self.entries is not None:
-                self._rest = _without_thread(self._rest)
-        self.details = _details(record["namespace"], record["record_kind"], self.tags, self._rest)
+                rest = {name: rest[name] for name in rest if name not in (_THREAD, _TURN)}
+        names = record["namespace"], record["record_kind"]
+        self.details = canonical([*names, list(self.tags), rest]).decode()
 
     @staticmethod
     def read(id: str, value: Json | UnsetType) -> "_Record":
@@ -156,11 +157,3 @@ def _parted(
         turn = int(given) if abs(given) <= INTEGER_MAX else given
         del rest[_TURN]
     return rest, thread, turn
-
-
-def _without_thread(rest: dict[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in rest.items() if name not in (_THREAD, _TURN)}
-
-
-def _details(namespace: str, kind: str, tags: tuple[str, ...], rest: dict[str, Json]) -> bytes:
-    return canonical([namespace, kind, list(tags), rest])

@@ -121,6 +121,8 @@ def _offer(
         *((-step, share) for step, share in enumerate(BEFORE, 1)),
     )
     for cell, weight in zip(cells, found, strict=True):
+        if not weight:
+            continue
         for step, times in offers if cell >= free else offers[:1]:
             share = times * weight
             before = get(cell + step)

@@ -37,7 +37,7 @@ from rote.values.limits import (
 ROW = "H"  # the type of a row's number in postings
 _ROW_BYTES = 2
 _LEVEL = 1  # of the compression: the fastest
-_BREAK = "\n"  # no entity id and no term holds one
+_BREAK = "\n"  # no id of a record, no canonical JSON and no term holds one
 
 Numbers: TypeAlias = "array[int]"
 # What names a memory: its entity, with the number of an entry.
@@ -73,21 +73,26 @@ COLUMNS = (
 NO_THREAD, OWN_THREAD = 0, 1
 
 
+class _Held(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The postings of a small segment, all in one."""
+
+    terms: str = ""
+    ends: bytes = b""  # of the rows of each term in `singles`
+    singles: bytes = b""
+    repeated: bytes = b""  # the places of terms that occur more than once in a row
+    repeat_ends: bytes = b""
+    repeats: bytes = b""
+    counts: bytes = b""
+
+
 class _Body(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     size: int
     entities: str
-    details: bytes
+    details: str
     threads: list[str]
     turns: list[int | float]
     columns: list[bytes]
-    # Of a small segment; otherwise empty.
-    terms: str
-    ends: bytes  # of the rows of each term in singles
-    singles: bytes
-    repeated: bytes  # the places of terms that occur more than once in a row
-    repeat_ends: bytes
-    repeats: bytes
-    counts: bytes
+    held: _Held  # of a larger segment empty
 
 
 _encode = msgspec.msgpack.encode
@@ -101,7 +106,7 @@ class Table(msgspec.Struct):
     """The rows of a segment that is being made."""
 
     entities: dict[str, int]
-    details: dict[bytes, int]
+    details: dict[str, int]
     threads: dict[str, int]
     turns: dict[int | float, int]
     columns: list[Numbers]
@@ -121,11 +126,11 @@ class Table(msgspec.Struct):
         body = _Body(
             self.size,
             _BREAK.join(self.entities),
-            b"\n".join(self.details),
+            _BREAK.join(self.details),
             list(self.threads),
             list(self.turns),
             [_folded(to_bytes(column), column.itemsize) for column in self.columns],
-            *_held(terms, postings) if is_small else _NOT_HELD,
+            _held(terms, postings) if is_small else _Held(),
         )
         return Packed(
             self.size,
@@ -134,14 +139,10 @@ class Table(msgspec.Struct):
         )
 
 
-_NOT_HELD = ("", b"", b"", b"", b"", b"", b"")
-
-
-def _held(terms: Sequence[str], postings: Mapping[str, RawPosting]) -> tuple[str | bytes, ...]:
-    """Return the postings of a small segment, as its body has them."""
+def _held(terms: Sequence[str], postings: Mapping[str, RawPosting]) -> _Held:
     found = [postings[term] for term in terms]
     repeated = [place for place, posting in enumerate(found) if posting[2]]
-    return (
+    return _Held(
         _BREAK.join(terms),
         to_bytes(array("I", accumulate(len(singles) // _ROW_BYTES for singles, _, _ in found))),
         b"".join([singles for singles, _, _ in found]),
@@ -193,7 +194,7 @@ class Segment:
             raw = _decode(zlib.decompress(body))
         except (zlib.error, msgspec.MsgspecError, ValueError):
             raise _damaged() from None
-        self._body = raw
+        self._held = raw.held
         self.size = size = raw.size
         self.size_bytes += SEGMENT_ROW_BYTES * max(0, size)
         self.entities = _split(raw.entities)
@@ -208,7 +209,7 @@ class Segment:
             _unfolded(data, column.kind, size)
             for data, column in zip(raw.columns, COLUMNS, strict=True)
         ]  # fmt: skip
-        self.details = raw.details.split(b"\n") if raw.details else []
+        self.details = _split(raw.details)
         limits = (len(self.entities) - 1, len(self.details), len(self.threads) + 1, len(self.turns))
         places = (self.entity, self.detail, self.thread, self.turn)
         if size and any(max(column) > most for column, most in zip(places, limits, strict=True)):
@@ -222,7 +223,7 @@ class Segment:
     @property
     def is_small(self) -> bool:
         """Whether the body holds the postings."""
-        return bool(self._body.terms)
+        return bool(self._held.terms)
 
     @cached_property
     def keys(self) -> list[Key]:
@@ -300,7 +301,7 @@ class Segment:
                     if counts
                 },
             )
-        body = self._body
+        body = self._held
         ends, repeated, repeat_ends = self._spans
         singles, repeats = self._moved(body.singles, base), self._moved(body.repeats, base)
         return Listed(
@@ -326,12 +327,12 @@ class Segment:
 
     @cached_property
     def _terms(self) -> list[str]:
-        return _split(self._body.terms)
+        return _split(self._held.terms)
 
     @cached_property
     def _spans(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return where the rows of terms end, the repeated terms, and where their rows end."""
-        raw = self._body
+        raw = self._held
         ends, repeated, repeat_ends = (
             from_bytes("I", data) for data in (raw.ends, raw.repeated, raw.repeat_ends)
         )
@@ -356,7 +357,7 @@ class Segment:
         return self._at(place) if place < len(terms) and terms[place] == term else None
 
     def _at(self, place: int) -> RawPosting:
-        raw = self._body
+        raw = self._held
         ends, repeated, repeat_ends = self._spans
         start, end = ends[place - 1] if place else 0, ends[place]
         singles = raw.singles[_ROW_BYTES * start : _ROW_BYTES * end]

@@ -5,8 +5,9 @@ Everything here is pure: a segment depends on its rows alone, not on how it came
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import compress
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from rote.retrieval.segments.segment import (
     NO_THREAD,
     OWN_THREAD,
     ROW,
+    Numbers,
     RawPosting,
     Segment,
     Table,
@@ -29,6 +31,8 @@ from rote.retrieval.segments.segment import (
 )
 from rote.retrieval.words.analyser import memory_terms
 from rote.values.limits import SEGMENT_ROWS_MAX
+
+Text = TypeVar("Text", str, "int | float")
 
 
 class WordsIndex:
@@ -121,7 +125,7 @@ class WordsIndex:
                     read.length[row],
                     read.instant[row],
                     read.expires[row],
-                    read.details[read.detail[row] - 1].decode() if read.detail[row] else None,
+                    read.details[read.detail[row] - 1] if read.detail[row] else None,
                     read.threads[thread - 2] if thread > OWN_THREAD else thread,
                     read.turns[turn - 1] if turn else None,
                     terms[row],
@@ -161,7 +165,7 @@ class _Making:
         return self.table.packed({term: _raw(rows) for term, rows in self._found.items()})
 
 
-def _place(table: dict[str, int], text: str) -> int:
+def _place(table: dict[Text, int], text: Text) -> int:
     """Return the place of a text in a table, counted from 1."""
     return table.setdefault(text, len(table) + 1)
 
@@ -194,26 +198,26 @@ def _renumbered(rows: bytes, kept: bytes, numbers: Sequence[int]) -> bytes:
 
 
 def _add_rows(table: Table, segment: Segment, kept: bytes | None = None) -> None:
-    """Add the rows of a segment, or some of them, with the texts that they name."""
-    tables: tuple[tuple[int, dict, Sequence, int], ...] = (
-        (0, table.entities, segment.entities, 0),
-        (7, table.details, segment.details, 1),
-        (8, table.threads, segment.threads, 2),
-        (9, table.turns, segment.turns, 1),
-    )
-    columns: list[Iterable[int]] = list(segment.columns)
+    """Add the rows of a segment, or those that are kept, with the texts that they name."""
+    columns = segment.columns
     if kept is not None:
-        columns = [array(column.typecode, compress(column, kept)) for column in segment.columns]
-    for place, texts, names, first in tables:
-        columns[place] = _moved(columns[place], texts, names, first)
-    for column, more in zip(table.columns, columns, strict=True):
+        columns = [array(column.typecode, compress(column, kept)) for column in columns]
+    entity, *numbers, details, thread, turn = columns
+    moved = (
+        _moved(entity, table.entities, segment.entities, 0),
+        *numbers,
+        _moved(details, table.details, segment.details, 1),
+        _moved(thread, table.threads, segment.threads, OWN_THREAD + 1),
+        _moved(turn, table.turns, segment.turns, 1),
+    )
+    for column, more in zip(table.columns, moved, strict=True):
         column.extend(more)
 
 
-def _moved(column, texts, names, first):
-    """Return a column of places in one table as places in another; those below `first` stay."""
+def _moved(column: Numbers, table: dict[Text, int], texts: Sequence[Text], first: int) -> Numbers:
+    """Return places of texts as those in another table; numbers below `first` name none."""
     places = {
-        place: place if place < first else _place(texts, names[place - first]) + first - 1
+        place: place if place < first else _place(table, texts[place - first]) + first - 1
         for place in dict.fromkeys(column)
     }
     return array("I", map(places.__getitem__, column))

@@ -1,6 +1,6 @@
 """Packed indexes through the port: exact at every version and branch, whatever is merged or erased."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -11,6 +11,7 @@ from rote.contract.commands import Postings
 from rote.engines import Engine, Reader
 from rote.engines.rows import SegmentRow
 from rote.errors import Conflict, InvalidInput, NotFound
+from rote.kernel.committing import committer
 from rote.kernel.reading import index_upkeep, packed_indexes, segments
 from rote.space import Space
 from rote.testing.marks import each_test_uses
@@ -253,6 +254,7 @@ class PackedIndexTests(PackedGround):
             space.set("other:a", 2)
             for name in ("indexed", "changed", "derive", "segments", "put_segment"):
                 _count(monkeypatch, engine_of(space), name, calls)
+            monkeypatch.setattr(committer, "follow", _noting("follow", calls, committer.follow))
             space.set("other:a", 3)
             monkeypatch.undo()
         assert calls == []
@@ -397,12 +399,13 @@ class PackedIndexTests(PackedGround):
         self, packed: Space, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Its facts may be on two pages, and branches inherit some of them."""
-        for number in range(6):
-            packed.set(A, {"text": WORDS[number % 4]})
-            packed.create_branch(f"b{number}")
-        for number in range(6):
-            packed.on(f"b{number}").set(A, {"text": WORDS[number % 3]})
-        packed.set(B, 1)
+        values = [{"text": "red"}, {}, {"text": "blue"}, {"text": "blue"}, {}, {"text": "red"}]
+        for number, value in enumerate(values):
+            packed.set(A, value)
+            packed.create_branch(f"b{number}").set(B, value)
+        for number, value in enumerate(reversed(values)):
+            packed.on(f"b{number}").set(A, value)
+        packed.set(C, 1)
         packed.compact(before=packed.version)
         monkeypatch.setattr(index_upkeep, "INDEX_BATCH_COMMITS", 2)
         packed.reindex()
@@ -522,7 +525,9 @@ class SharedPackedIndexTests(PackedGround):
         assert spaces[0].verify().ok
 
     @pytest.mark.parametrize("eraser", [0, 1])
-    def test_what_is_erased_while_it_is_pending_does_not_come_back(self, eraser: int) -> None:
+    def test_what_was_erased_while_it_waited_is_in_no_answer_and_no_segment(
+        self, eraser: int
+    ) -> None:
         spaces = [self.open_packed(PackedWords()) for _ in range(2)]
         spaces[0].transact([put(A, {"text": "secret red"}), put(B, {"text": "red"})])
         version = spaces[0].version
@@ -563,8 +568,9 @@ class SharedPackedIndexTests(PackedGround):
     ) -> None:
         index = PackedWords()
         space, other = self.open_packed(PackedWords()), self.open_packed(index)
-        for number in range(20):
-            space.set(f"urn:{number}", {"text": "red"})
+        for number in range(4):
+            space.transact([put(f"urn:{number}-{each}", {"text": "red"}) for each in range(10)])
+        assert len(segments_of(space)) > 1
         finder = self.exact(space) if known else finder_of(space)
         disturbed: list[str] = []
         read = packed_indexes._bodies
@@ -574,12 +580,12 @@ class SharedPackedIndexTests(PackedGround):
                 disturbed.append(how)
                 opened = kernel_of(other._port).spaces.open(other.did)
                 if how == "merge":
-                    monkeypatch.setattr(segments, "SEGMENT_MERGE_ROWS", 2)
+                    monkeypatch.setattr(segments, "SEGMENT_SMALL_ROWS", 99)
                     segments.merge_small(opened, index)
                 elif how == "reindex":
                     other.reindex()
                 elif how == "compact":
-                    other.compact(before=10)
+                    other.compact(before=3)
                 else:
                     for number in range(2 * WAITING):
                         other.set(f"urn:x{number}", {"text": "red"})
@@ -645,12 +651,12 @@ def _count(patches: pytest.MonkeyPatch, engine: Any, name: str, calls: list[str]
         kinds |= set(type(rows).__mro__)
     for kind in kinds:
         if name in vars(kind):
-            method = vars(kind)[name]
-            patches.setattr(
-                kind,
-                name,
-                lambda *given, method=method, **named: (
-                    calls.append(name),
-                    method(*given, **named),
-                )[1],
-            )
+            patches.setattr(kind, name, _noting(name, calls, vars(kind)[name]))
+
+
+def _noting(name: str, calls: list[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*given: Any, **named: Any) -> Any:
+        calls.append(name)
+        return function(*given, **named)
+
+    return noted

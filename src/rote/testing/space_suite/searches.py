@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rote.bridges import write_export
-from rote.contract.commands import Command, Read, Scan
+from rote.contract.commands import Command, Postings, Read
 from rote.errors import Conflict, InvalidInput, NotFound, Unavailable, VersionNotFound
 from rote.questions import LANGUAGES
 from rote.records.memory import Memory
@@ -297,7 +297,7 @@ class SearchTests(RecordGround):
             self.memory.put("ops", "k", "other", {"text": "deploy"})
         assert self.space.get("urn:result") is None
 
-    @pytest.mark.parametrize("kind", [Scan, Read])
+    @pytest.mark.parametrize("kind", [Postings, Read])
     def test_a_state_that_is_compacted_away_meanwhile_is_left_for_the_next(
         self, monkeypatch: pytest.MonkeyPatch, kind: type[Command[Any]]
     ) -> None:

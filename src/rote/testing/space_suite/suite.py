@@ -57,6 +57,7 @@ from rote.testing.space_suite.run_recovery import SharedRunTests
 from rote.testing.space_suite.run_replays import RunReplayTests
 from rote.testing.space_suite.run_searches import RunSearchTests
 from rote.testing.space_suite.run_traces import RunTraceTests
+from rote.testing.space_suite.run_vectors import RunVectorTests
 from rote.testing.space_suite.runs import RunTests
 from rote.testing.space_suite.scans import ScanTests
 from rote.testing.space_suite.searches import SearchTests
@@ -66,6 +67,7 @@ from rote.testing.space_suite.space_erasures import SharedSpaceErasureTests, Spa
 from rote.testing.space_suite.spaces import SpaceTests
 from rote.testing.space_suite.transactions import TransactionTests
 from rote.testing.space_suite.trust import TrustTests
+from rote.testing.space_suite.vectors import SharedVectorTests, VectorTests
 from rote.testing.space_suite.views import ViewTests
 from rote.testing.space_suite.watches import SharedWatchTests, WatchTests
 
@@ -120,11 +122,13 @@ class SpaceSuite(
     RecordListTests,
     RetrievalTests,
     SearchTests,
+    VectorTests,
     RehearsalTests,
     RunTests,
     RunConflictTests,
     RunReadTests,
     RunSearchTests,
+    RunVectorTests,
     RunLedgerTests,
     RunEndTests,
     RunFailureTests,
@@ -141,6 +145,7 @@ class SharedSpaceSuite(
     SharedSpaceErasureTests,
     SharedConformanceTests,
     SharedRecordTests,
+    SharedVectorTests,
     SharedRetrievalTests,
     SharedWatchTests,
     SharedLookTests,
