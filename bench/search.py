@@ -31,11 +31,13 @@ from bench.searched import (
     CONTENT,
     CONTENTLESS,
     FEW,
+    HIGHLIGHTED,
     NOTES,
     TALKS,
     FullText,
     batches_of,
     load,
+    retrieve,
     search,
     searched,
 )
@@ -66,18 +68,28 @@ class _Sides:
         return _asked(partial(self.searched.raw.search, self._name), self._questions)
 
     def rote(self) -> Measure:
-        return _asked(partial(search, self.searched.store, self._name), self._questions)
+        return _asked(partial(retrieve, self.searched.store, self._name), self._questions)
 
     def warm(self) -> Measure:
         self._questions = self.searched.questions(self._count)
         return self.rote()
 
+    def still(self) -> Measure:
+        """Measure one question after the other by itself."""
+        return self._one_by_one(lambda question: None)
+
     def moved(self) -> Measure:
         """Measure a question after each of some puts, without the puts."""
-        memory, seconds = Memory(self.searched.store.space(self._name)), 0.0
+        memory, texts = Memory(self.searched.store.space(self._name)), self.searched.memories
+        return self._one_by_one(
+            lambda question: memory.put("ops", "later", question, {"text": texts.text()})
+        )
+
+    def _one_by_one(self, before: Callable[[str], object]) -> Measure:
+        ask, seconds = partial(retrieve, self.searched.store, self._name), 0.0
         for question in self.searched.questions(self._count):
-            memory.put("ops", "later", question, {"text": self.searched.memories.text()})
-            seconds += _asked(partial(search, self.searched.store, self._name), [question]).seconds
+            before(question)
+            seconds += _asked(ask, [question]).seconds
         return Measure(self._count, seconds)
 
 
@@ -99,10 +111,24 @@ def warm(effort: Effort, *, name: str) -> Result:
     return compare_times(effort, sides.raw, sides.rote)
 
 
+def marked(effort: Effort) -> Result:
+    """Compare searches that mark the words that matched."""
+    data, questions = searched(effort.quick), list[str]()
+
+    def raw() -> Measure:
+        questions[:] = data.questions(effort.count(20, 3))
+        return _asked(partial(data.raw.search, NOTES, shown=HIGHLIGHTED), questions)
+
+    def kept() -> Measure:
+        return _asked(partial(search, data.store, NOTES), questions)
+
+    return compare_times(effort, raw, kept)
+
+
 def moved(effort: Effort) -> Result:
     """Compare a question after one more put with one that nothing came before."""
     sides = _Sides(effort, NOTES)
-    return compare_times(effort, sides.warm, sides.moved)
+    return compare_times(effort, sides.still, sides.moved)
 
 
 def growth(effort: Effort) -> Result:
@@ -138,7 +164,7 @@ def measure_first(side: str, path: Path, question: str) -> float:
         FullText(path).search(NOTES, question)
     else:
         with rote.open(path) as store:
-            search(store, NOTES, question)
+            retrieve(store, NOTES, question)
     return process_time() - start
 
 
@@ -213,7 +239,7 @@ def on_postgres(effort: Effort) -> Result:
             return _asked(partial(data.raw.search, NOTES), questions, clock=perf_counter)
 
         def kept() -> Measure:
-            return _asked(partial(search, store, NOTES), questions, clock=perf_counter)
+            return _asked(partial(retrieve, store, NOTES), questions, clock=perf_counter)
 
         return compare_times(effort, raw, kept)
 
@@ -223,9 +249,11 @@ if __name__ == "__main__":
 
 
 BENCHMARKS = [
-    Benchmark("search/warm", "a search in 100,000 notes, against FTS5", 1, 0.3,
+    Benchmark("search/warm", "a retrieval from 100,000 notes, against FTS5", 1, 0.3,
               partial(warm, name=NOTES), "at most"),
-    Benchmark("search/threads", "the same in 5,000 talks of 20 turns, against FTS5", 4, 1,
+    Benchmark("search/marked", "memory.search, against FTS5 with highlight()", 1, 0.3,
+              marked, "at most"),
+    Benchmark("search/threads", "the same from 5,000 talks of 20 turns, against FTS5", 4, 1,
               partial(warm, name=TALKS), "at most"),
     Benchmark("search/first", "the first of a process, against 150 ms and 3 times FTS5's", 1, 0.25,
               first, "at most"),

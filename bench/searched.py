@@ -21,12 +21,14 @@ from rote import Memory, Store
 from rote.bridges import import_records
 from rote.retrieval.words.analyser import analyse
 from rote.values import canonical, format_time
+from rote.values.limits import SEARCH_EXCERPT_TOKENS
 
 FEW, NOTES, TALKS = "few", "notes", "talks"
 COUNT, COUNT_QUICK, FEW_MIN = 100_000, 2_000, 500
 FOUND = 50  # memories in an answer
 # Full-text search that keeps the texts, and that keeps only its index.
 CONTENT, CONTENTLESS = "content", "contentless"
+HIGHLIGHTED = "highlight({}, 0, '[', ']')"  # a text, with the words that matched marked
 _BATCH = 10_000  # texts
 _COMMIT = 500  # records
 
@@ -60,8 +62,19 @@ def searched(quick: bool) -> Searched:
     return Searched(COUNT_QUICK if quick else COUNT)
 
 
-def search(store: Store, name: str, question: str) -> int:
+def retrieve(store: Store, name: str, question: str) -> int:
     """Return the number of memories that answer a question."""
+    request: dict[str, Any] = {
+        "policy": "lexical-1",
+        "query": question,
+        "store_paths": [f"rote:{name}"],
+        "budget": {"max_excerpt_tokens": FOUND * SEARCH_EXCERPT_TOKENS, "max_items": FOUND},
+    }
+    return len(rote.retrieve(request, store=store)["selection"]["selected"])
+
+
+def search(store: Store, name: str, question: str) -> int:
+    """Do the same by a search, which also marks the words that matched."""
     return len(Memory(store.space(name)).search(question, limit=FOUND)["items"])
 
 
@@ -83,11 +96,13 @@ class FullText:
                 insert = f"insert into {name}_{kind}(text) values (?)"
                 self.database.executemany(insert, texts)
 
-    def search(self, name: str, question: str) -> int:
+    def search(self, name: str, question: str, *, shown: str = "text") -> int:
         words = (word for word in _words(question) if any(analyse(word)))
-        select = f"select text from {name}_{CONTENT} where {name}_{CONTENT} match ?"
+        table = f"{name}_{CONTENT}"
         found = self.database.execute(
-            f"{select} order by rank limit {FOUND}", (" OR ".join(f'"{word}"' for word in words),)
+            f"select {shown.format(table)} from {table} where {table} match ?"
+            f" order by rank limit {FOUND}",
+            (" OR ".join(f'"{word}"' for word in words),),
         )
         return len(found.fetchall())
 

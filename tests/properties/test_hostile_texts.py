@@ -19,7 +19,7 @@ import pytest
 
 from rote.questions import LANGUAGES
 from rote.retrieval.ranking import excerpts
-from rote.retrieval.ranking.excerpts import Excerpts, TokenCounter, highlights
+from rote.retrieval.ranking.excerpts import Excerpts, Highlights, TokenCounter
 from rote.retrieval.words import analyser
 from rote.retrieval.words.analyser import analyse
 from rote.testing.naive_excerpts import naive_excerpt
@@ -222,7 +222,7 @@ def cut(
             text, tokens, idf, lambda piece: naive_analyse(piece, language), counter
         )
         assert (found.text, found.start, found.tokens) == expected
-    highlights(found.text, frozenset(idf), language)
+    Highlights(frozenset(idf), language).of(found.text)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
