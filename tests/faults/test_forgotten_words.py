@@ -101,15 +101,17 @@ def holding(values: list[bytes]) -> list[bytes]:
 
 def rows_in(path: Path) -> list[bytes]:
     """Return every value of every table of a store in SQLite that is bytes."""
-    with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as database:
-        tables = database.execute("select name from sqlite_schema where type = 'table'").fetchall()
-        return [
-            value
-            for (table,) in tables
-            for row in database.execute(f"select * from {table}")
-            for value in row
-            if isinstance(value, bytes)
-        ]
+    database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = database.execute("select name from sqlite_schema where type = 'table'").fetchall()
+    found = [
+        value
+        for (table,) in tables
+        for row in database.execute(f"select * from {table}")
+        for value in row
+        if isinstance(value, bytes)
+    ]
+    database.close()
+    return found
 
 
 def files_in(*folders: Path) -> dict[str, bytes]:
