@@ -28,6 +28,7 @@ from bench import (
     records,
     retrieval,
     runs,
+    search,
     traces,
     values,
 )
@@ -43,6 +44,7 @@ BENCHMARKS = [
     *erasing.BENCHMARKS,
     *retrieval.BENCHMARKS,
     *recall.BENCHMARKS,
+    *search.BENCHMARKS,
     *queries.BENCHMARKS,
     *jsonl.BENCHMARKS,
     *runs.BENCHMARKS,

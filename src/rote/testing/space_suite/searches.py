@@ -19,7 +19,7 @@ from rote.testing.naive_excerpts import naive_highlights
 from rote.testing.naive_retrieval import naive_read
 from rote.testing.naive_words import naive_analyse, naive_memory_terms
 from rote.testing.ranking_draws import RankedMemories
-from rote.testing.ranking_histories import plain_memories
+from rote.testing.ranking_questions import plain_memories
 from rote.testing.space_suite.ground import port_of
 from rote.testing.space_suite.records import AT, RecordGround
 from rote.values import canonical
