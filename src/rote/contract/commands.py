@@ -211,8 +211,9 @@ class Postings(Command[Found | None], frozen=True, gc=False):
     """
 
     index: str
-    terms: tuple[str, ...]
-    known: tuple[int, ...] = ()  # numbers of segments whose bodies the caller has
+    terms: tuple[str, ...]  # at most RETRIEVAL_TERMS_MAX
+    # Numbers of segments whose bodies the caller has, at most SEGMENTS_KNOWN_MAX; others are sent.
+    known: tuple[int, ...] = ()
     view: View = HEAD
     within: str = ""  # the caller looks only at entities whose ids start with it
 

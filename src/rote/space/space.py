@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BufferedReader
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rote.contract import (
@@ -75,6 +76,7 @@ from rote.values.limits import (
     HITS_READ_FIRST,
     PAGE_MAX,
     ROWS_READ_FIRST,
+    SEGMENTS_KNOWN_MAX,
 )
 from rote.values.names import check_prefix, check_text
 from rote.values.ranges import prefix_end
@@ -235,8 +237,12 @@ class Space(Upkeep):
     def postings(
         self, index: str, terms: Sequence[str], *, known: Collection[int] = (), within: str = ""
     ) -> Found | None:
-        """Return the parts of a packed index that answer a question; None where only a scan does."""
-        asked = Postings(index, tuple(terms), tuple(known), self._view, within)
+        """Return the parts of a packed index that answer a question; None where only a scan does.
+
+        known  segments whose bodies the caller has; those past SEGMENTS_KNOWN_MAX are sent again
+        """
+        named = tuple(islice(known, SEGMENTS_KNOWN_MAX))
+        asked = Postings(index, tuple(terms), named, self._view, within)
         return self._port.answer(self.did, asked)
 
     def scan(

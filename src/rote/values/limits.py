@@ -244,6 +244,8 @@ SEGMENT_SMALL_MAX = 64
 # Bodies of segments in one answer, and those that an erasure holds at once.
 SEGMENT_ANSWER_BYTES_MAX = 32 * MIB
 SEGMENTS_READ_AT_ONCE = 16
+# Segments that a question may name because the caller has them; others are sent once more.
+SEGMENTS_KNOWN_MAX = 1_000_000
 # Commits that do not check an index after one has found it behind. A check costs a commit more than
 # it is worth, since the next read of the index brings it up to date.
 INDEX_BEHIND_COMMITS = 32

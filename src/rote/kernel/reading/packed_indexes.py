@@ -17,6 +17,7 @@ from rote.values.limits import (
     CONTENTION_ATTEMPTS_MAX,
     RETRIEVAL_TERMS_MAX,
     SEGMENT_ANSWER_BYTES_MAX,
+    SEGMENTS_KNOWN_MAX,
     SEGMENTS_READ_AT_ONCE,
 )
 
@@ -54,11 +55,14 @@ def postings(space: OpenSpace, command: Postings) -> Found | None:
 
 
 def _check(command: Postings) -> None:
-    for name, kind, words in (("terms", str, "texts"), ("known", int, "integers")):
+    for name, kind, words, most in (
+        ("terms", str, "texts", RETRIEVAL_TERMS_MAX),
+        ("known", int, "integers", SEGMENTS_KNOWN_MAX),
+    ):
         parts = getattr(command, name)
         is_right = isinstance(parts, list | tuple) and all(type(part) is kind for part in parts)
-        if not is_right or len(parts) > RETRIEVAL_TERMS_MAX:
-            raise InvalidInput(f"`{name}` is a list of at most {RETRIEVAL_TERMS_MAX:,} {words}")
+        if not is_right or len(parts) > most:
+            raise InvalidInput(f"`{name}` is a list of at most {most:,} {words}")
     try:
         "".join(command.terms).encode()
     except UnicodeEncodeError:

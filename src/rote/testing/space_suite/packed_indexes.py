@@ -11,7 +11,9 @@ from rote.contract.commands import Postings
 from rote.errors import Conflict, InvalidInput, NotFound
 from rote.kernel.committing import committer
 from rote.kernel.reading import index_upkeep, packed_indexes, segments
+from rote.kernel.reading.segments import in_order
 from rote.space import Space
+from rote.space import space as space_module
 from rote.testing.marks import each_test_uses
 from rote.testing.packed_words import MANY, MERGED, SMALL, WAITING, PackedWords
 from rote.testing.space_suite.ground import A, B, C, put
@@ -24,6 +26,7 @@ from rote.testing.space_suite.packed_ground import (
     text,
     write_history,
 )
+from rote.values.limits import SEGMENTS_KNOWN_MAX
 
 
 @each_test_uses("bounds")
@@ -68,6 +71,21 @@ class PackedIndexTests(PackedGround):
         finder.find("red")
         assert finder.found is not None
         assert {segment.body for segment in finder.found.segments} == {None}
+
+    def test_a_caller_may_have_more_bodies_than_a_question_names(
+        self, packed: Space, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Those that are not named come again, and the question is not refused."""
+        packed.transact([put(f"urn:{number}", {"text": "red"}) for number in range(99)])
+        have = [row.number for row in in_order(segments_of(packed))]
+        found = packed.postings("packed-words/1", ["red"], known=[*have, *range(20_000)])
+        assert found is not None
+        assert [each.body is None for each in found.segments] == [True, True]
+        for module in (space_module, packed_indexes):
+            monkeypatch.setattr(module, "SEGMENTS_KNOWN_MAX", 1)
+        found = packed.postings("packed-words/1", ["red"], known=have)
+        assert found is not None
+        assert sorted(each.body is None for each in found.segments) == [False, True]
 
     def test_a_long_answer_comes_in_parts(
         self, packed: Space, monkeypatch: pytest.MonkeyPatch
@@ -117,10 +135,11 @@ class PackedIndexTests(PackedGround):
             ({"terms": ("a",) * 10_001}, InvalidInput),
             ({"known": (True,)}, InvalidInput),
             ({"known": ("a",)}, InvalidInput),
+            ({"known": (1,) * (SEGMENTS_KNOWN_MAX + 1)}, InvalidInput),
             ({"view": View("none")}, NotFound),
             ({"view": View("main", 99)}, NotFound),
         ],
-        ids=repr,
+        ids=lambda each: f"{each!r:.40}",
     )
     def test_nonsense_is_refused(self, packed: Space, wrong: dict[str, Any], kind: Any) -> None:
         packed.set(A, {"text": "red"})
