@@ -2,7 +2,8 @@
 
     block    term    the first of its terms
              terms   all of its terms in UTF-8, in order, with a byte 0xff between them, which is in none
-             ends    2 bytes each, the lower first: where the body of a term ends, but for the last
+             ends    4 bytes: the CRC-32 of terms, the rest of ends and body, one after the other;
+                     then 2 bytes each: where the body of a term ends, but for the last. The lower first
              body    the bodies of its terms, one after the other
 
 A block is at most POSTINGS_BLOCK_BYTES long, so that two fill a page of SQLite, or holds one term.
@@ -12,6 +13,7 @@ Frozen.
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, pairwise
 from struct import pack, unpack
+from zlib import crc32
 
 from rote.errors import Corrupt, invariant
 from rote.values.limits import POSTINGS_BLOCK_BYTES, POSTINGS_BLOCK_TERMS
@@ -21,20 +23,21 @@ Block = tuple[bytes, bytes, bytes]
 
 _BETWEEN = b"\xff"
 _END_BYTES = 2
+_SUM_BYTES = 4
 
 
 def blocks_of(postings: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes, bytes, bytes]]:
     """Yield the blocks of postings that come in the order of their terms."""
     terms: list[str] = []
     bodies: list[bytes] = []
-    size, last = 0, ""
+    size, last = _SUM_BYTES, ""
     for term, body in postings:
         invariant(last < term, "the postings of a segment are not in order")
         last = term
         more = len(term.encode()) + len(body) + len(_BETWEEN) + _END_BYTES
         if terms and size + more > POSTINGS_BLOCK_BYTES:
             yield _block(terms, bodies)
-            terms, bodies, size = [], [], 0
+            terms, bodies, size = [], [], _SUM_BYTES
         terms.append(term)
         bodies.append(body)
         size += more
@@ -43,21 +46,23 @@ def blocks_of(postings: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, byte
 
 
 def _block(terms: list[str], bodies: list[bytes]) -> tuple[str, bytes, bytes, bytes]:
+    joined = _BETWEEN.join(term.encode() for term in terms)
     ends = list(accumulate(map(len, bodies[:-1])))
-    return (
-        terms[0],
-        _BETWEEN.join(term.encode() for term in terms),
-        pack(f"<{len(ends)}H", *ends),
-        b"".join(bodies),
-    )
+    packed, body = pack(f"<{len(ends)}H", *ends), b"".join(bodies)
+    return terms[0], joined, pack("<I", _sum(joined, packed, body)) + packed, body
+
+
+def _sum(terms: bytes, ends: bytes, body: bytes) -> int:
+    return crc32(body, crc32(ends, crc32(terms)))
 
 
 def posting_in(block: Block, term: bytes) -> bytes | None:
     """Return the body of a term, given in UTF-8; None when the block does not have it."""
     terms = block[0].split(_BETWEEN)
+    bounds = _bounds(block, len(terms))
     if term not in terms:
         return None
-    bounds, place = _bounds(block, len(terms)), terms.index(term)
+    place = terms.index(term)
     return block[2][bounds[place] : bounds[place + 1]]
 
 
@@ -99,10 +104,13 @@ def _postings_in(block: Block) -> list[tuple[str, bytes]]:
 
 def _bounds(block: Block, count: int) -> tuple[int, ...]:
     """Return where the bodies of so many terms begin, and where the last one ends."""
-    _, ends, body = block
-    if len(ends) != (count - 1) * _END_BYTES:
+    terms, ends, body = block
+    if len(ends) != _SUM_BYTES + (count - 1) * _END_BYTES:
         raise _damaged()
-    return (0, *unpack(f"<{count - 1}H", ends), len(body))
+    told, *bounds = unpack(f"<I{count - 1}H", ends)
+    if told != _sum(terms, ends[_SUM_BYTES:], body):
+        raise _damaged()
+    return (0, *bounds, len(body))
 
 
 def _damaged() -> Corrupt:

@@ -1,5 +1,7 @@
 """Postings in blocks: they fill their rows, and damage of a row is told as that."""
 
+from zlib import crc32
+
 import pytest
 
 from rote.engines.posting_blocks import blocks_of, posting_in, postings_above
@@ -7,13 +9,17 @@ from rote.errors import Corrupt
 from rote.values.limits import POSTINGS_BLOCK_BYTES
 
 
+def summed(terms: bytes, ends: bytes, body: bytes) -> tuple[bytes, bytes, bytes]:
+    return terms, crc32(terms + ends + body).to_bytes(4, "little") + ends, body
+
+
 def test_short_postings_share_a_block_and_long_ones_have_their_own() -> None:
     long = bytes(POSTINGS_BLOCK_BYTES)
     postings = [("a", b"1"), ("b", b""), ("c", long), ("d", b"4"), ("e", b"55")]
     assert list(blocks_of(postings)) == [
-        ("a", b"a\xffb", b"\1\0", b"1"),
-        ("c", b"c", b"", long),
-        ("d", b"d\xffe", b"\1\0", b"455"),
+        ("a", *summed(b"a\xffb", b"\1\0", b"1")),
+        ("c", *summed(b"c", b"", long)),
+        ("d", *summed(b"d\xffe", b"\1\0", b"455")),
     ]
     assert list(blocks_of([])) == []
 
@@ -29,11 +35,13 @@ def test_a_block_of_several_terms_is_never_too_long() -> None:
 @pytest.mark.parametrize(
     "block",
     [
-        (b"a", b"\1\0", b"1"),
-        (b"a\xffb", b"", b"1"),
-        (b"a\xffb", b"\1", b"1"),
-        (b"a\xffb\xffc", b"\1\0", b"1"),
-        (b"a\xff\xc3", b"\1\0", b"12"),
+        summed(b"a", b"\1\0", b"1"),
+        summed(b"a\xffb", b"", b"1"),
+        summed(b"a\xffb", b"\1", b"1"),
+        summed(b"a\xffb\xffc", b"\1\0", b"1"),
+        summed(b"a\xff\xc3", b"\1\0", b"12"),
+        (b"a", b"", b"1"),
+        (b"", b"", b""),
     ],
 )
 def test_a_block_that_is_none_is_corrupt(block: tuple[bytes, bytes, bytes]) -> None:
@@ -42,3 +50,19 @@ def test_a_block_that_is_none_is_corrupt(block: tuple[bytes, bytes, bytes]) -> N
     if b"\xc3" not in block[0]:
         with pytest.raises(Corrupt, match="repair"):
             posting_in(block, b"a")
+
+
+def test_no_changed_bit_of_a_block_is_overlooked() -> None:
+    """Also where the term that is asked for would not be found in the changed block."""
+    ((_, *block),) = blocks_of([("a", b"11"), ("b", b"2"), ("d", b"")])
+    parts = tuple(block)
+    assert posting_in((parts[0], parts[1], parts[2]), b"a") == b"11"
+    for place, part in enumerate(parts):
+        for bit in range(8 * len(part)):
+            changed = bytearray(part)
+            changed[bit // 8] ^= 1 << bit % 8
+            wrong = [*parts]
+            wrong[place] = bytes(changed)
+            for term in (b"a", b"c", b"d"):
+                with pytest.raises(Corrupt, match="repair"):
+                    posting_in((wrong[0], wrong[1], wrong[2]), term)
