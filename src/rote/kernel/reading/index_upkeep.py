@@ -24,7 +24,7 @@ from rote.contract import Tell
 from rote.contract.commands import Reindex
 from rote.engines import Abandoning
 from rote.engines.rows import FactRow
-from rote.errors import Busy, InvalidInput
+from rote.errors import Busy, Corrupt, InvalidInput
 from rote.kernel.log.entries import ABSENT, Entry, entry_of, load
 from rote.kernel.log.foundations import facts_below
 from rote.kernel.reading.index_rows import RowKeeper
@@ -115,7 +115,10 @@ def answer(
 
 
 def little_coverage(reads: SpaceReader, name: str, version: int) -> Coverage | None:
-    """Return the coverage of an index at a version, or above it; None when too much is pending."""
+    """Return the coverage of an index at a version, or above it; None when too much is pending.
+
+    Raise Corrupt when the index says that it has more than the log.
+    """
     space = reads.space
     coverage = space.covered.get(name)
     if coverage is None or coverage.complete < version:
@@ -123,6 +126,8 @@ def little_coverage(reads: SpaceReader, name: str, version: int) -> Coverage | N
         coverage = coverage_at(reads, keeper, version)
         if coverage is None or not keeper.is_little(coverage.pending):
             return None
+        if coverage.noted > version and coverage.noted > reads.resolve(None):
+            raise Corrupt(f"the index {name} is ahead of the log; run `rote doctor --repair`")
         space.cover(name, coverage)
     return coverage
 
@@ -165,7 +170,9 @@ def _follow(
             return None
         was_asked = keeper.is_eager or known is not None
         known = coverage_at(writes, keeper, before)
-        if known is None or not (was_asked or known.noted):
+        # One that is ahead of the log is damaged: the next question tells.
+        is_usable = known is not None and known.noted <= before
+        if known is None or not is_usable or not (was_asked or known.noted):
             behind_until[keeper.name] = before + INDEX_BEHIND_COMMITS
             return None
     pending = _adding(keeper, known.pending, changes)

@@ -7,6 +7,7 @@ import pytest
 
 from rote.contract import View
 from rote.engines.rows import SegmentRow
+from rote.errors import Corrupt
 from rote.kernel.reading import index_upkeep, packed_indexes, segments
 from rote.space import Space
 from rote.testing.marks import each_test_uses
@@ -163,6 +164,25 @@ class PackedKeepingTests(PackedGround):
 
 @each_test_uses("bounds")
 class SharedPackedIndexTests(PackedGround):
+    def test_an_index_that_is_ahead_of_the_log_answers_nothing(self) -> None:
+        """What is written later would never be found. Commits go on: the log is not damaged."""
+        space = self.open_packed(PackedWords())
+        for number in range(2 * WAITING):
+            space.set(f"urn:{number}", {"text": "red"})
+        reads, number = reader_of(space)
+        with engine_of(space).writer(number) as rows:
+            rows.derive(number, "packed-words/1", rows=(), ended=(), indexed=999)
+        other = self.open_packed(PackedWords())
+        for _ in range(2):
+            with pytest.raises(Corrupt, match="repair"):
+                finder_of(other).find("red")
+            for each in range(WAITING + 1):
+                other.set(f"urn:new{each}", {"text": "blue"})
+        assert reads.indexed(number, "packed-words/1") == 999
+        other.reindex()
+        self.exact_in_the_past(other)
+        assert other.verify().ok
+
     def test_stores_that_write_in_turn_agree(self) -> None:
         indexes = [PackedWords(), PackedWords()]
         spaces = [self.open_packed(index) for index in indexes]
