@@ -14,7 +14,7 @@ from rote.contract import View
 from rote.engines import Engine
 from rote.engines.sqlite import SqliteEngine
 from rote.errors import NotFound
-from rote.kernel.reading import index_upkeep, segments
+from rote.kernel.reading import index_changes, index_upkeep, segment_building, segments
 from rote.opening.keys import MemoryKeys
 from rote.space import Space
 from rote.testing import StoreSettings, open_on
@@ -118,7 +118,9 @@ def on_postgres(place: Path) -> Engine:
 def _bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, bound in zip(BOUNDS, (2, 6, 9, 3), strict=True):
         monkeypatch.setattr(segments, name, bound)
-    monkeypatch.setattr(index_upkeep, "INDEX_BATCH_COMMITS", 12)
+    for module in (index_upkeep, index_changes, segment_building):
+        monkeypatch.setattr(module, "INDEX_BATCH_COMMITS", 12)
+    monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 400)
     yield
     SCHEMAS.take_back()
 

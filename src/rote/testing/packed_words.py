@@ -37,10 +37,12 @@ class PackedWords:
         self.packed: list[int] = []  # changes of each call of pack
         self.merged: list[int] = []  # rows of each call of merge
         self.held: list[bool] = []  # answers of `holds`
+        self.in_pack: Callable[[], object] = lambda: None  # is called in each pack
         self.in_merge: Callable[[], None] = lambda: None  # is called in each merge
 
     def pack(self, changes: Sequence[Change], /) -> list[Packed]:
         self.packed.append(len(changes))
+        self.in_pack()
         assert [change.version for change in changes] == sorted(each.version for each in changes)
         rows = [
             [change.version, change.branch, change.id, words_of(change.after)]

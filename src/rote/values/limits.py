@@ -229,6 +229,8 @@ POSTGRES_SETTLE_SECONDS_MAX = 40
 # -- indexes --------------------------------------------------------------------------------------
 # Commits that an index takes in at once when it catches up, so that writers get their turn.
 INDEX_BATCH_COMMITS = 256
+# Commits that are read together before their size is looked at.
+INDEX_SPAN_COMMITS = 16
 # Changes that wait for an index and are then written together, which costs a fraction of writing
 # each alone. A read in the meantime looks at the changed entities themselves.
 INDEX_PENDING_MAX = 16
@@ -236,11 +238,17 @@ INDEX_PENDING_BYTES_MAX = 64 * KIB  # of their values
 # The same for a packed index, which takes changes in by the segment.
 PACKED_PENDING_MAX = 256
 PACKED_PENDING_BYTES_MAX = 1 * MIB
+# Values that a commit packs itself, while all other writers wait, and that are packed at once when a
+# packed index catches up; and the largest of them, since one can have a row in every few bytes.
+# After a larger commit the index is behind until it is asked.
+PACKED_COMMIT_BYTES_MAX = 4 * MIB
+PACKED_CHANGE_BYTES_MAX = 1 * MIB
 # A segment with fewer rows is small. Small ones are merged once they have so many rows together, or
 # are so many; a merge takes in no more than the rows, and those of one more segment.
 SEGMENT_SMALL_ROWS = 4_096
 SEGMENT_MERGE_ROWS = 8_192
 SEGMENT_SMALL_MAX = 64
+SEGMENT_MERGES_MAX = 1_000  # in a row; the next ones go on
 # Bodies of segments in one answer, and those that an erasure holds at once.
 SEGMENT_ANSWER_BYTES_MAX = 32 * MIB
 SEGMENTS_READ_AT_ONCE = 16

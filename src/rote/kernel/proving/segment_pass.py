@@ -13,7 +13,7 @@ from rote.engines.rows import SegmentRow
 from rote.errors import Busy
 from rote.kernel.log.events import erasures
 from rote.kernel.proving.inspection import Inspection
-from rote.kernel.reading.index_upkeep import changes_below, changes_between
+from rote.kernel.reading.index_changes import changes_below, changes_between
 from rote.kernel.reading.segments import SegmentKeeper, are_still, load, shown
 from rote.kernel.state.space_reader import SpaceReader
 from rote.values.limits import CONTENTION_ATTEMPTS_MAX, INDEX_BATCH_COMMITS
@@ -34,6 +34,8 @@ def inspect_segments(inspection: Inspection, reads: Reader, index: PackedIndex) 
 
 def _fault_in(reads: SpaceReader, index: PackedIndex) -> str | None:
     indexed, segments, stored = _stored(reads, index)
+    if not indexed:
+        return None  # what is there is of someone who builds it, and nobody reads it yet
     head = reads.rows.head(reads.number)
     if indexed > (0 if head is None else head.version):
         return "claims to be ahead of the log"

@@ -18,7 +18,7 @@ _STORED = 0
 
 
 class RowKeeper:
-    """Implements index_upkeep.Keeper for an index of rows."""
+    """Implements index_changes.Keeper for an index of rows."""
 
     is_eager = True
     needs_before = False
@@ -38,6 +38,9 @@ class RowKeeper:
     def is_little(self, pending: Pending) -> bool:
         """Whether changes are few enough to stay pending: each search reads their entities."""
         return pending.count <= INDEX_PENDING_MAX and pending.size <= INDEX_PENDING_BYTES_MAX
+
+    def may_commit(self, pending: Pending) -> bool:
+        return True
 
     def take_in(self, writes: SpaceWriter, changes: Iterable[IndexChange], until: int) -> None:
         rows: list[DerivedRow] = []

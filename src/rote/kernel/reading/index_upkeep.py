@@ -12,23 +12,24 @@ check only from time to time whether it still is.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
-from operator import attrgetter
-from typing import Protocol, TypeVar
-
-from msgspec import UNSET, UnsetType
+from typing import TypeVar
 
 from rote.contract import Tell
 from rote.contract.commands import Reindex
 from rote.engines import Abandoning
-from rote.engines.rows import FactRow
 from rote.errors import Busy, Corrupt, InvalidInput
-from rote.kernel.log.entries import ABSENT, Entry, entry_of, load
-from rote.kernel.log.foundations import facts_below
+from rote.kernel.reading.index_changes import (
+    Keeper,
+    changes_below,
+    changes_between,
+    changes_of,
+    facts_of,
+)
 from rote.kernel.reading.index_rows import RowKeeper
-from rote.kernel.reading.segments import SegmentKeeper, merge_small
+from rote.kernel.reading.segment_building import bring_on
+from rote.kernel.reading.segments import SegmentKeeper, merge_all
 from rote.kernel.state.index_coverage import NOTHING, Coverage, IndexChange, Pending
 from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
@@ -41,32 +42,6 @@ from rote.values.limits import (
 
 _Index = TypeVar("_Index")
 _Answer = TypeVar("_Answer")
-
-
-class Keeper(Protocol):
-    """Keeps what is stored of one index."""
-
-    name: str
-    prefix: str
-    is_eager: bool  # False: nothing is stored before the first question
-    needs_before: bool  # whether it must know the entry before each change
-
-    @property
-    def pending_max(self) -> int:
-        """The number of changes that may be pending."""
-        ...
-
-    def weigh(self, change: IndexChange) -> int:
-        """Return the weight of a change that is pending."""
-        ...
-
-    def is_little(self, pending: Pending) -> bool:
-        """Whether changes are few enough to stay pending."""
-        ...
-
-    def take_in(self, writes: SpaceWriter, changes: Iterable[IndexChange], until: int) -> None:
-        """Store changes, oldest first, and note that the index is complete up to a version."""
-        ...
 
 
 def keepers(space: OpenSpace) -> Mapping[str, Keeper]:
@@ -178,6 +153,9 @@ def _follow(
     pending = _adding(keeper, known.pending, changes)
     if keeper.is_little(pending) and after - known.noted < INDEX_BATCH_COMMITS:
         return Coverage(known.noted, after, pending, known.erasures)
+    if not keeper.may_commit(pending):
+        writes.space.behind_until[keeper.name] = after + INDEX_BEHIND_COMMITS
+        return None
     if writes.rows.indexed(writes.number, keeper.name) != known.noted:
         return None  # others have dropped what is stored, or added to it
     keeper.take_in(writes, pending, after)
@@ -197,13 +175,15 @@ def reindex(space: OpenSpace, _: Reindex, tell: Tell) -> None:
         reads = space.reader()
         tell("indexing", 0, reads.resolve(None))
         if keeper.is_eager or reads.rows.indexed(reads.number, keeper.name):
-            _take_in(space, keeper, anew=True)
+            with Abandoning(space.engine), space.engine.writer(space.number) as rows:
+                rows.drop_derived(space.number, keeper.name)
             space.cover(keeper.name, None)
             catch_up(space, keeper, tell)
 
 
 def catch_up(space: OpenSpace, keeper: Keeper, tell: Tell | None = None) -> None:
     """Bring an index up to the head, a bounded piece of the log at a time."""
+    in_vain = 0
     while True:
         reads = space.reader()
         coverage = reads.steadily(None, partial(coverage_at, reads, keeper))
@@ -213,18 +193,19 @@ def catch_up(space: OpenSpace, keeper: Keeper, tell: Tell | None = None) -> None
             return
         if tell is not None:
             tell("indexing", reads.rows.indexed(reads.number, keeper.name), space.known)
-        _take_in(space, keeper)
-        if isinstance(keeper, SegmentKeeper):
-            merge_small(space, keeper.index)
+        if isinstance(keeper, SegmentKeeper) and in_vain < CONTENTION_ATTEMPTS_MAX:
+            in_vain = 0 if bring_on(space, keeper) else in_vain + 1
+            merge_all(space, keeper.index)
+        else:
+            _take_in(space, keeper)
+            in_vain = 0
 
 
-def _take_in(space: OpenSpace, keeper: Keeper, *, anew: bool = False) -> None:
-    """Index the next piece of the log in one transaction; with `anew` drop all and begin again."""
+def _take_in(space: OpenSpace, keeper: Keeper) -> None:
+    """Index the next piece of the log in one transaction."""
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
-        if anew:
-            writes.rows.drop_derived(writes.number, keeper.name)
-        done = 0 if anew else writes.rows.indexed(writes.number, keeper.name)
+        done = writes.rows.indexed(writes.number, keeper.name)
         writes.sync()
         if done + 1 < space.oldest:
             done = _start(writes, keeper)
@@ -246,78 +227,7 @@ def _start(writes: SpaceWriter, keeper: Keeper) -> int:
     return until
 
 
-# -- changes in the log ----------------------------------------------------------------------------
-
-
-def changes_below(reads: SpaceReader, keeper: Keeper, *, until: int) -> Iterator[list[IndexChange]]:
-    """Yield the changes of all facts that a compaction has left up to a version, in pages.
-
-    Changes of one entity on one line come oldest first; those of a page are ordered by version.
-    """
-    for branch in reads.space.branches.rows():
-        facts = facts_below(reads.rows, reads.number, branch.branch, until=until)
-        last: IndexChange | None = None
-        while page := list(islice(facts, INDEX_BATCH_COMMITS)):
-            changes = _changes_of(reads, keeper, page, after=0, last=last)
-            last = changes[-1] if changes else last
-            yield sorted(changes, key=attrgetter("version"))
-
-
-def changes_between(
-    reads: SpaceReader, keeper: Keeper, *, after: int, until: int
-) -> list[IndexChange]:
-    """Return a change for each entity that a commit in (after, until] wrote, read from the log."""
-    facts = reads.rows.facts(reads.number, after=after, until=until)
-    return _changes_of(reads, keeper, facts, after=after)
-
-
-def _changes_of(
-    reads: SpaceReader,
-    keeper: Keeper,
-    facts: Iterable[FactRow],
-    *,
-    after: int,
-    last: IndexChange | None = None,
-) -> list[IndexChange]:
-    """Return the changes that facts above a version have made, each commit's last of an entity.
-
-    `last` is the change before them, if there is one above that version.
-    """
-    left = {(fact.version, fact.id): fact for fact in facts if fact.id.startswith(keeper.prefix)}
-    shown: dict[tuple[int, str], Entry] = {}
-    if keeper.needs_before:
-        shown = _shown_at(reads, {(fact.branch, fact.id) for fact in left.values()}, after)
-        if last is not None:
-            shown[(last.branch, last.id)] = last.entry
-    changes = []
-    for (version, id), fact in left.items():
-        place, entry = (fact.branch, id), _entry_at(reads, fact)
-        before: Entry | UnsetType = shown.get(place, ABSENT) if keeper.needs_before else UNSET
-        changes.append(IndexChange(version, fact.branch, id, entry, before))
-        shown[place] = entry
-    return changes
-
-
-def _shown_at(
-    reads: SpaceReader, places: Iterable[tuple[int, str]], version: int
-) -> dict[tuple[int, str], Entry]:
-    """Return the entries that branches showed at a version, or when they began, if that was later."""
-    by_branch: dict[int, list[str]] = {}
-    for branch, id in places:
-        by_branch.setdefault(branch, []).append(id)
-    shown = {}
-    for branch, ids in by_branch.items():
-        since = max(version, reads.space.branches.row(branch).fork_version)
-        if since:
-            line = reads.space.branches.line_of(branch, since)
-            found = load(reads.rows, reads.number, ids, line)
-            shown.update({(branch, id): entry for id, entry in found.items()})
-    return shown
-
-
-def _entry_at(reads: SpaceReader, fact: FactRow) -> Entry:
-    line = reads.space.branches.line_of(fact.branch, fact.version)
-    return entry_of(reads.rows, reads.number, fact, line)
+# -- coverage --------------------------------------------------------------------------------------
 
 
 def coverage_at(reads: SpaceReader, keeper: Keeper, version: int) -> Coverage | None:
@@ -349,26 +259,6 @@ def coverage_at(reads: SpaceReader, keeper: Keeper, version: int) -> Coverage | 
     most = 2 * keeper.pending_max
     if len(changed) == limit or pending.count + concerned.total() > most:
         return None
-    facts = _facts_of(reads, concerned, after=since, until=version, limit=most)
-    later = _changes_of(reads, keeper, facts, after=since)
+    facts = facts_of(reads, concerned, after=since, until=version, limit=most)
+    later = changes_of(reads, keeper, facts, after=since)
     return Coverage(noted, version, _adding(keeper, pending, later), erasures)
-
-
-def _facts_of(
-    reads: SpaceReader, places: Counter[tuple[int, str]], *, after: int, until: int, limit: int
-) -> list[FactRow]:
-    """Return the facts of entities on branches in (after, until], oldest first.
-
-    `places` tells how many each has; those with one are read together.
-    """
-    once: dict[int, list[str]] = {}
-    facts: list[FactRow] = []
-    for (branch, id), count in places.items():
-        if count == 1:
-            once.setdefault(branch, []).append(id)
-            continue
-        own = ((branch, until),)
-        facts += reads.rows.history(reads.number, id, own, before=None, after=after, limit=limit)
-    for branch, ids in once.items():
-        facts += reads.rows.newest(reads.number, ids, ((branch, until),))
-    return sorted(facts, key=attrgetter("version", "index"))

@@ -22,10 +22,13 @@ from rote.kernel.state.open_space import OpenSpace
 from rote.kernel.state.space_reader import SpaceReader, SpaceWriter
 from rote.values import Json, decode_canonical
 from rote.values.limits import (
+    PACKED_CHANGE_BYTES_MAX,
+    PACKED_COMMIT_BYTES_MAX,
     PACKED_PENDING_BYTES_MAX,
     PACKED_PENDING_MAX,
     PAGE_MAX,
     SEGMENT_MERGE_ROWS,
+    SEGMENT_MERGES_MAX,
     SEGMENT_SMALL_MAX,
     SEGMENT_SMALL_ROWS,
     SEGMENTS_READ_AT_ONCE,
@@ -35,7 +38,7 @@ _NUMBER_BYTES = 6  # few, since engines repeat it for every term; enough that no
 
 
 class SegmentKeeper:
-    """Implements index_upkeep.Keeper for a packed index."""
+    """Implements index_changes.Keeper for a packed index."""
 
     needs_before = True
 
@@ -57,9 +60,21 @@ class SegmentKeeper:
         """Whether changes are few enough to stay pending: a question gets them as they are."""
         return pending.count <= PACKED_PENDING_MAX and pending.size <= PACKED_PENDING_BYTES_MAX
 
+    def may_commit(self, pending: Pending) -> bool:
+        """Whether changes are few enough to be packed while all writers wait."""
+        is_little = pending.size <= PACKED_COMMIT_BYTES_MAX
+        return is_little and all(self.weigh(each) <= PACKED_CHANGE_BYTES_MAX for each in pending)
+
     def take_in(self, writes: SpaceWriter, changes: Iterable[IndexChange], until: int) -> None:
-        for packed in self.index.pack([shown(change) for change in changes]):
+        for packed in self.pack(changes):
             put(writes, self.name, packed, until=until)
+        self.note(writes, until)
+
+    def pack(self, changes: Iterable[IndexChange]) -> list[Packed]:
+        return self.index.pack([shown(change) for change in changes])
+
+    def note(self, writes: SpaceWriter, until: int) -> None:
+        """Note that the segments are complete up to a version."""
         writes.rows.derive(writes.number, self.name, rows=(), ended=(), indexed=until)
 
 
@@ -79,12 +94,13 @@ def _value(entry: Entry) -> Json | UnsetType:
     return entry.document if is_decoded else decode_canonical(entry.canonical_value())
 
 
-def put(writes: SpaceWriter, name: str, packed: Packed, *, until: int) -> None:
-    """Write a segment under a new number."""
+def put(writes: SpaceWriter, name: str, packed: Packed, *, until: int) -> int:
+    """Write a segment under a new number, and return that."""
     token = writes.space.wiring.tokens.token()
     number = int.from_bytes(sha256(token).digest()[:_NUMBER_BYTES])
     row = SegmentRow(number, packed.size, until, packed.body)
     writes.rows.put_segment(writes.number, name, row, sorted(packed.postings.items()))
+    return number
 
 
 def in_order(rows: Iterable[SegmentRow]) -> list[SegmentRow]:
@@ -125,17 +141,24 @@ def _postings(reads: SpaceReader, name: str, number: int) -> Iterator[tuple[str,
 # -- merging ---------------------------------------------------------------------------------------
 
 
-def merge_small(space: OpenSpace, index: PackedIndex) -> None:
-    """Merge the oldest small segments into one, if there are enough of them.
+def merge_all(space: OpenSpace, index: PackedIndex) -> None:
+    """Merge small segments until few are left."""
+    for _ in range(SEGMENT_MERGES_MAX):
+        if not merge_small(space, index):
+            break
+
+
+def merge_small(space: OpenSpace, index: PackedIndex) -> bool:
+    """Merge the oldest small segments into one, if there are enough of them; return whether it did.
 
     When someone else replaces one of them meanwhile, nothing is done: the index answers as well
     without it.
     """
     reads = space.reader()
-    chosen = _to_merge(reads.rows.segments(reads.number, index.name))
+    is_built = reads.rows.indexed(reads.number, index.name) > 0
+    chosen = _to_merge(reads.rows.segments(reads.number, index.name)) if is_built else []
     parts = load(reads, index.name, chosen) if chosen else None
-    if parts:
-        _replace(space, index.name, chosen, index.merge(parts))
+    return bool(parts) and _replace(space, index.name, chosen, index.merge(parts or ()))
 
 
 def _to_merge(rows: Iterable[SegmentRow]) -> list[SegmentRow]:
@@ -152,15 +175,17 @@ def _to_merge(rows: Iterable[SegmentRow]) -> list[SegmentRow]:
     return chosen
 
 
-def _replace(space: OpenSpace, name: str, old: Sequence[SegmentRow], new: Packed) -> None:
-    """Put a segment in the place of others, unless one of them is gone."""
+def _replace(space: OpenSpace, name: str, old: Sequence[SegmentRow], new: Packed) -> bool:
+    """Put a segment in the place of others, unless one of them is gone; return whether it did."""
     numbers = [row.number for row in old]
     with Abandoning(space.engine), space.engine.writer(space.number) as rows:
         writes = SpaceWriter(space, rows)
         there = {row.number for row in rows.segments(space.number, name)}
-        if there.issuperset(numbers):
-            rows.drop_segments(space.number, name, numbers)
-            put(writes, name, new, until=max(row.until for row in old))
+        if not there.issuperset(numbers):
+            return False
+        rows.drop_segments(space.number, name, numbers)
+        put(writes, name, new, until=max(row.until for row in old))
+    return True
 
 
 # -- erasing ---------------------------------------------------------------------------------------

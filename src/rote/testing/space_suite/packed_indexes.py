@@ -10,7 +10,7 @@ from rote.contract import View
 from rote.contract.commands import Postings
 from rote.errors import Conflict, InvalidInput, NotFound
 from rote.kernel.committing import committer
-from rote.kernel.reading import index_upkeep, packed_indexes, segments
+from rote.kernel.reading import index_upkeep, packed_indexes, segment_building, segments
 from rote.kernel.reading.segments import in_order
 from rote.space import Space
 from rote.space import space as space_module
@@ -253,6 +253,32 @@ class PackedIndexTests(PackedGround):
         assert index.packed == []
         packed.set(B, {"text": "red", "more": "x" * 600_000})
         assert index.packed == [2]
+
+    @pytest.mark.parametrize("bound", ["PACKED_COMMIT_BYTES_MAX", "PACKED_CHANGE_BYTES_MAX"])
+    def test_a_commit_that_is_too_large_leaves_the_index_behind(
+        self, packed: Space, index: PackedWords, monkeypatch: pytest.MonkeyPatch, bound: str
+    ) -> None:
+        """Others must not wait for it. Whoever asks packs it in pieces, and others do not wait."""
+        packed.set(A, {"text": "red"})
+        monkeypatch.setattr(segments, bound, 50)
+        monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
+        monkeypatch.setattr(segment_building, "INDEX_SPAN_COMMITS", 1)
+        for number in range(3):
+            large = [put(f"urn:{each}", {"text": f"red {number}" * 9}) for each in range(9)]
+            packed.transact(large)
+        packed.set(B, {"text": "blue"})
+        assert index.packed == []
+        index.in_pack = lambda: packed.set("other:a", 1)
+        self.exact(packed)
+        assert index.packed[0] <= 10
+        assert sum(index.packed[:4]) >= 28
+        index.in_pack = lambda: None
+        monkeypatch.undo()
+        self.exact_in_the_past(packed)
+        index.packed.clear()
+        packed.transact([put(f"urn:{number}", {"text": "green"}) for number in range(300)])
+        assert max(index.packed) >= 300
+        assert packed.verify().ok
 
     # -- transactions ------------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ import pytest
 
 from rote.contract import View
 from rote.engines.rows import SegmentRow
-from rote.errors import Corrupt
-from rote.kernel.reading import index_upkeep, packed_indexes, segments
+from rote.errors import Corrupt, Unavailable
+from rote.kernel.reading import index_changes, packed_indexes, segment_building, segments
 from rote.space import Space
 from rote.testing.marks import each_test_uses
-from rote.testing.packed_words import SMALL, WAITING, PackedWords, scanned
+from rote.testing.packed_words import MANY, MERGED, SMALL, WAITING, PackedWords, scanned
 from rote.testing.space_suite.ground import A, B, C, kernel_of, put
 from rote.testing.space_suite.packed_ground import (
     PackedGround,
@@ -82,6 +82,81 @@ class PackedKeepingTests(PackedGround):
         self.exact_in_the_past(packed)
         assert packed.verify().ok
 
+    def test_others_write_while_an_index_is_built_after_a_compaction(
+        self, packed: Space, index: PackedWords, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
+        monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 5)
+        write_history(packed, Random(3), 60)
+        packed.compact(before=packed.version - 20)
+        index.packed.clear()
+        index.in_pack = lambda: packed.set("other:a", 1)
+        finder_of(packed).find("red")
+        index.in_pack = lambda: None
+        assert len(index.packed) > 3
+        assert max(index.packed) < 40
+        self.exact_in_the_past(packed)
+        assert packed.verify().ok
+
+    @pytest.mark.parametrize("how", ["erase", "compact", "build", "reindex", "die"])
+    @pytest.mark.parametrize("when", [1, 2, 3])
+    def test_an_index_is_built_right_whatever_happens_meanwhile(
+        self, monkeypatch: pytest.MonkeyPatch, how: str, when: int
+    ) -> None:
+        monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
+        monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 5)
+        index = PackedWords()
+        space, other = self.open_packed(index), self.open_packed(PackedWords())
+        for number in range(30):
+            space.set(f"urn:{number}", {"text": f"red secret{number}x"})
+        space.compact(before=25)
+        index.packed.clear()
+
+        def disturb() -> None:
+            if len(index.packed) != when:
+                return
+            if how == "erase":
+                other.erase(ids=["urn:0", "urn:1", "urn:14"], reason="asked to")
+            elif how == "compact":
+                other.compact(before=28)
+            elif how == "build":
+                self.exact(other)
+            elif how == "reindex":
+                other.reindex()
+            else:
+                assert other.verify().ok
+                raise Unavailable("out of room")
+
+        index.in_pack = disturb
+        try:
+            self.exact(space)
+        except Unavailable:
+            assert how == "die"
+            assert other.verify().ok
+            other.erase(ids=["urn:0", "urn:1", "urn:14"], reason="asked to")
+            assert b"secret1x" not in stored(other)
+        assert len(index.packed) >= when
+        self.exact_in_the_past(other)
+        self.exact_in_the_past(space)
+        erased = how in ("erase", "die")
+        assert (b"secret1x" in stored(space)) is not erased
+        assert sum(row.size for row in segments_of(space)) == (27 if erased else 30)
+        assert space.verify().ok
+
+    def test_few_small_segments_are_left_after_an_index_was_built(
+        self, packed: Space, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(segment_building, "PACKED_COMMIT_BYTES_MAX", 50)
+        monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 3)
+        for number in range(100):
+            packed.set(f"urn:{number}", {"text": "red"})
+        packed.compact(before=packed.version)
+        self.exact(packed)
+        small = [row.size for row in segments_of(packed) if row.size < SMALL]
+        assert len(small) < MANY
+        assert sum(small) < MERGED
+        assert packed.verify().ok
+
     def test_an_entity_with_many_facts_below_the_horizon_is_right(
         self, packed: Space, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -94,7 +169,7 @@ class PackedKeepingTests(PackedGround):
             packed.on(f"b{number}").set(A, value)
         packed.set(C, 1)
         packed.compact(before=packed.version)
-        monkeypatch.setattr(index_upkeep, "INDEX_BATCH_COMMITS", 2)
+        monkeypatch.setattr(index_changes, "INDEX_BATCH_COMMITS", 2)
         packed.reindex()
         self.exact(packed)
         monkeypatch.undo()
